@@ -13,7 +13,6 @@ END { unlink $filler }
 sub make_room
 {
 	unlink $filler;
-	return;
 }
 
 # Leaves so many kilobytes.
@@ -23,7 +22,6 @@ sub fill
 	make_room();
 	my ($free) = `df --output=avail -k /dev/shm` =~ /(\d+)/;
 	system_or_bail('fallocate', '-l', ($free - $left) . 'k', $filler) if $free > $left;
-	return;
 }
 
 my $node = new_node('contained', conf => "autovacuum = off\n");
@@ -39,13 +37,10 @@ sub refused
 	like($error, qr{could not resize shared memory segment .* No space left on device}, '... it says what is full');
 	like($error, qr{HINT:  Make more room in /dev/shm .*, or set min_dynamic_shared_memory\.}, '... and what to do');
 	like($error, qr/CONTEXT:  allocation of dynamic shared memory for $for/, '... and what it is for');
-	return;
 }
 
-# ---------------------------------------------------------------------------
 # At the first call of the server. PostgreSQL's list of such memory, the state of the server and the area for slots need it, one
 # after the other.
-# ---------------------------------------------------------------------------
 my %for = (0 => 'the state of the server', 1028 => 'the state of the server', 1040 => 'the table of generators and segments');
 foreach my $left (sort { $a <=> $b } keys %for)
 {
@@ -60,9 +55,7 @@ foreach my $left (sort { $a <=> $b } keys %for)
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # When the server needs more: for slots and for a ring.
-# ---------------------------------------------------------------------------
 $node->safe_psql('postgres', <<'END');
 DO $$ BEGIN FOR i IN 1 .. 6000 LOOP EXECUTE format('CREATE SEQUENCE s%s', i); IF i % 500 = 0 THEN COMMIT; END IF; END LOOP; END $$;
 SELECT uid_generator_create('large', mode => 'cached', spread => false, tick_us => 10000, time_bits => 35, sequence_bits => 18, boost_power => 15, max_ahead_ms => 600000);
@@ -95,9 +88,7 @@ $session->query_safe("SELECT count(segment_next(format('s%s', i))) FROM generate
 is($node->safe_psql('postgres', 'SELECT segments FROM uid_stat_server'), 6000, '6000 segments');
 $session->quit;
 
-# ---------------------------------------------------------------------------
 # The way out without more room in /dev/shm, and other kinds of such memory.
-# ---------------------------------------------------------------------------
 foreach my $setting ("min_dynamic_shared_memory = '8MB'", "dynamic_shared_memory_type = 'mmap'", "dynamic_shared_memory_type = 'sysv'")
 {
 	make_room();

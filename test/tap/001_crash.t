@@ -51,12 +51,10 @@ use_fake_clock($node);
 next_instant($node);
 start_uidgen($node);
 
-# ---------------------------------------------------------------------------
 # Ids and values drawn in read-only transactions that are still open at the crash.
 # Such a transaction takes no xid and commits nothing, so that the only flush is the
 # range's own. Without it the record is lost, and the range is handed out again.
 # Expected: everything after the crash is above everything before it.
-# ---------------------------------------------------------------------------
 
 $node->safe_psql('postgres',
 	"SELECT segment_create('idle'); SELECT uid_generator_create('idle')");
@@ -93,12 +91,10 @@ crash($node);
 cmp_ok($node->safe_psql('postgres', "SELECT segment_next('idle')"),
 	'>', $value, 'a crash after the switch to a range reserved ahead: the next value is above');
 
-# ---------------------------------------------------------------------------
 # A lease is never resumed: after a crash, a generator does not know which ids of its
 # lease were handed out. With the clock at the same instant, a generator that went on
 # inside the lease that it finds would repeat itself.
 # Expected: strictly above, as long as max_ahead allows; then an error, and no id.
-# ---------------------------------------------------------------------------
 
 next_instant($node);
 # The same worker id each time, so that no difference in it can hide a repetition.
@@ -123,7 +119,6 @@ is($state, '55000', 'a third life at the same instant: an error, when max_ahead 
 next_instant($node);
 is(sqlstate($node, 'SELECT uid_next()'), '00000', 'it draws again when the clock goes on');
 
-# ---------------------------------------------------------------------------
 # nextval and segment_next on one sequence. nextval moves the page without logging
 # for up to 32 values; so a record that holds only what changed on the page would be
 # applied by recovery to a different page. Here nextval has logged 264 = 0x108 and
@@ -131,7 +126,6 @@ is(sqlstate($node, 'SELECT uid_next()'), '00000', 'it draws again when the clock
 # would come out at 0x108, below values that were handed out.
 # Expected: none of them again. Fewer than a tenth of the range are drawn, because
 # the record of the next range would hide the error.
-# ---------------------------------------------------------------------------
 
 $node->safe_psql('postgres', 'CREATE SEQUENCE mixed');
 $node->safe_psql('postgres', 'SELECT nextval(\'mixed\') FROM generate_series(1, 255)');
@@ -144,13 +138,11 @@ my @after = values_of($node->safe_psql('postgres',
 is(repeated(@before, @after), '', 'nextval, then segment_next, then a crash: no value comes again');
 cmp_ok($after[0], '>', $before[-1], '... and the next value is above');
 
-# ---------------------------------------------------------------------------
 # The other way round: nextval after segment_next. If the page kept nextval's count
 # of values logged ahead, nextval would go on above our range without logging; a
 # crash would take the counter back to the range's end, and the values of committed
 # rows would come again, from segment_next as from nextval.
 # Expected: nextval keeps its own guarantee; no value of a surviving row comes again.
-# ---------------------------------------------------------------------------
 
 $node->safe_psql('postgres', <<'END');
 CREATE SEQUENCE counted;
@@ -172,11 +164,9 @@ is( $node->safe_psql('postgres',
 		'SELECT v, string_agg(drawn_by, $$, $$) FROM counted_rows GROUP BY v HAVING count(*) > 1 ORDER BY v LIMIT 5'),
 	'', 'segment_next, then nextval, then a crash: no value of a committed row comes again');
 
-# ---------------------------------------------------------------------------
 # Rows of transactions that committed, rolled back or were open at the crash.
 # Expected: what survives, and what comes after, has distinct ids; and no id that any
 # session ever received comes again, whatever became of its transaction.
-# ---------------------------------------------------------------------------
 
 next_instant($node);
 $node->safe_psql('postgres', <<'END');
@@ -206,12 +196,10 @@ is( $node->safe_psql('postgres',
 is(repeated(map { (split / /)[0] } @received), '', 'no id that a session received came again');
 is(repeated(map { (split / /)[1] } @received), '', 'no value that a session received came again');
 
-# ---------------------------------------------------------------------------
 # ALTER SEQUENCE gives a sequence a new file; a rollback brings the old file and page
 # back. A lease taken on the new one would be forgotten.
 # Expected: a generator refuses to draw there (55000), works again after ROLLBACK TO,
 # and repeats nothing, whether the transaction goes on or ends in a crash.
-# ---------------------------------------------------------------------------
 
 my @drawn;
 foreach my $change ('CACHE 10', 'RESTART', 'OWNED BY NONE CACHE 1 RESTART WITH 7')

@@ -65,9 +65,7 @@ sub ahead_by
 	return $error =~ /is ahead of the clock by ([\d.]+) s more than allowed/ ? $1 : $error;
 }
 
-# ---------------------------------------------------------------------------
 # A small step back. Expected: ids go on above the last one, ahead of the clock.
-# ---------------------------------------------------------------------------
 
 freeze_clock($node, 10);
 draw(10);
@@ -90,10 +88,8 @@ is(ahead_by($error), '0.001', '... that names how far the generator is ahead');
 my ($waited) = $error =~ /waited (\d+) ms and took no id/;
 cmp_ok($waited, '>=', 200, '... after uidgen.max_wait');
 
-# ---------------------------------------------------------------------------
 # The wait. Expected: it shows in pg_stat_activity, ends when the clock is mended,
 # and a cancel ends it (57014) without an id.
-# ---------------------------------------------------------------------------
 
 my $event = wait_event($node, 'UidgenClock');
 my $waiting = "SELECT count(*) = 1 FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
@@ -136,10 +132,8 @@ freeze_clock($node, 40);
 start_node($node);
 draw(10);
 
-# ---------------------------------------------------------------------------
 # A year forward, in a clock that shows another second at each look. Expected: no id, and the generator goes on as if it
 # had not been read.
-# ---------------------------------------------------------------------------
 
 set_clock($node, '+1y i100');
 ($count, $error) = draw(1);
@@ -149,11 +143,9 @@ freeze_clock($node, 45);
 is((draw(10))[0], 10, 'the right clock: ids go on');
 is(ms_ahead(), 0, '... with the time that it says');
 
-# ---------------------------------------------------------------------------
 # What a generator says of a clock that goes back, with each policy and in cached mode, while four sessions draw.
 # Expected: one line in the log when the clock is found behind, and one when it has caught up; in
 # the views, what the policy did meanwhile.
-# ---------------------------------------------------------------------------
 
 my $now = $year + 100.5;
 my %watched = (
@@ -250,11 +242,9 @@ is(sqlstate($node, "SELECT uid_next('uid_generators.error')"), '55000', 'an hour
 is(events('error'), '1|0|1', '... that is counted');
 is(lines_about('error'), $lines + 1 . '|2', '... and in the log');
 
-# ---------------------------------------------------------------------------
 # The clock jumps a month forward while four sessions draw. Expected: ids go on, and the jump is logged and counted once,
 # and shown by the view without a draw. With uidgen.max_clock_jump a further jump is refused, in both modes, and nothing
 # is leased; until the clock is back, or a superuser accepts it by the statements of the hint.
-# ---------------------------------------------------------------------------
 
 my $month = 30 * 24 * $hour;
 $now = $year + 200;
@@ -311,9 +301,7 @@ $node->safe_psql('postgres', 'ALTER SYSTEM RESET uidgen.max_clock_jump');
 $node->reload;
 $node->poll_query_until('postgres', q{SELECT current_setting('uidgen.max_clock_jump') = '0'});
 
-# ---------------------------------------------------------------------------
 # Over all of the above.
-# ---------------------------------------------------------------------------
 
 my @disorder = grep { $all[$_] <= $all[ $_ - 1 ] } 1 .. $#all;
 is(scalar(@disorder), 0, 'all ids strictly increase in the order of the calls')

@@ -67,13 +67,11 @@ sub lines
 	return split /\n/, $_[0];
 }
 
-# ---------------------------------------------------------------------------
 # A synchronous standby that does not answer. Expected: a draw that needs a new range
 # waits as a commit would; a cancel ends the wait with an error (57014), without a
 # value; with synchronous_commit = local it does not wait, but the next session with
 # `on` does, for the very same range. After a promotion nothing comes again that was
 # returned under the promise of the standby.
-# ---------------------------------------------------------------------------
 
 my $primary = frozen_node('primary');
 start_uidgen($primary);
@@ -138,12 +136,10 @@ is(sqlstate($standby, "SELECT uid_next('uid_generators.fresh'), segment_next('fr
 	'00000', 'generator and segment whose draws were cancelled work');
 $standby->stop;
 
-# ---------------------------------------------------------------------------
 # Standbys read, and don't draw. One has no uidgen in shared_preload_libraries, and
 # the library not even installed: replay does not need it.
 # An asynchronous standby is behind when the primary is lost: rows are lost, but no
 # new id equals one in a row that survived.
-# ---------------------------------------------------------------------------
 
 $primary = frozen_node('primary2');
 start_uidgen($primary);
@@ -211,11 +207,9 @@ is($bare->safe_psql('postgres', $duplicates), '0|0',
 	'promoted, with the library, the bare standby draws: no id or value of a surviving row');
 $bare->stop;
 
-# ---------------------------------------------------------------------------
 # wal_level = minimal: what a transaction makes is not logged, but written out at its
 # commit. Expected: a generator and a segment work in the transaction that makes them,
 # and after a crash that follows the commit nothing comes again.
-# ---------------------------------------------------------------------------
 
 my $minimal = frozen_node('minimal', allows_streaming => 0,
 	conf => "wal_level = minimal\nmax_wal_senders = 0\narchive_mode = off\n");

@@ -13,7 +13,6 @@ sub both
 {
 	my ($sql) = @_;
 	$_->safe_psql('postgres', $sql) foreach ($source, $target);
-	return;
 }
 
 sub dump_to

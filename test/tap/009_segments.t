@@ -15,10 +15,8 @@ sub status
 sql('CREATE SEQUENCE alone');
 is(sql("SELECT count(DISTINCT segment_next('alone')) FROM generate_series(1, 5000)"), 5000, 'one session, 5000 values');
 
-# ---------------------------------------------------------------------------
 # A default goes from nextval to segment_next and back while four sessions insert.
 # Expected: nobody notices; no value twice, neither in the table nor at a client.
-# ---------------------------------------------------------------------------
 {
 	sql('CREATE TABLE t (id bigserial PRIMARY KEY, by text)');
 	my $load = background_loop($node, clients => 4, sql => "INSERT INTO t (by) VALUES ('load') RETURNING id");
@@ -40,10 +38,8 @@ is(sql("SELECT count(DISTINCT segment_next('alone')) FROM generate_series(1, 500
 	is(sql('INSERT INTO t DEFAULT VALUES RETURNING id'), $last + 1, '... after which nextval is nextval');
 }
 
-# ---------------------------------------------------------------------------
 # Both at once, in turns, from one session or from two. Expected: about two ranges are lost at the start (here a
 # range is 1000 values), nothing in the end; when nextval stops the step grows back.
-# ---------------------------------------------------------------------------
 foreach my $sessions (1, 2)
 {
 	my $sequence = "both$sessions";
@@ -62,10 +58,8 @@ foreach my $sessions (1, 2)
 	$_->quit foreach @sessions;
 }
 
-# ---------------------------------------------------------------------------
 # What other commands do (docs/segments.md), with one session that draws now and then and one in an open transaction
 # that has drawn. Values 1 to 3 are drawn before; the range in hand is 1 to 1000.
-# ---------------------------------------------------------------------------
 my ($drawer, $open, $other) = map { hold_open($node) } 1 .. 3;
 my $draw = "SELECT segment_next('q'::regclass)";
 my $table = 'CREATE TABLE owner_of_q (id bigserial, i int); ALTER SEQUENCE owner_of_q_id_seq RENAME TO q';
@@ -76,7 +70,6 @@ sub is_waiting
 	ok( $node->poll_query_until('postgres',
 			"SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND backend_type = 'client backend'"),
 		$what);
-	return;
 }
 
 sub begin
@@ -85,7 +78,6 @@ sub begin
 	sql('DROP TABLE IF EXISTS owner_of_q; DROP SEQUENCE IF EXISTS q, r; DROP SCHEMA IF EXISTS elsewhere CASCADE; ' . ($make // 'CREATE SEQUENCE q'));
 	my @values = ($drawer->query_safe($draw), $open->query_safe("BEGIN; $draw"));
 	is("@values", '1 2', 'a new sequence');
-	return;
 }
 
 # A command that waits for open draws.
@@ -99,14 +91,12 @@ sub after_open_draws
 	$open->query_safe('COMMIT');
 	my (undef, $error) = finish_query($other);
 	is($error, '', '... and then does its work');
-	return;
 }
 
 sub next_ones
 {
 	my ($expected, $what) = @_;
 	is(join(' ', map { $_->query_safe($draw) } $drawer, $open, $drawer), $expected, $what);
-	return;
 }
 
 # Those that wait for nobody take effect at each session's next transaction.
@@ -253,9 +243,7 @@ $_->quit foreach $drawer, $open, $other;
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # What segment_status says. A range of 100 values; the next one is reserved at the first call after ten of them.
-# ---------------------------------------------------------------------------
 {
 	my $range = 'range_first, range_length, range_left, round(share_used::numeric, 3), next_ready, step';
 	my $causes = 'refills_late, refills_disturbed';
@@ -292,11 +280,9 @@ $_->quit foreach $drawer, $open, $other;
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # The rate: values drawn between two reservations, by the time in between. The sleep is in between, so the rate is at most
 # the values by its seconds; and at least the values by the time of all draws. A range is reserved at the
 # call after a tenth of the one before it: of 100 values, then 200, 200.
-# ---------------------------------------------------------------------------
 {
 	my $session = hold_open($node);
 	my $use = sub { return $session->query_safe("SELECT count(segment_next('paced')) FROM generate_series(1, $_[0])") };
@@ -316,10 +302,8 @@ $_->quit foreach $drawer, $open, $other;
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # A changed row of uid_segment counts from the next range on: step is how many are reserved at first and at least,
 # max_step how far that may grow. Only the table's owner may change it.
-# ---------------------------------------------------------------------------
 {
 	my $length = sub {
 		my ($update) = @_;
@@ -340,11 +324,9 @@ $_->quit foreach $drawer, $open, $other;
 	is(sqlstate($node, 'SET ROLE one; UPDATE uid_segment SET step = 6'), '42501', "the owner of a segment is not the table's");
 }
 
-# ---------------------------------------------------------------------------
 # The steady state: the next range is reserved when a tenth of one is used, and the WAL writer flushes it before its
 # use. Here the calls wait for the WAL writer each quarter of a range, so that it is never slow.
 # Expected: no caller waits for a flush, no range comes late.
-# ---------------------------------------------------------------------------
 {
 	sql("SELECT segment_create('steady', 1, 1000, 1000)");
 	my $session = hold_open($node);

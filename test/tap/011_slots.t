@@ -33,9 +33,7 @@ sub held
 	return $bytes;
 }
 
-# ---------------------------------------------------------------------------
 # One open transaction draws from all segments of its database. Other sessions, and other databases, draw as before.
-# ---------------------------------------------------------------------------
 sql(loop($create, $many, 500));
 foreach my $database ('other', 'third')
 {
@@ -58,10 +56,8 @@ is(sql("SELECT generators, segments FROM uid_stat_server"), '2|' . ($many + 500)
 is(sql("SELECT (SELECT count(*) FROM segment_status WHERE range_length = 10), (SELECT count(*) FROM uid_stat), (SELECT sum(ids) FROM uid_stat)"),
 	join('|', $many, $many, 2 * $many + 3), 'the views show all of them');
 
-# ---------------------------------------------------------------------------
 # Four sessions, each with a list of its own of 500 draws from a hundred segments, one by one and in arrays, and a database
 # beside them that makes slots all the while.
-# ---------------------------------------------------------------------------
 {
 	srand 1;
 	my @lists = map {
@@ -92,9 +88,7 @@ is(sql("SELECT (SELECT count(*) FROM segment_status WHERE range_length = 10), (S
 	is("@wrong", '', '... none comes twice, and none is missing');
 }
 
-# ---------------------------------------------------------------------------
 # A crash begins with an empty area, and every segment goes on above.
-# ---------------------------------------------------------------------------
 {
 	my $each = "SELECT i, segment_next(format('s%s', i)) FROM generate_series(1, $many) AS i";
 	my %last = map { split /\|/ } split /\n/, sql($each);
@@ -105,9 +99,7 @@ is(sql("SELECT (SELECT count(*) FROM segment_status WHERE range_length = 10), (S
 	is(join(' ', grep { $next{$_} <= $last{$_} || $next{$_} > $last{$_} + 2 * 10 } keys %next), '', '... and every segment goes on above, within two ranges');
 }
 
-# ---------------------------------------------------------------------------
 # What was dropped makes room: its slots are used again, of whatever database they were.
-# ---------------------------------------------------------------------------
 {
 	sql("SELECT count(segment_next(format('s%s', i))), count(uid_next('uid_generators.g')) FROM generate_series(1, 500) AS i", 'other');
 	my $before = held();

@@ -68,7 +68,6 @@ sub compare
 	}
 	is(join(', ', @below), '', "$what: the next value is above all handed out");
 	is(join(', ', @wasted), '', '... and no more is lost than was in hand');
-	return;
 }
 
 foreach my $how ('crash', 'clean stop', 'second crash')

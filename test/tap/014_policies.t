@@ -16,9 +16,7 @@ my %unit = (ms => 1, s => 1000, h => 3600 * 1000, year => $year * 1000);
 # Not at 0.5 s: the clock may step by 4 ms without leaving a tick of 10 ms.
 my $in_tick = 0.5055;
 
-# ---------------------------------------------------------------------------
 # The page.
-# ---------------------------------------------------------------------------
 
 # The rows below a heading, as lists of cells; the heading of the table is the first.
 sub table_below
@@ -87,9 +85,7 @@ sub back_by
 	return milliseconds($step =~ s/^back //r) / 1000;
 }
 
-# ---------------------------------------------------------------------------
 # Drawing.
-# ---------------------------------------------------------------------------
 
 my $node = new_node('policies', conf => "autovacuum = off\nuidgen.max_wait = 0\n");
 use_fake_clock($node);
@@ -215,9 +211,7 @@ foreach my $policy (@policies)
 		  . " FROM uid_generator WHERE generator = 'uid_generators.${policy}_0'::regclass");
 }
 
-# ---------------------------------------------------------------------------
 # The matrix.
-# ---------------------------------------------------------------------------
 
 # A call that failed took nothing: the counter stands, and the next id is what it would have been.
 sub check_unchanged
@@ -226,7 +220,6 @@ sub check_unchanged
 	is($draw->{counter}, $former->{counter}, "$what: the call that failed left the counter alone");
 	my $expected = $restarted ? $former->{counter} + 1 : $former->{tick};
 	is($mended->{tick}, $expected, "$what: the next id is what it would have been");
-	return;
 }
 
 # "waits": not one tick before that time, and then at once.
@@ -243,7 +236,6 @@ sub check_wait
 	my $then = try_next($generator);
 	isnt($then->{id}, '', "$what: then there is an id") or diag($then->{message});
 	check_unchanged($what, $draw, $former, $then, $restarted);
-	return;
 }
 
 # "error": the detail names the instant at which there is an id again, and a call that comes less than a tick earlier gets
@@ -267,7 +259,6 @@ sub check_error
 	$draw = try_next($generator);
 	isnt($draw->{id}, '', "$what: at that instant there is an id") or diag($draw->{message});
 	check_unchanged($what, $early, $former, $draw, $restarted);
-	return;
 }
 
 sub check_cell
@@ -310,7 +301,6 @@ sub check_steps
 				$former{$generator}, $at - $back, $restarted);
 		}
 	}
-	return;
 }
 
 # The last lease may have been written ahead, and a crash may lose such a record; a commit keeps it.
@@ -322,7 +312,6 @@ sub restart
 	$node->stop($mode);
 	start_node($node);
 	$session = hold_open($node);
-	return;
 }
 
 my $at = 400 * $day + $in_tick;
@@ -333,11 +322,8 @@ check_steps('stop and start', $restarted, $at, sub { restart('fast') });
 $at += $year + $day;
 check_steps('crash', $restarted, $at, sub { restart('immediate') });
 
-
-# ---------------------------------------------------------------------------
 # After a start a generator waits for the end of its own lease, less than uidgen.max_wait is by
 # default, and that is no error, whatever its policy says of a clock that went back.
-# ---------------------------------------------------------------------------
 
 my $waiting = "SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active'"
   . " AND pid <> pg_backend_pid() AND wait_event IN ('Extension', 'UidgenClock')";
@@ -363,7 +349,6 @@ foreach my $policy (@waiters)
 	push @{ $given{"${policy}_waiter"} }, { id => $id, worker => 0, backup => 'f' };
 }
 
-
 sub seconds_at
 {
 	my ($year, $month, $day_of_month) = @_;
@@ -371,9 +356,7 @@ sub seconds_at
 	  - Time::Local::timegm(0, 0, 12, 21, 10, 2026) + $in_tick;
 }
 
-# ---------------------------------------------------------------------------
 # The end of time. A field of 26 bits of seconds is 776 days.
-# ---------------------------------------------------------------------------
 
 my $now = seconds_at(2042, 1, 1) - 0.5;
 my %ends = (far => $now + 731 * $day, near => $now + 729 * $day);
@@ -442,9 +425,7 @@ like(messages_of('old', "SELECT uid_generator_create('old', epoch => '1970-01-01
 	qr/WARNING:  01000: the time bits of generator "old" ended at 2039-09-07 /, 'a layout that has ended: a warning at the creation');
 is(try_next('old')->{state}, '2200H', 'an epoch long ago: no id at all');
 
-# ---------------------------------------------------------------------------
 # Over all of the above.
-# ---------------------------------------------------------------------------
 
 my ($ids, @twice, @disorder) = (0);
 foreach my $generator (sort keys %given)

@@ -30,7 +30,6 @@ sub status
 sub sweep
 {
 	sql('DO $$ BEGIN FOR i IN 1 .. 100 LOOP EXECUTE $s$CREATE SEQUENCE passing$s$; PERFORM segment_next($s$passing$s$); COMMIT; EXECUTE $s$DROP SEQUENCE passing$s$; COMMIT; END LOOP; END $$');
-	return;
 }
 
 sub padders { return background_pids($node, 'refiller'); }
@@ -72,11 +71,9 @@ sub at_once
 	return map { [ grep { /^\d/ } split /\n/, $_->[0] ] } @said;
 }
 
-# ---------------------------------------------------------------------------
 # No id is older than max_staleness when it is handed out: a session in one long transaction, with a run in hand or with
 # the ring, with and without a refiller, after errors, beside another generator.
 # (This comes first: a new generator starts above the ids of those that were dropped, so of some that are far ahead.)
-# ---------------------------------------------------------------------------
 {
 	my $generator = create('brief', "'snowflake', $fast, max_ahead_ms => 2000, max_staleness_ms => 200");
 	my $lasting = create('lasting', "'snowflake', $fast, max_ahead_ms => 2000, max_staleness_ms => 100000");
@@ -119,9 +116,7 @@ sub at_once
 	ok(poll_until("gone", sub { padders() == 0 }), "when they are dropped the refiller is gone");
 }
 
-# ---------------------------------------------------------------------------
 # Nothing runs before the first use; then one refiller, until the last generator in cached mode is gone.
-# ---------------------------------------------------------------------------
 {
 	my $generator = create('first', "'baidu_cached', max_ahead_ms => 32000");
 	sql('SELECT uid_next()');
@@ -149,10 +144,8 @@ sub at_once
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # When the ring is empty a call fails, says the row. A new ring is no empty one, also when the refiller fills it at the
 # moment in which the first caller finds nothing: it is awake, because another ring is refilled all the time.
-# ---------------------------------------------------------------------------
 {
 	my $busy = create('busy', $fast);
 	my $loop = background_loop($node, sql => "SELECT count(*) FROM unnest(uid_next_array('$busy', 20000))");
@@ -163,9 +156,7 @@ sub at_once
 	sql("SELECT uid_generator_drop('$_')") foreach $busy, @new;
 }
 
-# ---------------------------------------------------------------------------
 # One session draws through the ends of many runs, and then all that the ring holds: nothing that it walked into comes again.
-# ---------------------------------------------------------------------------
 {
 	my $generator = create('through', "'baidu_cached', max_ahead_ms => 600000, lease_ms => 100000, max_staleness_ms => 600000");
 	is(sql("CREATE TEMP TABLE drawn AS SELECT uid_next('$generator') AS id FROM generate_series(1, 20000); INSERT INTO drawn SELECT unnest(uid_next_array('$generator', 70000)); SELECT count(DISTINCT id) FROM drawn"),
@@ -173,9 +164,7 @@ sub at_once
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
-# ---------------------------------------------------------------------------
 # Layouts, eight sessions each: unique, right, rising while a run lasts.
-# ---------------------------------------------------------------------------
 foreach my $case (
 	[ 'preset', "'baidu_cached'" ],
 	[ 'sequence_first', "'sonyflake', mode => 'cached', when_full => 'borrow', sequence_bits => 12, time_bits => 35, epoch => '2026-01-01'" ],
@@ -227,9 +216,7 @@ foreach my $case (
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
-# ---------------------------------------------------------------------------
 # The refiller is ended, stopped, missing.
-# ---------------------------------------------------------------------------
 {
 	my $generator = create('padded', "'baidu_cached'");
 	my $waits = create('waits', "'baidu_cached', when_ring_empty => 'wait', boost_power => 0");
@@ -282,10 +269,8 @@ foreach my $case (
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
-# ---------------------------------------------------------------------------
 # Memory: what a ring has held is used by another one, whatever ended the first: a rollback, also of a creation that only
 # parallel workers have drawn from, a drop, an alteration, a database that goes.
-# ---------------------------------------------------------------------------
 {
 	my $bytes = 4 * 1024 * 1024;
 	my $large = "'snowflake', $fast, boost_power => 19, max_ahead_ms => 600000";
@@ -338,9 +323,7 @@ foreach my $case (
 	ok(poll_until('gone', sub { padders() == 0 }), '... the databases are dropped, and the refiller is gone');
 }
 
-# ---------------------------------------------------------------------------
 # Kinds of transactions. (008_roles.t has the privileges.)
-# ---------------------------------------------------------------------------
 {
 	my $generator = create('kinds', "'baidu_cached'");
 	my $session = hold_open($node);
@@ -365,9 +348,7 @@ foreach my $case (
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
-# ---------------------------------------------------------------------------
 # DROP and ALTER under load, of which only the drop ends sessions. (003_kill.t has kill -9.)
-# ---------------------------------------------------------------------------
 {
 	my %generators = (one => create('one', "'snowflake', $fast"), many => create('many', "'snowflake', $fast, max_ahead_ms => 600000"));
 	my @loops = map { background_loop($node, clients => 2, sql => "SELECT uid_next('$generators{$_}')") } ('one');
@@ -388,9 +369,7 @@ foreach my $case (
 	sql("SELECT uid_generator_drop('$generators{one}')");
 }
 
-# ---------------------------------------------------------------------------
 # No background worker to be had. (007_limits.t has a server that does not preload the library.)
-# ---------------------------------------------------------------------------
 {
 	my $generator = create('alone', "'baidu_cached'");
 	$node->append_conf('postgresql.conf', "max_worker_processes = 0\nmax_parallel_workers = 0\n");

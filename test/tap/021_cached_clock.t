@@ -48,10 +48,8 @@ sub at_once
 	return ([ grep { /^\d+$/ } map { split /\n/, $_->[0] } @said ], join '', map { $_->[1] } @said);
 }
 
-# ---------------------------------------------------------------------------
 # Drawn until the clock allows no more, by eight sessions at once. Every position from the first on is
 # handed out, none beyond max_ahead, and the error is the clock's.
-# ---------------------------------------------------------------------------
 foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'small', "boost_power => 0" ])
 {
 	my ($name, $more) = @$case;
@@ -98,9 +96,7 @@ foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'small', "boost_powe
 	is($state, '55000', 'a batch beyond what the clock allows: an error');
 }
 
-# ---------------------------------------------------------------------------
 # A restart, a crash: above everything, whatever the ring held.
-# ---------------------------------------------------------------------------
 foreach my $mode ('fast', 'immediate')
 {
 	freeze_clock($node, $mode eq 'fast' ? 1000 : 2000);
@@ -117,10 +113,8 @@ foreach my $mode ('fast', 'immediate')
 	is(sql("SELECT uid_timestamp($next, '$generator') <= clock_timestamp() + interval '$max_ahead s'"), 't', '... and not too far ahead');
 }
 
-# ---------------------------------------------------------------------------
 # setval: the ring and the runs in hand are given up, at each session's next transaction. The clock still bounds what
 # comes: a counter set an hour ahead is waited for, not followed.
-# ---------------------------------------------------------------------------
 {
 	my $at = 3100;
 	freeze_clock($node, $at);
@@ -151,10 +145,8 @@ foreach my $mode ('fast', 'immediate')
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # Too old: the clock goes on. What was in the ring and in hand is thrown away, counted,
 # and the next id is fresh.
-# ---------------------------------------------------------------------------
 {
 	my $at = 20100;
 	freeze_clock($node, $at);
@@ -215,10 +207,8 @@ foreach my $mode ('fast', 'immediate')
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # The time bits are used up: 256 s of a layout with 8 of them. What is left comes, then 2200H, whatever the ring's
 # policy is.
-# ---------------------------------------------------------------------------
 {
 	my $eight = sub {
 		my ($name, $empty) = @_;
@@ -242,9 +232,7 @@ foreach my $mode ('fast', 'immediate')
 	}
 }
 
-# ---------------------------------------------------------------------------
 # A lease that the awaited standby has not got: the ring is full of it, and none of it is handed out.
-# ---------------------------------------------------------------------------
 {
 	freeze_clock($node, 60000);
 	my $generator = create('awaited');
@@ -300,10 +288,8 @@ foreach my $mode ('fast', 'immediate')
 	$standby->stop;
 }
 
-# ---------------------------------------------------------------------------
 # The clock is set back while a session is busy in one transaction. Once half of max_staleness is over in real time, the
 # session reads the clock again, and does not hand out ids that are an hour ahead of it.
-# ---------------------------------------------------------------------------
 {
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 	start_node($node);

@@ -10,7 +10,6 @@ start_uidgen($node);
 sub make
 {
 	sql("SELECT uid_generator_create('$_')") foreach @_;
-	return;
 }
 
 sub next_id
@@ -47,9 +46,7 @@ sub has_said
 	return ok(poll_until($name, sub { $node->log_contains("could not write the row of worker_node: $reason") }), $name);
 }
 
-# ---------------------------------------------------------------------------
 # No transaction draws once more.
-# ---------------------------------------------------------------------------
 {
 	make('committed', 'read_only', 'read_only_session', 'rolled_back', 'savepoint', 'failed', 'prepared', 'session_ended', 'serializable_1', 'serializable_2');
 	sql(next_id('committed'));
@@ -95,9 +92,7 @@ sub has_said
 	$_->quit foreach @sessions;
 }
 
-# ---------------------------------------------------------------------------
 # A full lock table. The transaction's own places for locks are taken, so its commit could get no other.
-# ---------------------------------------------------------------------------
 {
 	make('crowded');
 	sql('CREATE TABLE kept (id bigint)');
@@ -115,9 +110,7 @@ sub has_said
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # The table is locked, or the id is taken in a transaction that is open.
-# ---------------------------------------------------------------------------
 {
 	make('behind_lock', 'behind_id');
 	my $locker = hold_open($node);
@@ -146,9 +139,7 @@ sub has_said
 	is(sql('SELECT count(*) - count(DISTINCT id) FROM worker_node'), 0, '... and overwrites none');
 }
 
-# ---------------------------------------------------------------------------
 # Triggers of the table's owner.
-# ---------------------------------------------------------------------------
 {
 	sql(<<'SQL');
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -218,9 +209,7 @@ SQL
 	has_row($_, 'after a writer was killed, rows are written') foreach 'slow', 'after_kill';
 }
 
-# ---------------------------------------------------------------------------
 # No standby is waited for with a connection open.
-# ---------------------------------------------------------------------------
 {
 	make('alone');
 	sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
@@ -232,9 +221,7 @@ SQL
 	$node->reload;
 }
 
-# ---------------------------------------------------------------------------
 # `modified`, to the hour.
-# ---------------------------------------------------------------------------
 {
 	make('hourly', 'idle', 'half_an_hour', 'another_hour');
 	my $modified = sub { return sql("SELECT modified FROM worker_node WHERE generator = 'uid_generators.$_[0]'") };
@@ -254,9 +241,7 @@ SQL
 	set_clock($node, '+0');
 }
 
-# ---------------------------------------------------------------------------
 # A single-user server, and one without background workers.
-# ---------------------------------------------------------------------------
 {
 	make('single', 'without', 'with_again');
 	$node->stop;

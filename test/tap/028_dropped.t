@@ -69,13 +69,11 @@ sub while_dropped
 		$sessions{$call}->quit;
 	}
 	$dropping->quit;
-	return;
 }
 
 sub create_what_goes
 {
 	sql("SELECT uid_generator_create('g'), segment_create('s'), uid_key_create('k')", 'going');
-	return;
 }
 
 # No table, no sequence, no object. Of a body in SQL, as of each such function, PostgreSQL says only that what it was bound to

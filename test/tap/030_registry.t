@@ -80,7 +80,6 @@ sub go_on
 	my ($seconds) = @_;
 	$clock += $seconds;
 	freeze_clock($_, $clock) foreach @servers;
-	return;
 }
 
 sub epoch_of
@@ -115,9 +114,7 @@ sub new_standby
 	return $standby;
 }
 
-# ---------------------------------------------------------------------------
 # Grants survive crashes, and a restart raises no fence.
-# ---------------------------------------------------------------------------
 
 my $registry = new_registry('registry', "synchronous_commit = off\nwal_writer_delay = 10s\n");
 my $ann = member('a');
@@ -167,9 +164,7 @@ start_node($registry);
 is(ask($registry, $ann)->{refusal}, '', 'the same after a restart');
 is(epoch_of($registry), 1, '... without a fence');
 
-# ---------------------------------------------------------------------------
 # A failover with all grants.
-# ---------------------------------------------------------------------------
 
 my $second = new_standby($registry, 'second');
 is(sqlstate($second, call_of($ann)), '25006', 'a standby grants nothing');
@@ -211,9 +206,7 @@ is(ask($registry, member('e'))->{refusal}, 'stale_registry',
 	'... and grants nothing to anyone from then on, although it crashed');
 $registry->stop;
 
-# ---------------------------------------------------------------------------
 # A failover without the last grants.
-# ---------------------------------------------------------------------------
 
 my $third = new_standby($second, 'third');
 my $short = member('short');
@@ -256,9 +249,7 @@ is(scalar(@early), 0, 'after the fence no node is granted below the end of a los
 is(join(' ', grep { $granted{$_} > 1 } keys %granted), '', '... and none twice');
 ok(!$granted{ $lost->{held_node} } && !$granted{$kept}, '... nor one that a member holds');
 
-# ---------------------------------------------------------------------------
 # A handover: no fence.
-# ---------------------------------------------------------------------------
 
 my $fourth = new_standby($third, 'fourth');
 $third->safe_psql('postgres', 'SELECT uid_fleet_handover()');
@@ -324,9 +315,7 @@ is(ask($stale, member('early'))->{refusal}, 'fenced', 'a standby that has only t
 $stale->stop;
 start_node($fourth);
 
-# ---------------------------------------------------------------------------
 # A registry in another directory, another cluster or another database grants nothing before somebody says what it is.
-# ---------------------------------------------------------------------------
 
 sub admit
 {
@@ -386,7 +375,6 @@ sub move
 	$other->safe_psql('postgres', "CREATE DATABASE $dbname");
 	$other->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $other->connstr($dbname) ],
 		"restore of $dbname");
-	return;
 }
 move('moved');
 is(ask($other, {%$ann}, dbname => 'moved')->{refusal}, 'unclaimed', 'a restored dump grants nothing');

@@ -47,7 +47,6 @@ sub write_file
 	open my $fh, '>:raw', $path or die "could not write $path: $!";
 	print $fh $content;
 	close $fh;
-	return;
 }
 
 my $log_at_change = 0;
@@ -57,7 +56,6 @@ sub set_registry
 	$log_at_change = -s $node->logfile;
 	$node->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
 	$node->reload;
-	return;
 }
 
 sub new_member
@@ -87,7 +85,6 @@ sub wait_until
 {
 	my ($what, $condition) = @_;
 	poll_until($what, $condition) or die "timed out waiting for $what";
-	return;
 }
 
 sub registrar_pid
@@ -227,7 +224,6 @@ sub start_with
 	truncate $fh, length $content or die "could not truncate the file: $!";
 	close $fh;
 	start_node($copy);
-	return;
 }
 
 sub flipped
@@ -448,7 +444,6 @@ sub misled_by
 	my ($error, $matched);
 	poll_until($name, sub { (undef, $error) = sqlstate($misled, "SET uidgen.max_wait = '1s'; SELECT uid_next()"); $matched = $error =~ $expected; }, 30);
 	ok($matched, $name) or diag($error);
-	return;
 }
 my $no_grant = 'NULL, NULL, NULL, NULL';
 misled_by('a refusal without a reason', qr/DETAIL:  \N*: the registry gave no reason$/m, "'fenced', '', NULL, 5", $no_grant);

@@ -26,21 +26,18 @@ sub fails_with
 	my $draw = 'SELECT uid_next(' . ($generator ? "'uid_generators.$generator'" : '') . ')';
 	ok(poll_until("$name: $expected", sub { $error = (sqlstate($servers{$name}, $draw))[1]; $error =~ $expected }),
 		"$name fails with $expected") or diag($error);
-	return;
 }
 
 sub begin_load
 {
 	my ($name) = @_;
 	push @{ $loops{$name} }, load($servers{$name}), load_small($servers{$name}, 'small');
-	return;
 }
 
 sub stop_load
 {
 	my ($name) = @_;
 	push @stopped, stop_loop(@{ delete $loops{$name} });
-	return;
 }
 
 sub all_loops
@@ -48,9 +45,7 @@ sub all_loops
 	return map { @$_ } values %loops;
 }
 
-# ---------------------------------------------------------------------------
 # The servers
-# ---------------------------------------------------------------------------
 
 my $conf = <<"END";
 uidgen.registry_clock_bound = '100ms'
@@ -89,7 +84,6 @@ sub kill_proxy
 	waitpid $proxy, 0;
 	unlink "$proxy_directory/.s.PGSQL." . $registry->port;
 	undef $proxy;
-	return;
 }
 
 END
@@ -109,16 +103,13 @@ sub start_member
 	start_uidgen($servers{$name});
 	create_load($servers{$name});
 	begin_load($name);
-	return;
 }
 
 start_proxy();
 start_member('a');
 goes_on('one member draws by all paths', all_loops());
 
-# ---------------------------------------------------------------------------
 # The registry's clock, with one member and with three
-# ---------------------------------------------------------------------------
 
 # Renewed after the step, and for the usual time.
 sub renews
@@ -130,7 +121,6 @@ sub renews
 		ok(poll_until($what, sub { sql($servers{$name}, "SELECT ($granted_until) > $after") eq 't' }, $soon), "$what: $name renews its grant");
 	}
 	goes_on("$what: members draw on", map { @{ $loops{$_} } } @names);
-	return;
 }
 
 set_clock($registry, '-1h');
@@ -147,9 +137,7 @@ renews('the registry is an hour ahead, three members', 'a', 'b', 'c');
 set_clock($registry, '+0');
 renews('the clock is right once more', 'a', 'b', 'c');
 
-# ---------------------------------------------------------------------------
 # A member's clock, while it holds a grant and while it asks for one
-# ---------------------------------------------------------------------------
 
 foreach my $step ('+1h', '-1h')
 {
@@ -170,9 +158,7 @@ foreach my $step ('+1h', '-1h')
 	goes_on("after $step: the member draws on at once", @{ $loops{a} }, $soon);
 }
 
-# ---------------------------------------------------------------------------
 # The registry becomes a member, and takes the last of four nodes
-# ---------------------------------------------------------------------------
 
 join_fleet($registry, $registry);
 $registry->reload;
@@ -180,9 +166,7 @@ create_load($registry);
 begin_load('registry');
 goes_on('the registry draws by all paths', @{ $loops{registry} });
 
-# ---------------------------------------------------------------------------
 # A member is cut off from the registry
-# ---------------------------------------------------------------------------
 
 my $of_small = q{pool = (SELECT pool FROM uid_fleet_pools WHERE nodes = 4)};
 my $node = node_of($servers{c}, 'uid_generators.small');
@@ -204,9 +188,7 @@ push @stopped, stop_loop(pop @{ $loops{b} });
 sql($servers{b}, 'DROP SEQUENCE uid_generators.newcomer');
 goes_on('a node is free again', @{ $loops{c} });
 
-# ---------------------------------------------------------------------------
 # A standby is promoted while its primary lives, and data directories are copied
-# ---------------------------------------------------------------------------
 
 $servers{b}->backup('running');
 $servers{$_} = UidgenNode->new($_) foreach 'standby', 'copy_of_running', 'copy_of_stopped';
@@ -231,9 +213,7 @@ foreach my $name (@copies)
 	$servers{$name}->stop;
 }
 
-# ---------------------------------------------------------------------------
 # Two fleets. c is the registry of the other one, at first while it is a member of the first one.
-# ---------------------------------------------------------------------------
 
 make_registry($servers{c});
 join_fleet($servers{b}, $servers{c});

@@ -36,7 +36,6 @@ sub is_harmless
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is($node->safe_psql('postgres', "SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"), 'f', $what);
 	$node->safe_psql('postgres', 'ALTER ROLE mallory NOSUPERUSER');
-	return;
 }
 
 # What a framework does for its tests.
@@ -269,7 +268,6 @@ sub steal_names
 	$thief->query('DROP SCHEMA prepared CASCADE');
 	$thief->{stderr} = '';
 	$_->quit foreach ($reader, $vacuum, $caller, $thief);
-	return;
 }
 
 # The script itself waits: another session creates a function that the script will create.

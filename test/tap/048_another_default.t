@@ -65,7 +65,6 @@ sub restart
 	$node->stop('immediate');
 	freeze_clock($node, $at);
 	start_node($node);
-	return;
 }
 
 # Ids with a clock that is right, ids from a month ahead, and the clock is back where it was.
@@ -83,9 +82,7 @@ sub month_ahead
 	return $error;
 }
 
-# ---------------------------------------------------------------------------
 # The builtin generator, by the statements of the hint.
-# ---------------------------------------------------------------------------
 
 my $error = month_ahead(0);
 my ($far) = $ids{postgres}[-1];
@@ -127,9 +124,7 @@ is(said(q{SELECT uid_default_set('uid_generators.orders', above => false)}), '',
 draws('... and draws');
 ok($ids{postgres}[-1] > $ids{postgres}[-21], '... above');
 
-# ---------------------------------------------------------------------------
 # What is equal, or not known.
-# ---------------------------------------------------------------------------
 
 # Makes a database whose default is such a generator, a month ahead.
 my $at = 2 * $month;
@@ -230,9 +225,7 @@ freeze_clock($node, $at + 2 * $hour);
 $node->safe_psql('given', q{SELECT uid_generator_alter('uid_generators.given', worker_number => 9)});
 is($node->safe_psql('given', 'SELECT worker_id FROM uid_decode(uid_next())'), 9, '... has its new worker id at once when it is altered');
 
-# ---------------------------------------------------------------------------
 # Earlier defaults, a clock that goes back twice, and long names.
-# ---------------------------------------------------------------------------
 
 my $static = "spread => false, worker_policy => 'static', worker_number";
 $error = make('third', "$static => 7");
@@ -320,9 +313,7 @@ like(said(q{SELECT uid_generator_alter('uid_generators.same', datacenter_id => 6
 	qr/As far as is known, they do/, '... and the statement helps');
 draws('... it draws', 'wide');
 
-# ---------------------------------------------------------------------------
 # Ids that were drawn before the server joined a fleet: the registry does not know all of their nodes.
-# ---------------------------------------------------------------------------
 
 make('joins', 'spread => false');
 my $registry = new_node('registry', conf => "autovacuum = off\n");

@@ -72,7 +72,6 @@ sub commit_prepared
 	sql_of($node, q{COMMIT PREPARED 'pending'});
 	my $drawn = sql_of($node, "$in_home; SELECT uid_next('uid_generators.pending') > 0, segment_next('pending'), uid_reveal(uid_conceal(5, 'pending'), 'pending')");
 	is($drawn, 't|1|5', 'what a prepared transaction created works after its commit');
-	return;
 }
 
 # What waits for the prepared transaction fails soon, and so does what makes very many rows. What else takes so long gets
@@ -109,7 +108,6 @@ sub sweep_in_sessions
 		my @differ = grep { !/$but/ } differences($node, \@calls, [ @usual[@some] ], \@states, $patience, $patience . $setup, %opts);
 		is(join("\n", @differ), '', '... have the same outcome');
 	}
-	return;
 }
 
 # Another session has all locks but a few.
@@ -121,7 +119,6 @@ sub sweep_with_few_locks
 	my @states = sweep_soon($node, 'a superuser, with few locks left', $calls, dbname => 'swept', allowed => qr/^53200$/);
 	cmp_ok(scalar(grep { $_ eq '53200' } @states), '>', 0, 'some have found no lock');
 	$holder->quit;
-	return;
 }
 
 # But for uid_run_plan(), which runs SQL of its caller.
@@ -134,7 +131,6 @@ sub sweep_in_single_user_mode
 	is(join("\n", grep { is_bad(substr $_, 0, 5) && !/$is_late/ } @errors), '', 'in single-user mode');
 	cmp_ok(scalar(@errors), '<', scalar(@calls), 'some calls return there');
 	start_node($node);
-	return;
 }
 
 foreach my $server (@servers)

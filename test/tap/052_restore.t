@@ -90,7 +90,6 @@ sub restored
 	sql("CREATE DATABASE $dbname TEMPLATE template0") unless $dbname eq 'places';
 	$node->command_ok([ @$_, '-d', $node->connstr($dbname), $_->[0] eq 'psql' ? () : "$directory/places.dump" ], "$what: @$_[1 .. $#$_]") foreach @commands;
 	is(contents_of($dbname), $contents, "all is as it was: $what");
-	return;
 }
 restored('plain', 'SQL', [ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$directory/places.sql" ]);
 restored('serial', 'serial', [@restore]);

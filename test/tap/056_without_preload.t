@@ -47,10 +47,8 @@ $node->start;
 is($node->safe_psql('postgres', 'SHOW shared_preload_libraries'), '', 'a server that preloads nothing');
 $node->safe_psql('postgres', $_) foreach 'CREATE ROLE owner LOGIN', 'CREATE DATABASE shop OWNER owner';
 
-# ---------------------------------------------------------------------------
 # Ids at once, each statement in a session of its own, which loads the library. The last one has drawn from one generator all
 # along, so its ids are in order.
-# ---------------------------------------------------------------------------
 my (undef, undef, $notices) = $node->psql('shop', 'CREATE EXTENSION uidgen', extra_params => [ '-U', 'owner' ]);
 is(() = $notices =~ /NOTICE:/g, 1, 'CREATE EXTENSION, by the owner of the database, says one thing');
 my @ids = as_owner($node, 'SELECT uid_next()');
@@ -75,9 +73,7 @@ is(as_owner($node, "SELECT protection FROM uid_generator_status WHERE generator 
 	'auto', 'the status of a generator');
 is(as_owner($node, "SELECT ids FROM uid_stat WHERE sequence = 'uid_generators.uid_default'::regclass"), scalar(@ids), 'its statistics');
 
-# ---------------------------------------------------------------------------
 # In a parallel query. The first call of a session may come in a worker, and in the leader when it runs the same plan.
-# ---------------------------------------------------------------------------
 as_owner($node, <<'END');
 CREATE FUNCTION draw() RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL SAFE AS 'BEGIN RETURN uid_next(); END';
 CREATE TABLE many AS SELECT * FROM generate_series(1, 20000) AS n;
@@ -97,9 +93,7 @@ foreach my $leader ('on', 'off')
 }
 is(sorted(@ids), 'in order', 'ids of a statement are above those of the statements before it');
 
-# ---------------------------------------------------------------------------
 # A first call in odd places.
-# ---------------------------------------------------------------------------
 my $again = as_owner($node, <<'END');
 BEGIN; SAVEPOINT s; SELECT uid_next(); ROLLBACK TO s; SELECT uid_next(); COMMIT; SELECT uid_next()
 END
@@ -151,9 +145,7 @@ is(sqlstate($canceled, 'SELECT uid_next()'), '00000', '... and the next one draw
 is($canceled->query('SHOW uidgen.max_wait'), '5s', '... with all settings');
 $canceled->quit;
 
-# ---------------------------------------------------------------------------
 # In single-user mode, between two lives of the server.
-# ---------------------------------------------------------------------------
 push @ids, as_owner($node, 'SELECT uid_next()');
 $node->stop;
 my ($single, $messages) = ('', '');
@@ -163,9 +155,7 @@ $node->start;
 push @ids, as_owner($node, 'SELECT uid_next()');
 is(sorted(@ids), 'in order', 'in single-user mode ids go on, and after it');
 
-# ---------------------------------------------------------------------------
 # Many sessions at once make the state of the server, and the slots.
-# ---------------------------------------------------------------------------
 foreach my $mode ('fast', 'immediate')
 {
 	$node->stop($mode);
@@ -181,9 +171,7 @@ foreach my $mode ('fast', 'immediate')
 }
 $node->stop;
 
-# ---------------------------------------------------------------------------
 # In a subscription; while the extension is dropped; through crashes, stops and a promotion under load.
-# ---------------------------------------------------------------------------
 # Every draw is the first one of its session.
 my $new_sessions = 'SELECT uid_next(); SELECT pg_terminate_backend(pg_backend_pid())';
 my $primary = new_node('primary', conf => "wal_level = logical\n");
@@ -228,7 +216,6 @@ sub start_load
 	@load = (load($on), background_loop($on, sql => $new_sessions, clients => 2, %every),
 		background_loop($on, sql => "SELECT 'segment ' || segment_next('s')", clients => 2, %every));
 	goes_on('all draw', @load);
-	return;
 }
 
 sub note_last
@@ -240,7 +227,6 @@ sub note_last
 		segment => $on->safe_psql('postgres', "SELECT segment_next('s')"));
 	cmp_ok($now{$_}, '>', $last{$_} // 0, "$_ is above, $what") foreach sort keys %now;
 	%last = %now;
-	return;
 }
 
 start_load($primary);

@@ -73,7 +73,6 @@ sub use_registries
 	my ($node, @registries) = @_;
 	join_fleet($node, @registries);
 	$node->reload;
-	return;
 }
 
 sub new_member
@@ -87,9 +86,7 @@ sub new_member
 
 sub host_of { return $_[0]->host . ':' . $_[0]->port }
 
-# ---------------------------------------------------------------------------
 # The former primary comes back. Nothing was lost, so the administrator needs no fence.
-# ---------------------------------------------------------------------------
 
 my $first = new_node('first', conf => "autovacuum = off\n");
 start_uidgen($first);
@@ -127,10 +124,8 @@ draw(@$_) foreach [ $holder, 'one' ], [ $holder, 'two' ], [ $member, 'four' ];
 assert_ids('a former primary is back');
 $first->stop;
 
-# ---------------------------------------------------------------------------
 # A copy that was promoted, and that nobody has told what it is, takes over. Production learns of it from a member that is
 # pointed at it.
-# ---------------------------------------------------------------------------
 
 my $epoch = epoch_of($second);
 my $promoted = standby_of($second, 'promoted');

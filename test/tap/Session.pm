@@ -38,7 +38,6 @@ sub start
 		return if $type eq 'E' || $type eq 'R' && unpack('N', $body) != 0;
 		$self->{stderr} .= report($body, 0) if $type eq 'N';
 	}
-	return;
 }
 
 sub write_all
@@ -135,7 +134,6 @@ sub transmit
 	@statements = grep { defined $_->[0] } @statements;
 	push @{ $self->{sent} }, @statements;
 	$self->write_all(join '', map { pack 'a N Z*', 'Q', 5 + length $_->[0], $_->[0] } @statements);
-	return;
 }
 
 # Waits for the answers to all that was sent. Returns psql's exit status.
@@ -182,7 +180,6 @@ sub say_error
 {
 	my ($self, $statement, $text) = @_;
 	$self->{stderr} .= "psql:<stdin>:$statement->[1]: $text";
-	return;
 }
 
 # As psql prints it without alignment.
@@ -246,7 +243,6 @@ sub send_script
 	my ($self, $sql) = @_;
 	my $statements = statements($sql) or die "needs psql: $sql";
 	$self->transmit(@$statements);
-	return;
 }
 
 sub query

@@ -219,7 +219,6 @@ UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'seg';
 SELECT uid_fleet_admit('fleet', 'new');
 SQL
 	$node->safe_psql($database, "SET search_path = $quoted_home; SELECT uid_fleet_reserve(2, without_standby => true)");
-	return;
 }
 
 # Functions, relations and values as a hash. $dropped: the oid of a relation that is gone.
@@ -697,7 +696,6 @@ sub check_end_of_sweep
 	is(join("\n", splice @long_messages), '', 'no message repeats a huge argument');
 	my $log = slurp_file($node->logfile);
 	is(join("\n", $log =~ /^.*(?:(?:LOG|ERROR|FATAL|PANIC):  XX|was terminated by|PANIC: ).*$/mg), '', 'no process of the server had an internal error');
-	return;
 }
 
 1;
