@@ -166,25 +166,6 @@ $open->query_safe('COMMIT');
 $other->query_safe('BEGIN; TRUNCATE owner_of_q RESTART IDENTITY; ROLLBACK');
 next_ones('3 4 5', '... rolled back: as if nothing had been');
 
-# Names.
-my $follow = 'ALTER TABLE owner_of_q ALTER id SET DEFAULT segment_next($$q$$::regclass)';
-my $insert = 'INSERT INTO owner_of_q (i) VALUES (1) RETURNING id';
-foreach my $case ([ 'ALTER SEQUENCE q RENAME TO r', 'r' ], [ 'ALTER SEQUENCE q SET SCHEMA elsewhere', 'elsewhere.q' ])
-{
-	my ($command, $name) = @$case;
-	my $make = "$table; $follow; CREATE SCHEMA elsewhere";
-	$make .= '; ALTER SEQUENCE q OWNED BY NONE' if $command =~ /SCHEMA/;
-	sql('DROP TABLE IF EXISTS owner_of_q; DROP SEQUENCE IF EXISTS q');
-	after_open_draws($command, $make);
-	is(join(' ', map { $_->query_safe($insert) } $drawer, $open), '4 5', '... the default follows, and not a value is lost');
-	is(sqlstate($drawer, "SELECT segment_next('q')"), '42P01', '... the old name is nobody');
-	is($drawer->query_safe("SELECT segment_next('$name')"), 6, '... the new one is it');
-	$open->query_safe("CREATE SEQUENCE q START 100");
-	is($drawer->query_safe("SELECT segment_next('q')"), 100, '... and the old name is free for another');
-	is($open->query_safe($insert), 7, '... which the default does not mean');
-	sql('DROP TABLE owner_of_q; DROP SEQUENCE q');
-}
-
 # Privileges are looked at again at each transaction's first call, however the sequence is named (privilege.spec).
 {
 	sql('CREATE ROLE one');
@@ -200,27 +181,8 @@ foreach my $case ([ 'ALTER SEQUENCE q RENAME TO r', 'r' ], [ 'ALTER SEQUENCE q S
 	$open->query_safe('RESET ROLE');
 }
 
-after_open_draws('ALTER SEQUENCE q SET UNLOGGED');
-is(join(' ', map { scalar sqlstate($_, $draw) } $drawer, $open), '0A000 0A000', 'an unlogged sequence is refused');
-sql('ALTER SEQUENCE q SET LOGGED');
-cmp_ok($drawer->query_safe($draw), '>', 3, '... logged again it goes on above');
-
 after_open_draws('DROP SEQUENCE q');
 is(join(' ', map { scalar sqlstate($_, $draw) } $drawer, $open), '42P01 42P01', 'a dropped sequence is gone for all');
-begin();
-my $oid = sql("SELECT 'q'::regclass::oid");
-$open->query_safe('COMMIT; PREPARE by_oid AS SELECT segment_next(' . $oid . '::regclass); EXECUTE by_oid');
-sql('DROP SEQUENCE q');
-is(sqlstate($open, 'EXECUTE by_oid'), '42P01', '... also for one who knows its oid');
-sql("SELECT segment_create('dropped')");
-$open->query_safe("BEGIN; SELECT segment_next('dropped')");
-send_query($other, "SELECT segment_drop('dropped')");
-is_waiting('segment_drop waits for open draws');
-$open->query_safe('COMMIT');
-finish_query($other);
-is(sqlstate($open, "SELECT segment_next('dropped')"), '42P01', '... and the segment is gone');
-is(sql("SELECT count(*) FROM uid_segment"), 0, '... with its row');
-
 begin();
 $open->query_safe("PREPARE TRANSACTION 'drawn'");
 next_ones('3 4 5', 'PREPARE TRANSACTION: all go on drawing');
