@@ -1,7 +1,7 @@
 # How much a segment loses when its server ends, and that it never loses more.
 #
 # Reserved are the rest of the range in use and, once it is reserved, the next range: everything up to the sequence's
-# counter. Expected after a crash, after a promotion and in a restored dump: the next value is above every one handed
+# counter. Expected after a crash and in a restored dump: the next value is above every one handed
 # out, and at most the reserved values are lost, which are never more than two ranges. A clean stop is no exception.
 use UidgenTest;
 
@@ -91,19 +91,6 @@ foreach my $how ('crash', 'clean stop', 'second crash')
 	compare($node, 'restored', 'in a restored dump', %hand);
 	is($session->query_safe("SELECT segment_next('one')"), $last{one} + 1, '... and the dumped database loses nothing');
 	$session->quit;
-}
-
-# A promotion. What the walsender has sent is what the ranges in use need: their records were flushed.
-{
-	my $standby = standby_of($node, 'standby');
-	start_node($standby);
-	my $session = draw_all($node);
-	my %hand = in_hand($node);
-	$node->wait_for_catchup($standby);
-	$node->stop('immediate');
-	$standby->promote;
-	compare($standby, 'postgres', 'after a promotion', %hand);
-	$standby->stop;
 }
 
 done_testing();
