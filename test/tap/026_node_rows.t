@@ -48,27 +48,22 @@ sub has_said
 
 # No transaction draws once more.
 {
-	make('committed', 'read_only', 'read_only_session', 'rolled_back', 'savepoint', 'failed', 'prepared', 'session_ended', 'serializable_1', 'serializable_2');
-	sql(next_id('committed'));
-	has_row('committed', 'a transaction that commits has the row written');
-	sql('BEGIN READ ONLY; ' . next_id('read_only') . '; COMMIT');
-	has_row('read_only', 'and so has a READ ONLY one');
-	sql('SET default_transaction_read_only = on; ' . next_id('read_only_session'));
-	has_row('read_only_session', 'and one of a READ ONLY session');
-	sql('BEGIN; ' . next_id('rolled_back') . '; ROLLBACK');
-	has_row('rolled_back', 'and one that is rolled back');
-	sql('BEGIN; SAVEPOINT a; ' . next_id('savepoint') . '; ROLLBACK TO a; COMMIT');
-	has_row('savepoint', 'and one of which nothing but a rolled back savepoint has drawn');
-	$node->psql('postgres', 'BEGIN; ' . next_id('failed') . '; SELECT 1 / 0');
-	has_row('failed', 'and one that fails');
-	sql('BEGIN; ' . next_id('prepared') . "; PREPARE TRANSACTION 'p'");
-	has_row('prepared', 'and one that is prepared');
+	my %transactions = (
+		'a READ ONLY session' => 'SET default_transaction_read_only = on; %s',
+		'a savepoint that is rolled back' => 'BEGIN; SAVEPOINT a; %s; ROLLBACK TO a; COMMIT',
+		'a transaction that fails' => 'BEGIN; %s; SELECT 1 / 0',
+		'a transaction that is prepared' => "BEGIN; %s; PREPARE TRANSACTION 'p'");
+	make('session_ended', 'serializable_1', 'serializable_2', sort keys %transactions);
+	foreach my $what (sort keys %transactions)
+	{
+		$node->psql('postgres', sprintf $transactions{$what}, next_id(qq{"$what"}));
+		has_row(qq{"$what"}, "the row of a generator that only $what has drawn from");
+	}
 	sql("ROLLBACK PREPARED 'p'");
 	my $session = hold_open($node);
 	$session->query_safe('BEGIN; ' . next_id('session_ended'));
 	$session->quit;
-	has_row('session_ended', 'and one whose session ends');
-
+	has_row('session_ended', '... and that of one whose session ends');
 	# The extension is made in the transaction that draws.
 	sql('CREATE DATABASE made');
 	$node->safe_psql('made', 'BEGIN; CREATE EXTENSION uidgen; SELECT uid_next(); COMMIT');
