@@ -75,9 +75,7 @@ sub ids_of_presets
 		SELECT g.preset || ' ' || u FROM uid_generator g, LATERAL unnest(uid_next_array(g.generator, 200)) u
 		 WHERE g.preset <> 'baidu' AND g.generator::text LIKE '%of_preset%'});
 	my $path = $node->basedir . '/ids';
-	open my $fh, '>', $path or die "could not write $path: $!";
-	print $fh "$ids\n";
-	close $fh;
+	append_to_file($path, "$ids\n");
 	return $path;
 }
 # The epoch of baidu is the day of creation, which may differ. Its layout is tested with an epoch of its own.

@@ -1,5 +1,5 @@
 # A fleet of four servers that draw by all paths, while their clocks are stepped by hours, one is cut off from the
-# registry, servers are copied, and a standby is promoted beside its primary.
+# registry, and two fleets meet.
 #
 # Expected: no id comes twice, on whatever server. Callers get ids, or errors that name the cause. Grants last four
 # seconds.
@@ -187,31 +187,6 @@ fails_with('c', qr/all 4 nodes of the layout are in use/, 'small');
 push @stopped, stop_loop(pop @{ $loops{b} });
 sql($servers{b}, 'DROP SEQUENCE uid_generators.newcomer');
 goes_on('a node is free again', @{ $loops{c} });
-
-# A standby is promoted while its primary lives, and data directories are copied
-
-$servers{b}->backup('running');
-$servers{$_} = UidgenNode->new($_) foreach 'standby', 'copy_of_running', 'copy_of_stopped';
-$servers{standby}->init_from_backup($servers{b}, 'running', has_streaming => 1);
-$servers{copy_of_running}->init_from_backup($servers{b}, 'running');
-$servers{b}->stop;
-system_or_bail('cp', '-a', $servers{b}->data_dir, $servers{copy_of_stopped}->data_dir);
-$servers{copy_of_stopped}->append_conf('postgresql.conf',
-	'port = ' . $servers{copy_of_stopped}->port . "\nunix_socket_directories = '" . $servers{copy_of_stopped}->host . "'\n");
-start_node($servers{$_}) foreach 'b', 'standby', 'copy_of_running', 'copy_of_stopped';
-$servers{b}->wait_for_catchup($servers{standby});
-$servers{standby}->promote;
-my @copies = ('standby', 'copy_of_running', 'copy_of_stopped');
-push @{ $loops{$_} }, load($servers{$_}) foreach @copies;
-goes_on("$_ draws", @{ $loops{$_} }) foreach @copies;
-goes_on('so does the original', @{ $loops{b} });
-my %nodes = map { node_of($servers{$_}) => $_ } 'b', @copies;
-is(scalar keys %nodes, 4, 'each from a node of its own');
-foreach my $name (@copies)
-{
-	stop_load($name);
-	$servers{$name}->stop;
-}
 
 # Two fleets. c is the registry of the other one, at first while it is a member of the first one.
 
