@@ -45,8 +45,7 @@ sub draw
 sub draw_batch
 {
 	my ($count) = @_;
-	my $output = $node->safe_psql('postgres',
-		"SELECT id, uid_timestamp(id) <= clock_timestamp() + interval '2 s' FROM unnest(uid_next_array($count)) AS id");
+	my $output = sql("SELECT id, uid_timestamp(id) <= clock_timestamp() + interval '2 s' FROM unnest(uid_next_array($count)) AS id");
 	my @rows = map { [ split /\|/ ] } split /\n/, $output;
 	push @all, map { $_->[0] } @rows;
 	$untruthful += grep { $_->[1] ne 't' } @rows;
@@ -55,8 +54,7 @@ sub draw_batch
 
 sub ms_ahead
 {
-	return $node->safe_psql('postgres',
-		"SELECT round(extract(epoch FROM uid_timestamp($all[-1]) - clock_timestamp()) * 1000)");
+	return sql("SELECT round(extract(epoch FROM uid_timestamp($all[-1]) - clock_timestamp()) * 1000)");
 }
 
 sub ahead_by
@@ -112,7 +110,7 @@ push @all, $mended;
 freeze_clock($node, 30 - $hour);
 send_query($session, "\\set VERBOSITY verbose\nSELECT uid_next()");
 ok($node->poll_query_until('postgres', $waiting), 'it waits again');
-$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = '$event'");
+sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = '$event'");
 ($mended, $error) = finish_query($session);
 is($mended, '', 'a call that is cancelled while it waits returns no id');
 like($error, qr/ERROR:  57014:/, '... and says that it was cancelled');
@@ -161,8 +159,7 @@ my $columns = 'clock_steps_back, backup_ids, refused_clock';
 sub events
 {
 	my ($name, $what) = @_;
-	return $node->safe_psql('postgres',
-		'SELECT ' . ($what // $columns) . " FROM uid_generator_status JOIN uid_stat ON sequence = generator::oid WHERE generator = 'uid_generators.$name'::regclass");
+	return sql('SELECT ' . ($what // $columns) . " FROM uid_generator_status JOIN uid_stat ON sequence = generator::oid WHERE generator = 'uid_generators.$name'::regclass");
 }
 
 sub all_events
@@ -214,7 +211,7 @@ foreach my $name (sort keys %expected)
 {
 	my @before = split /\|/, events($name);
 	freeze_clock($node, $now + 10);
-	$node->safe_psql('postgres', "SELECT uid_next('uid_generators.$name')");
+	sql("SELECT uid_next('uid_generators.$name')");
 	freeze_clock($node, $now + 9);
 	my $of = "'uid_generators.$name'";
 	sqlstate($node, $_)
@@ -233,7 +230,7 @@ like($held, qr/clock is 1\.000 s behind generator "hold" .*\n.*DETAIL:  The poli
 
 # Across a restart, an hour back: a new slot finds the clock behind what was leased.
 freeze_clock($node, $now + 30);
-$node->safe_psql('postgres', "SELECT uid_next('uid_generators.error')");
+sql("SELECT uid_next('uid_generators.error')");
 $node->stop('immediate');
 freeze_clock($node, $now + 30 - $hour);
 start_node($node);
@@ -253,12 +250,11 @@ draw(10);
 sub jumps
 {
 	my @lines = slurp_file($node->logfile) =~ /LOG:  clock jumped forward by (\d+)\.\d{3} s\n/g;
-	return join '|', $node->safe_psql('postgres', 'SELECT clock_jumps FROM uid_stat_server'), scalar(@lines), $lines[-1] // 0;
+	return join '|', sql('SELECT clock_jumps FROM uid_stat_server'), scalar(@lines), $lines[-1] // 0;
 }
 sub marks
 {
-	return $node->safe_psql('postgres',
-		'SELECT d.last_value, c.last_value FROM uid_generators.uid_default d, uid_generators.cached c');
+	return sql('SELECT d.last_value, c.last_value FROM uid_generators.uid_default d, uid_generators.cached c');
 }
 my ($counted, $logged) = split /\|/, jumps();
 $loop = background_loop($node, clients => 4);
@@ -269,13 +265,12 @@ assert_unique(stop_loop($loop));
 like(jumps(), qr/^@{[ $counted + 1 ]}\|@{[ $logged + 1 ]}\|259[12]\d{3}$/, '... one line says by how much, from four sessions');
 draw(10);
 is(ms_ahead(), 0, '... with the time that the clock says');
-is($node->safe_psql('postgres', "SELECT clock_moved_ms BETWEEN 29 * 864e5 AND 31 * 864e5 FROM uid_stat_server"), 't',
-	'... and the view says so');
+is(sql("SELECT clock_moved_ms BETWEEN 29 * 864e5 AND 31 * 864e5 FROM uid_stat_server"), 't', '... and the view says so');
 freeze_clock($node, $now + 2 * $month);
-is($node->safe_psql('postgres', "SELECT clock_moved_ms > 59 * 864e5, clock_jumps FROM uid_stat_server"), 't|' . ($counted + 1),
+is(sql("SELECT clock_moved_ms > 59 * 864e5, clock_jumps FROM uid_stat_server"), 't|' . ($counted + 1),
 	'... it says so without a draw');
 
-$node->safe_psql('postgres', "ALTER SYSTEM SET uidgen.max_clock_jump = '1d'");
+sql("ALTER SYSTEM SET uidgen.max_clock_jump = '1d'");
 $node->reload;
 $node->poll_query_until('postgres', q{SELECT current_setting('uidgen.max_clock_jump') = '1d'});
 my $leased = marks();
@@ -297,7 +292,7 @@ is((draw(10))[0], 10, '... and every session draws');
 like(jumps(), qr/^@{[ $counted + 2 ]}\|@{[ $logged + 2 ]}\|/, '... which is logged and counted, unlike what was refused');
 freeze_clock($node, $now + 2 * $month + 5);
 is(sqlstate($node, 'SET uidgen.max_clock_jump = 2; SELECT uid_next()'), '55000', 'a limit of seconds is kept');
-$node->safe_psql('postgres', 'ALTER SYSTEM RESET uidgen.max_clock_jump');
+sql('ALTER SYSTEM RESET uidgen.max_clock_jump');
 $node->reload;
 $node->poll_query_until('postgres', q{SELECT current_setting('uidgen.max_clock_jump') = '0'});
 

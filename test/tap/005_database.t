@@ -7,8 +7,8 @@ start_uidgen($node);
 
 # A DROP DATABASE that is refused changes nothing for those who draw.
 {
-	$node->safe_psql('postgres', 'CREATE DATABASE busy');
-	$node->safe_psql('busy', 'CREATE EXTENSION uidgen; CREATE SEQUENCE s');
+	sql('CREATE DATABASE busy');
+	sql('CREATE EXTENSION uidgen; CREATE SEQUENCE s', 'busy');
 	my $session = hold_open($node, dbname => 'busy');
 	my $segment = $session->query_safe("SELECT segment_next('s'::regclass)");
 	my $id = $session->query_safe('SELECT uid_next()');
@@ -29,59 +29,56 @@ start_uidgen($node);
 	is($session->query_safe("SELECT segment_next('s'::regclass)"),
 		$segment + 2, 'leaves the range in hand too');
 	$session->quit;
-	$node->safe_psql('postgres', 'DROP DATABASE busy WITH (FORCE)');
+	sql('DROP DATABASE busy WITH (FORCE)');
 	pass('DROP DATABASE WITH (FORCE) is not held up');
 }
 
 # A database made again with the same oid, sequence oid, file and page must not meet the old one's range.
 {
-	$node->safe_psql('postgres', 'CREATE DATABASE mould');
-	$node->safe_psql('mould', 'CREATE EXTENSION uidgen; CREATE SEQUENCE s');
+	sql('CREATE DATABASE mould');
+	sql('CREATE EXTENSION uidgen; CREATE SEQUENCE s', 'mould');
 	my $identity = "SELECT (SELECT oid FROM pg_database WHERE datname = current_database()), 's'::regclass::oid, "
 	  . "pg_relation_filenode('s'), last_value, is_called FROM s";
 
-	$node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE mould OID 50000');
-	is($node->safe_psql('twin', "SELECT segment_next('s'::regclass)"), 1, 'the first twin draws');
-	$node->safe_psql('twin', 'SELECT count(uid_next()) FROM generate_series(1, 10)');
-	my $before = $node->safe_psql('twin', $identity);
-	$node->safe_psql('postgres', 'DROP DATABASE twin');
+	sql('CREATE DATABASE twin TEMPLATE mould OID 50000');
+	is(sql("SELECT segment_next('s'::regclass)", 'twin'), 1, 'the first twin draws');
+	sql('SELECT count(uid_next()) FROM generate_series(1, 10)', 'twin');
+	my $before = sql($identity, 'twin');
+	sql('DROP DATABASE twin');
 
 	# The page that the first twin left behind, in the mould.
 	my $last = (split /\|/, $before)[3];
-	$node->safe_psql('mould', "SELECT setval('s', $last, true)");
-	$node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE mould OID 50000');
-	is($node->safe_psql('twin', $identity), $before, 'the second twin cannot be told from the first');
-	is($node->safe_psql('twin', 'SELECT count(*) FROM uid_internal.uid_slots()'),
-		0, 'a new database has no slots');
-	is($node->safe_psql('twin', "SELECT segment_next('s'::regclass)"),
+	sql("SELECT setval('s', $last, true)", 'mould');
+	sql('CREATE DATABASE twin TEMPLATE mould OID 50000');
+	is(sql($identity, 'twin'), $before, 'the second twin cannot be told from the first');
+	is(sql('SELECT count(*) FROM uid_internal.uid_slots()', 'twin'), 0, 'a new database has no slots');
+	is(sql("SELECT segment_next('s'::regclass)", 'twin'),
 		$last + 1, 'it goes on above its own page, not inside the range of a dropped database');
-	is($node->safe_psql('twin', 'SELECT uid_next() > 0'), 't', 'its generator works');
+	is(sql('SELECT uid_next() > 0', 'twin'), 't', 'its generator works');
 	is(wait_for_node_rows($node, '%', 1, dbname => 'twin'), 1, 'and drew a worker id of its own');
-	$node->safe_psql('postgres', 'DROP DATABASE twin');
-	$node->safe_psql('postgres', 'DROP DATABASE mould');
+	sql('DROP DATABASE twin');
+	sql('DROP DATABASE mould');
 }
 
 # Nothing of ours stays connected: a copy or a DROP right after use goes through. The copy goes on above.
 {
-	$node->safe_psql('postgres', 'CREATE DATABASE round0');
-	$node->safe_psql('round0',
-		"CREATE EXTENSION uidgen; CREATE SEQUENCE s; SELECT uid_generator_create('g'); CREATE TABLE t (id bigint, other bigint, n bigint)");
+	sql('CREATE DATABASE round0');
+	sql("CREATE EXTENSION uidgen; CREATE SEQUENCE s; SELECT uid_generator_create('g'); CREATE TABLE t (id bigint, other bigint, n bigint)", 'round0');
 	my $draw = "INSERT INTO t SELECT uid_next(), uid_next('uid_generators.g'), segment_next('s') FROM generate_series(1, 3000)";
 	my $above = 0;
 	foreach my $round (1 .. 3)
 	{
 		my $from = 'round' . ($round - 1);
-		$node->safe_psql($from, $draw);
-		$node->safe_psql('postgres', "CREATE DATABASE round$round TEMPLATE $from");
-		$node->safe_psql($from, $draw);
-		$node->safe_psql('postgres', "DROP DATABASE $from");
+		sql($draw, $from);
+		sql("CREATE DATABASE round$round TEMPLATE $from");
+		sql($draw, $from);
+		sql("DROP DATABASE $from");
 		$above += $node->safe_psql("round$round",
 			"SELECT 1 WHERE uid_next() > (SELECT max(id) FROM t) AND uid_next('uid_generators.g') > (SELECT max(other) FROM t) "
 			  . "AND segment_next('s') > (SELECT max(n) FROM t)");
 	}
 	is($above, 3, 'databases are copied and dropped right after use, and each copy goes on above');
-	is( $node->safe_psql('round3',
-			'SELECT count(*), count(DISTINCT id), count(DISTINCT other), count(DISTINCT n) FROM t'),
+	is( sql('SELECT count(*), count(DISTINCT id), count(DISTINCT other), count(DISTINCT n) FROM t', 'round3'),
 		'9000|9000|9000|9000',
 		'a line of copies repeats nothing');
 }
@@ -89,11 +86,11 @@ start_uidgen($node);
 # A database in another encoding: the install script and messages are ASCII.
 foreach my $encoding ('LATIN1', 'EUC_JP')
 {
-	$node->safe_psql('postgres', "CREATE DATABASE encoded ENCODING '$encoding' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
-	$node->safe_psql('encoded', 'CREATE EXTENSION uidgen');
-	is($node->safe_psql('encoded', 'SELECT uid_next() > 0'), 't', "CREATE EXTENSION in a database of encoding $encoding");
+	sql("CREATE DATABASE encoded ENCODING '$encoding' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
+	sql('CREATE EXTENSION uidgen', 'encoded');
+	is(sql('SELECT uid_next() > 0', 'encoded'), 't', "CREATE EXTENSION in a database of encoding $encoding");
 	like(failure("SELECT uid_generator_alter('uid_generators.uid_default', time_bits => 40)", 'encoded'), qr/HINT:  Create another generator above it/, 'with all of a message');
-	$node->safe_psql('postgres', 'DROP DATABASE encoded');
+	sql('DROP DATABASE encoded');
 }
 
 done_testing();

@@ -427,22 +427,21 @@ is(try_next('old')->{state}, '2200H', 'an epoch long ago: no id at all');
 
 # Over all of the above.
 
-my ($ids, @twice, @disorder) = (0);
+my (@ids, @disorder);
 foreach my $generator (sort keys %given)
 {
-	my (%seen, %latest);
+	my %latest;
 	foreach my $draw (@{ $given{$generator} })
 	{
 		my $stream = $draw->{backup} eq 't' ? 'backup' : '';
-		$ids++;
-		push @twice, "$generator $draw->{id}" if $seen{ $draw->{id} }++;
+		push @ids, "$generator $draw->{id}";
 		push @disorder, "$generator $draw->{id}" if $draw->{id} <= ($latest{$stream} // 0);
 		$latest{$stream} = $draw->{id};
 	}
 }
-is(join(' ', @twice), '', 'no id came twice');
+is(repeated(@ids), '', 'no id came twice');
 is(join(' ', @disorder), '', 'ids increase in the order of the calls');
-note("$ids ids of " . scalar(keys %given) . ' generators');
+note(@ids . ' ids of ' . scalar(keys %given) . ' generators');
 
 $session->quit;
 $node->stop;

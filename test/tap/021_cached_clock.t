@@ -57,10 +57,8 @@ foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'small', "boost_powe
 	my $generator = create($name, "$more, max_ahead_ms => ${max_ahead}000, lease_ms => 6000");
 	# One statement each, so each session ends at its first error; and whoever has a run uses it up.
 	my ($ids, $errors) = at_once(8, "SELECT uid_next('$generator');\n" x 4000);
-	my %seen;
 	my @positions = sort { $a <=> $b } map { position($_) } @$ids;
-	$seen{$_}++ foreach @positions;
-	is(scalar(grep { $_ > 1 } values %seen), 0, "$name: no position twice");
+	is(repeated(@positions), '', "$name: no position twice");
 	my $lost = status($generator, 'rejected_puts + discarded_stale');
 	is($positions[-1] - $positions[0] + 1 - $lost, scalar(@positions),
 		"$name: every position was handed out (" . scalar(@positions) . ", not $lost that the counters tell of)");
@@ -176,8 +174,7 @@ foreach my $mode ('fast', 'immediate')
 	freeze_clock($node, 36000);
 	my ($after, $errors) = at_once(4, "SELECT uid_next('$generator');\n" x 3000);
 	like($errors, qr/ahead of the clock by/, 'the clock goes back an hour: an error when the ring is empty');
-	my %seen = map { $_ => 1 } @$before, @$after;
-	is(scalar(keys %seen), @$before + @$after, '... nothing comes twice');
+	is(repeated(@$before, @$after), '', '... nothing comes twice');
 	cmp_ok(scalar(@$after), '<=', 2048 * 2, '... and no more than the ring had');
 	my $mark = sql("SELECT last_value FROM $generator");
 	is(sqlstate($node, "SELECT uid_next('$generator')"), '55000', '... it stays so');

@@ -102,9 +102,7 @@ foreach my $kind ([ 'segment', 'segment_create', 'segment_next', 'uid_segments' 
 	is(sqlstate($creator, "SET LOCAL ROLE pg_monitor; SELECT $next('$schema.${what}_1'::regclass)"), '42501', "a draw from a $what fails in a transaction that has created another one");
 	$creator->query_safe('ROLLBACK');
 	push @values, $draw->($other, 10), $draw->($drawer, 20);
-	my %times;
-	$times{$_}++ foreach @values;
-	is(join(' ', grep { $times{$_} > 1 } sort keys %times), '', '... and no value comes twice');
+	is(repeated(@values), '', '... and no value comes twice');
 	$drawer->query_safe('COMMIT');
 	$_->{stderr} = '', $_->quit foreach $creator, $drawer, $other;
 }

@@ -252,9 +252,7 @@ $nodes{b}->command_ok([ 'pg_restore', '-d', 'restored', $dump ], 'is restored');
 push @drawn, map { "orders $_" } split /\n/, $nodes{b}->safe_psql('restored', q{SELECT segment_next('orders') FROM generate_series(1, 150)});
 draw('b', 'orders', 150);
 
-my %count;
-$count{$_}++ foreach @drawn;
-is(join(',', grep { $count{$_} > 1 } keys %count), '', 'no value of a segment came twice');
+is(repeated(@drawn), '', 'no value of a segment came twice');
 
 # The registry fails over: to a standby that has all blocks, and to one that has lost the last ones
 
@@ -285,9 +283,7 @@ $nodes{first}->stop('immediate');
 $nodes{second}->promote;
 my @after = draw('a', 'orders', 250);
 draw('b', 'orders', 250);
-%count = ();
-$count{$_}++ foreach @drawn;
-is(join(',', grep { $count{$_} > 1 } keys %count), '', 'a failover to a synchronous standby: no value came twice');
+is(repeated(@drawn), '', 'a failover to a synchronous standby: no value came twice');
 
 $nodes{third} = UidgenNode->new('third');
 $nodes{$_}->append_conf('postgresql.conf', "uidgen.registry = '" . registry_line($nodes{second}, $nodes{third}) . "'\n"),
@@ -309,9 +305,7 @@ kill 'KILL', $walsender;
 $nodes{third}->promote;
 cmp_ok(sql($nodes{third}, $state), '<', $after[-1], 'they are lost');
 draw('a', 'orders', 250);
-%count = ();
-$count{$_}++ foreach @drawn;
-is(join(',', grep { $count{$_} > 1 } keys %count), '', 'the registry stands above the values that a member shows');
+is(repeated(@drawn), '', 'the registry stands above the values that a member shows');
 cmp_ok(sql($nodes{third}, $state), '>', $after[-1], 'and so do later blocks');
 
 # The segment changes at the registry

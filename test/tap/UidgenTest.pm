@@ -14,6 +14,7 @@
 #   ... crash, promote, wait ...
 #   my @logs = stop_loop($loop);               # one file per client: what it received
 #   assert_unique(@logs);                      # one assertion; lists values seen twice
+#   is(repeated(@values), '', ...);            # the same of values in a list
 #
 #   my $session = hold_open($node);            # a Session that stays: query, query_safe, quit
 #   send_query($session, $sql);                # do not wait for the answer
@@ -70,7 +71,7 @@ use Time::HiRes;
 use UidgenNode;
 
 our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions standby_of make_synchronous has_assertions parallel_setting use_fake_clock set_clock
-  freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop assert_unique hold_open freeze_walsender
+  freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop repeated assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
   block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
@@ -335,30 +336,27 @@ sub psql_at_once
 	return map { [ ${ $_->[1] }, ${ $_->[2] } ] } @runs;
 }
 
+# The first few of the values that come more than once.
+sub repeated
+{
+	my %count;
+	$count{$_}++ foreach @_;
+	my @twice = sort grep { $count{$_} > 1 } keys %count;
+	return join ' ', splice @twice, 0, 5;
+}
+
 # One assertion over all values in all files, one value per line. Returns the number of values. No value at all is a
 # failure, because it proves nothing.
 sub assert_unique
 {
-	my @logs = @_;
-	my ($total, %seen) = (0);
-
-	foreach my $log (@logs)
-	{
-		foreach my $value (split /\n/, slurp_file($log))
-		{
-			$total++;
-			$seen{$value}++;
-		}
-	}
-	my @twice = sort grep { $seen{$_} > 1 } keys %seen;
-	my $several = @logs > 1 ? scalar(@logs) . ' clients' : 'one client';
+	my @values = map { split /\n/, slurp_file($_) } @_;
+	my $twice = repeated(@values);
+	my $several = @_ > 1 ? scalar(@_) . ' clients' : 'one client';
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok($total > 0 && !@twice, "no value came twice ($several)")
-	  or diag("$total values, of which came more than once: "
-		  . scalar(@twice) . "\n" . join("\n", splice(@twice, 0, 5)));
-	note("$total values");
-	return $total;
+	ok(@values && $twice eq '', "no value came twice ($several)") or diag(scalar(@values) . " values, more than once $twice");
+	note(scalar(@values) . ' values');
+	return scalar @values;
 }
 
 # A session that survives a failed statement.
