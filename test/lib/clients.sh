@@ -97,7 +97,6 @@ section_clients() {
     client pgbouncer_test.py "pgbouncer --version && /usr/bin/python3 -c 'import psycopg'" \
         /usr/bin/python3 pgbouncer_test.py
     sql_client statements_test.sql true
-    sql_client test_database_test.sql true
     client_role=postgres
     # shellcheck disable=SC2016 # the end of a block
     sed -n '/^CREATE SCHEMA partman;/,/^```$/{/^```$/!p}' "$checkout/docs/clients.md" >partman_recipe.sql
