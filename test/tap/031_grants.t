@@ -281,14 +281,6 @@ foreach my $node ($a, $b)
 	is(sql($node, "SELECT uid_next() >= uid_lower_bound('$end', '$default')"), 't', 'another layout by default');
 }
 
-# A dropped generator has no grant
-
-sql($a, q{SELECT uid_generator_create('dropped')});
-sql($a, q{SELECT uid_next('uid_generators.dropped')});
-is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 1, 'a generator has a grant');
-sql($a, q{DROP SEQUENCE uid_generators.dropped});
-is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 0, 'until it is dropped');
-
 # No background worker for the registrar
 
 my $crowded = member('crowded', conf => "max_worker_processes = 0\n");

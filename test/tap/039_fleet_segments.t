@@ -355,11 +355,6 @@ lies('{"first": 1, "last": 991}', qr/the registry gave values that this database
 lies('{"last": 90000992}', qr/the registry's answer is not valid/, 'a block whose end is wrong');
 lies('{"count": null}', qr/the registry's answer is not valid/, 'no count');
 lies('{"fleet": 4711}', qr/the registry's answer is not valid/, 'a block of another fleet');
-sql($nodes{third}, 'ALTER PROCEDURE uid_fleet_call RENAME TO newer');
-draws_until('a', 'orders', qr/procedure .*uid_fleet_call.* does not exist\nHINT:  Run ALTER EXTENSION uidgen UPDATE on the registry/, 'an older registry');
-sql($nodes{third}, 'ALTER PROCEDURE newer RENAME TO uid_fleet_call');
-draws_again('updated, it answers');
-
 sql($nodes{third}, q{SELECT segment_drop('orders')});
 draws_until('a', 'orders', qr/segment "orders" does not exist at the registry/, 'the segment was dropped at the registry');
 

@@ -56,22 +56,6 @@ my @alone;
 	note(join ', ', map { "$functions[$_]{bare}: $states[$_]" } grep { $states[$_] !~ /^(00000|25001|0A000)$/ } 0 .. $#functions);
 }
 
-# What the sweep has found, with what each call says instead: a statement put together from the number of a relation, a
-# role or a schema that is not there.
-{
-	my %found = (
-		"$quoted_home.uid_fleet_admit(0)" => '42704',
-		"$quoted_home.uid_fleet_admit(4294967295)" => '42704',
-		"$quoted_home.uid_leaf_alloc_create('')" => '3F000',
-		'uid_internal.uid_sequence_next(NULL)' => '42809',
-		q{uid_internal.uid_sequence_next('things.plain')} => '42809',
-		q{uid_internal.uid_above_plan(0, 'id', 'uid_generators.own')} => '42703',
-		q{uid_internal.uid_above_plan('things.plain', '', 'uid_generators.own')} => '42703');
-	my @calls = sort keys %found;
-	my @states = run_calls($node, [ map { "SELECT $_" } @calls ], dbname => 'rolled_back');
-	is($states[$_], $found{ $calls[$_] }, $calls[$_]) foreach 0 .. $#calls;
-}
-
 # The whole sweep takes many minutes. Without UIDGEN_LONG it is the first call of each function or relation, and a part of
 # the others, which the seed chooses.
 sub some { my ($first, @others) = @_; return ($first, $ENV{UIDGEN_LONG} ? @others : grep { rand 10 < 1 } @others); }

@@ -202,11 +202,6 @@ make('restored', 'spread => false');
 $node->safe_psql('restored', 'UPDATE worker_node SET database = 1');
 like(replaced('restored', 'second', 'spread => false'), $unknown, 'rows of another database: not known');
 
-$node->safe_psql('statics', q{CREATE ROLE other; SELECT uid_generator_create('theirs')});
-is((said(q{SET ROLE other; SELECT uid_default_set('uid_generators.theirs', above => false)}, 'statics') =~ /ERROR:  (\w+)/)[0], '42501',
-	'another role may not choose the default');
-is($node->safe_psql('postgres', q{SELECT uid_default_set('uid_generators.uid_default', NULL) IS NULL}), 't', 'NULL does nothing');
-
 # An altered generator draws by its new row at once.
 draws('a generator that draws', 'given');
 freeze_clock($node, $at + 2 * $hour);
