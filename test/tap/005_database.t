@@ -83,14 +83,4 @@ start_uidgen($node);
 		'a line of copies repeats nothing');
 }
 
-# A database in another encoding: the install script and messages are ASCII.
-foreach my $encoding ('LATIN1', 'EUC_JP')
-{
-	sql("CREATE DATABASE encoded ENCODING '$encoding' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
-	sql('CREATE EXTENSION uidgen', 'encoded');
-	is(sql('SELECT uid_next() > 0', 'encoded'), 't', "CREATE EXTENSION in a database of encoding $encoding");
-	like(failure("SELECT uid_generator_alter('uid_generators.uid_default', time_bits => 40)", 'encoded'), qr/HINT:  Create another generator above it/, 'with all of a message');
-	sql('DROP DATABASE encoded');
-}
-
 done_testing();

@@ -200,7 +200,7 @@ foreach my $policy (@policies)
 {
 	$node->safe_psql('postgres', join('',
 			map { "SELECT uid_generator_create('" . name_of($policy, $_) . "', $made_with{$policy});\n" }
-			  (0 .. $#steps, 'waiter')));
+			  0 .. $#steps));
 }
 # In seconds: a tick, and how far the clock may be back without an error of its own.
 my (%tick_s, %tolerance_s);
@@ -322,43 +322,9 @@ check_steps('stop and start', $restarted, $at, sub { restart('fast') });
 $at += $year + $day;
 check_steps('crash', $restarted, $at, sub { restart('immediate') });
 
-# After a start a generator waits for the end of its own lease, less than uidgen.max_wait is by
-# default, and that is no error, whatever its policy says of a clock that went back.
-
-my $waiting = "SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active'"
-  . " AND pid <> pg_backend_pid() AND wait_event IN ('Extension', 'UidgenClock')";
-
-$at += $year + $day;
-freeze_clock($node, $at);
-my @waiters = grep { $restarted->{$_}[0] =~ /^waits/ } @policies;
-my %before = map { $_ => try_next("${_}_waiter") } @waiters;
-restart('immediate');
-$session->query_safe("SET uidgen.max_wait = '1d'");
-foreach my $policy (@waiters)
-{
-	my ($ms) = $restarted->{$policy}[0] =~ /(\d+)/;
-	cmp_ok($ms, '<', 5000, "$policy: the lease ends before uidgen.max_wait does");
-	freeze_clock($node, $at);
-	send_query($session, "SELECT id, tick, state FROM try_next('uid_generators.${policy}_waiter')");
-	ok($node->poll_query_until('postgres', $waiting), '... after a crash a call waits');
-	freeze_clock($node, $at + $ms / 1000);
-	my ($output) = finish_query($session);
-	like($output, qr/^\d+\|\d+\|$/, '... and has its id when the lease is over');
-	my ($id, $tick) = split /\|/, $output;
-	is($tick, $before{$policy}{counter} + 1, '... the first one above the lease');
-	push @{ $given{"${policy}_waiter"} }, { id => $id, worker => 0, backup => 'f' };
-}
-
-sub seconds_at
-{
-	my ($year, $month, $day_of_month) = @_;
-	return Time::Local::timegm(0, 0, 12, $day_of_month, $month - 1, $year)
-	  - Time::Local::timegm(0, 0, 12, 21, 10, 2026) + $in_tick;
-}
-
 # The end of time. A field of 26 bits of seconds is 776 days.
 
-my $now = seconds_at(2042, 1, 1) - 0.5;
+my $now = Time::Local::timegm(0, 0, 12, 1, 0, 2042) - Time::Local::timegm(0, 0, 12, 21, 10, 2026) + $in_tick - 0.5;
 my %ends = (far => $now + 731 * $day, near => $now + 729 * $day);
 
 # A psql of its own; returns what it says on stderr.
@@ -373,7 +339,6 @@ sub messages_of
 
 my $warning = qr/WARNING:  01000: the time bits of generator "near" end at 2043-12-31 /;
 
-$session->query_safe('RESET uidgen.max_wait');
 freeze_clock($node, $now);
 foreach my $name (sort keys %ends)
 {

@@ -56,12 +56,6 @@ sub gets_filled
 	return poll_until('full', sub { status($generator, 'ring_filled') == 1 });
 }
 
-sub session_error
-{
-	my ($session, $sql) = @_;
-	return scalar sqlstate($session, $sql);
-}
-
 # What each of several sessions draws at the same time.
 sub at_once
 {
@@ -96,7 +90,7 @@ sub at_once
 		cmp_ok(status($generator, 'discarded_stale'), '>', $stale, '... what was too old is counted');
 
 		$session->query_safe("SAVEPOINT a; SELECT uid_next('$generator')");
-		is(session_error($session, 'SELECT 1 / 0'), '22012', 'an error');
+		is(sqlstate($session, 'SELECT 1 / 0'), '22012', 'an error');
 		$session->query_safe('ROLLBACK TO a');
 		Time::HiRes::sleep(0.3);
 		$is_fresh->("$with, after an error under a savepoint");
@@ -339,9 +333,9 @@ foreach my $case (
 	$session->query_safe("BEGIN; SELECT uid_next('$generator'); PREPARE TRANSACTION 'p'");
 	is($session->query_safe("SELECT uid_next('$generator') > 0"), 't', 'beside a prepared transaction');
 	$session->query_safe("COMMIT PREPARED 'p'");
-	is(session_error($session, "SELECT uid_generator_alter('$generator', padding_factor => 40) IS NULL; SELECT 1"), '00000', 'alter');
+	is(sqlstate($session, "SELECT uid_generator_alter('$generator', padding_factor => 40) IS NULL; SELECT 1"), '00000', 'alter');
 	$session->query_safe("BEGIN; SELECT uid_generator_alter('$generator', padding_factor => 30)");
-	is(session_error($session, "SELECT uid_next('$generator')"), '55000', 'who altered draws after the commit');
+	is(sqlstate($session, "SELECT uid_next('$generator')"), '55000', 'who altered draws after the commit');
 	$session->query_safe('ROLLBACK');
 	$session->quit;
 	sql("SELECT uid_generator_drop('$generator')");

@@ -79,20 +79,7 @@ foreach my $case ([ 'stop', "when_ring_full => 'stop'" ], [ 'small', "boost_powe
 	is(status('uid_generators.stop', 'ahead_ms'), $frozen, '... and what it was when the clock goes back');
 }
 
-# The wait is visible, and ends when the clock goes on.
-{
-	my $session = hold_open($node);
-	$session->query_safe("SET uidgen.max_wait = '100s'");
-	send_query($session, "SELECT uid_next('uid_generators.stop') > 0");
-	my $event = wait_event($node, 'UidgenClock');
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = '$event' AND query LIKE '%uid_next%' AND pid <> pg_backend_pid()"),
-		"a caller that waits for the clock shows wait event $event");
-	freeze_clock($node, 5);
-	is((finish_query($session))[0], 't', '... and gets its id when the clock goes on');
-	$session->quit;
-	my ($state, $message) = sqlstate($node, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.small', 100000))");
-	is($state, '55000', 'a batch beyond what the clock allows: an error');
-}
+is(sqlstate($node, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.small', 100000))"), '55000', 'a batch beyond what the clock allows: an error');
 
 # A restart, a crash: above everything, whatever the ring held.
 foreach my $mode ('fast', 'immediate')
@@ -230,9 +217,15 @@ foreach my $mode ('fast', 'immediate')
 }
 
 # A lease that the awaited standby has not got: the ring is full of it, and none of it is handed out.
+sub wait_for_standby
+{
+	my ($count, $what) = @_;
+	ok($node->poll_query_until('postgres', "SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), $what);
+}
 {
 	freeze_clock($node, 60000);
 	my $generator = create('awaited');
+	my $cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 	my $standby = standby_of($node, 'cached_standby');
 	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 	use_fake_clock($standby);
@@ -249,27 +242,26 @@ foreach my $mode ('fast', 'immediate')
 	$local->query_safe("SELECT uid_next('$generator')");
 	# In one transaction, too: local first, then on.
 	send_query($local, "SET LOCAL synchronous_commit = on;\nSELECT uid_next('$generator')");
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
-		'an id in hand or in the ring waits for the standby');
-	sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+	wait_for_standby(1, 'an id in hand or in the ring waits for the standby');
+	sql($cancel);
 	is((finish_query($local))[0], '', '... a cancel gives none');
 	$local->query_safe('ROLLBACK');
 	send_query($session, "BEGIN READ ONLY;\nSELECT uid_next('$generator')");
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), '... so does another session');
-	sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+	wait_for_standby(1, '... so does another session');
+	sql($cancel);
 	is((finish_query($session))[0], '', '... and gets none');
 	$session->query_safe('ROLLBACK');
 	my @waiting = map { hold_open($node) } 1 .. 6;
 	send_query($_, "SELECT uid_next('$generator')") foreach @waiting;
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 6 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), 'six sessions wait');
+	wait_for_standby(6, 'six sessions wait');
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 	$node->reload;
 	is(scalar(grep { /^\d+$/ } map { (finish_query($_))[0] } @waiting), 6, '... when no standby is awaited any more, each gets its id');
 	$_->quit foreach @waiting;
 	make_synchronous($node, 'cached_standby');
 	send_query($session, "SELECT uid_next('$generator')");
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), 'when it is awaited again, it is waited for, as it has not got it');
-	sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+	wait_for_standby(1, 'when it is awaited again, it is waited for, as it has not got it');
+	sql($cancel);
 	is((finish_query($session))[0], '', '... a cancel gives none');
 
 	thaw($walsender);

@@ -104,9 +104,7 @@ sub new_registry
 sub new_standby
 {
 	my ($primary, $name) = @_;
-	my $standby = UidgenNode->new($name);
-	$primary->backup($name);
-	$standby->init_from_backup($primary, $name, has_streaming => 1);
+	my $standby = standby_of($primary, $name);
 	use_fake_clock($standby);
 	push @servers, $standby;
 	freeze_clock($standby, $clock);
@@ -280,12 +278,6 @@ is(ask($fourth, $ann)->{node}, $kept, 'the registry starts again');
 
 # A registry in another cluster or another database grants nothing before somebody says what it is.
 
-sub admit
-{
-	my ($node, $kind, $dbname) = @_;
-	return sqlstate($node, "SELECT uid_fleet_admit('fleet', '$kind')", $dbname // 'postgres');
-}
-
 my $other = new_node('other');
 use_fake_clock($other);
 push @servers, $other;
@@ -303,7 +295,7 @@ sub move
 }
 move('moved');
 is(ask($other, {%$ann}, dbname => 'moved')->{refusal}, 'unclaimed', 'a restored dump grants nothing');
-is(scalar admit($other, 'unchanged', 'moved'), '00000', 'nothing was lost');
+is(sqlstate($other, q{SELECT uid_fleet_admit('fleet', 'unchanged')}, 'moved'), '00000', 'nothing was lost');
 my $moved_ann = {%$ann};
 is(ask($other, $moved_ann, dbname => 'moved')->{node}, $kept, '... so a holder keeps its node');
 is(ask($other, member('m'), dbname => 'moved')->{refusal}, '', '... and newcomers get nodes at once');

@@ -263,14 +263,6 @@ start_node($registry);
 is((finish_query($session))[0], 't', 'a waiting draw gets its grant');
 $session->quit;
 
-# A datacenter id that the layout cannot hold
-
-$a->append_conf('postgresql.conf', "uidgen.datacenter_id = 500\n");
-$a->reload;
-ok(poll_until('the setting', sub { sql($a, 'SHOW uidgen.datacenter_id') eq '500' }), 'a datacenter id that is too large');
-sql($a, q{SELECT uid_generator_create('far')});
-is(sql($a, q{SELECT uid_next('uid_generators.far') > 0}), 't', 'is no error');
-
 # Another layout by default, above all that the fleet may have drawn in the former one
 
 my $end = sql($registry, q{SELECT max(granted_until) FROM uid_fleet WHERE preset = 'snowflake' AND state <> 'reserved'});

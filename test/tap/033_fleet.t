@@ -150,16 +150,7 @@ keeps_nodes('failover', @before);
 goes_on('failover: after the fence the newcomer is accepted', $small{late});
 begins_after_fence('late', 'failover');
 
-# All nodes taken
-
-begin_small('b', 'next');
-like(fails_with('b', 'next', qr/in use/),
-	qr/all 4 nodes of the layout are in use\nHINT:  All their holders live\./,
-	'all nodes taken: a newcomer is told that no grant will end');
 end_small('c', 'late');
-goes_on('it draws when one is free', $small{next});
-end_small('b', 'next');
-
 # A failover without the last grants. One member that has a grant which is lost does not show it: its registrar stands
 # still. It draws to the end of that grant.
 

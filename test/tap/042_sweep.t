@@ -63,11 +63,9 @@ sub some { my ($first, @others) = @_; return ($first, $ENV{UIDGEN_LONG} ? @other
 my @one_by_one = map { some(one_by_one($_, $catalog{rolled_back})) } @{ $catalog{rolled_back}{functions} };
 my @random = map { of($catalog{rolled_back}, \&at_random) } 1 .. 5;
 my @tables = map { some(changes($_, $catalog{rolled_back})) } @{ $catalog{rolled_back}{relations} };
-my @counts = of($catalog{rolled_back}, \&with_counts_of_arguments);
 
 my @plain_states = sweep_database('a superuser, one argument at a time', \@one_by_one);
 sweep_database('a superuser, arguments at random', \@random);
-sweep_database('a superuser, too few and too many arguments', \@counts);
 sweep_database('a superuser, huge arguments', [ of($catalog{rolled_back}, \&with_huge_arguments) ]);
 my @table_states = sweep_database('a superuser changes tables and views', \@tables);
 {

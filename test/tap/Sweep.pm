@@ -23,7 +23,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
 
-our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_huge_arguments with_counts_of_arguments changes
+our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_huge_arguments changes
   triggers plant planted_calls new_sweep_server run_calls run_in_single_user_mode is_bad is_bad_end bad_calls sweep
   differences check_end_of_sweep);
 
@@ -384,15 +384,6 @@ sub with_huge_arguments
 		push @calls, call($function, (map { named($_, typical($function, $_, $catalog)) } @params[@others]), named($params[$i], $huge{ $params[$i]{type} }));
 	}
 	return @calls;
-}
-
-# Positional arguments without a type: none, up to one too many, and an array in the place of several.
-sub with_counts_of_arguments
-{
-	my ($function) = @_;
-	my $count = @{ $function->{params} };
-	my @calls = map { call($function, ('NULL') x $_) } 0 .. $count + 1;
-	return (@calls, call($function, 'VARIADIC ARRAY[1]'), call($function, ('NULL') x $count, 'VARIADIC NULL::pg_catalog._text'));
 }
 
 # Statements on a table, view or sequence of the extension.
