@@ -3,7 +3,6 @@
 #
 # Expected: kill -9 of any process leads to PostgreSQL's crash restart. SIGTERM ends one session or delays callers a
 # little. Service resumes by itself. No value is issued twice.
-use Time::HiRes;
 use UidgenTest;
 
 my $node = new_node('kill');

@@ -176,11 +176,10 @@ is(repeated(map { my $generator = $_; map { "$generator $_" } @{ $given{$generat
 
 # An id leads to the row of its draw, also where numbers came round, and from the backup worker. Where the worker id stays
 # the same over a restart, the ids just after it may lead to the row before it, which is of the same server.
-my $same_rows = "sticky|static";
 foreach my $generator (sort keys %row_of)
 {
 	my $pairs = join ', ', map { "($_, $row_of{$generator}{$_})" } sort keys %{ $row_of{$generator} };
-	my $wrong = $generator =~ /^($same_rows)$/ ? 'o.node_id IS NULL' : 'o.node_id IS DISTINCT FROM v.row_id';
+	my $wrong = $generator =~ /^(?:sticky|static)$/ ? 'o.node_id IS NULL' : 'o.node_id IS DISTINCT FROM v.row_id';
 	is( $session->query_safe("SELECT count(*) FILTER (WHERE $wrong OR o.generator_name <> 'uid_generators.$generator')"
 			  . " FROM (VALUES $pairs) v (id, row_id), LATERAL uid_origin(v.id, 'uid_generators.$generator') o"),
 		0, "uid_origin() finds the rows of $generator");

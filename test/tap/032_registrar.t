@@ -4,7 +4,6 @@ use FindBin;
 use IO::Socket::UNIX;
 use POSIX ();
 use lib $FindBin::RealBin;
-use Time::HiRes;
 use UidgenTest 'preloaded';
 
 my $password = 'sesame-7311';

@@ -7,8 +7,6 @@
 # On PostgreSQL 15 a registrar sees the real clock, because libfaketime does not reach processes that are started from
 # a signal handler. What a step does to a member's asks is tested by stepping the registry's clock, too.
 use FindBin;
-use IPC::Run;
-use Time::HiRes;
 use UidgenTest 'preloaded';
 
 my $lease = 4;    # seconds
