@@ -97,12 +97,10 @@ section_clients() {
     client pgbouncer_test.py "pgbouncer --version && /usr/bin/python3 -c 'import psycopg'" \
         /usr/bin/python3 pgbouncer_test.py
     sql_client statements_test.sql true
-    sql_client test_database_test.sql true
     client_role=postgres
     # shellcheck disable=SC2016 # the end of a block
     sed -n '/^CREATE SCHEMA partman;/,/^```$/{/^```$/!p}' "$checkout/docs/clients.md" >partman_recipe.sql
     extension_client partman_test.sql pg_partman
-    extension_client foreign_tables_test.sql postgres_fdw
     cd "$checkout" || return
     stop_server server-clients "$UIDGEN_WORK/tree-main" immediate
     # shellcheck disable=SC2016 # for the inner shell

@@ -1,6 +1,7 @@
 # A server in a container: 64 MB of /dev/shm, which something else fills. Without the preload the state of the server is there,
-# too. Expected: whatever does not fit is an error that says so, the server and all that has its memory go on, and when there is
-# room again, so does the rest. The section majors runs it alone, because servers of other tests need /dev/shm, too.
+# too. Expected: whatever does not fit is an error that says so, the server goes on, and when there is room again, so does the
+# rest. (019_memory.t has what does not fit later: slots and rings.) The section majors runs it alone, because servers of other
+# tests need /dev/shm, too.
 use UidgenTest;
 
 my ($total) = `df --output=size -k /dev/shm` =~ /(\d+)/;
@@ -13,7 +14,6 @@ END { unlink $filler }
 sub make_room
 {
 	unlink $filler;
-	return;
 }
 
 # Leaves so many kilobytes.
@@ -23,7 +23,6 @@ sub fill
 	make_room();
 	my ($free) = `df --output=avail -k /dev/shm` =~ /(\d+)/;
 	system_or_bail('fallocate', '-l', ($free - $left) . 'k', $filler) if $free > $left;
-	return;
 }
 
 my $node = new_node('contained', conf => "autovacuum = off\n");
@@ -39,13 +38,10 @@ sub refused
 	like($error, qr{could not resize shared memory segment .* No space left on device}, '... it says what is full');
 	like($error, qr{HINT:  Make more room in /dev/shm .*, or set min_dynamic_shared_memory\.}, '... and what to do');
 	like($error, qr/CONTEXT:  allocation of dynamic shared memory for $for/, '... and what it is for');
-	return;
 }
 
-# ---------------------------------------------------------------------------
 # At the first call of the server. PostgreSQL's list of such memory, the state of the server and the area for slots need it, one
 # after the other.
-# ---------------------------------------------------------------------------
 my %for = (0 => 'the state of the server', 1028 => 'the state of the server', 1040 => 'the table of generators and segments');
 foreach my $left (sort { $a <=> $b } keys %for)
 {
@@ -60,44 +56,7 @@ foreach my $left (sort { $a <=> $b } keys %for)
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
-# When the server needs more: for slots and for a ring.
-# ---------------------------------------------------------------------------
-$node->safe_psql('postgres', <<'END');
-DO $$ BEGIN FOR i IN 1 .. 6000 LOOP EXECUTE format('CREATE SEQUENCE s%s', i); IF i % 500 = 0 THEN COMMIT; END IF; END LOOP; END $$;
-SELECT uid_generator_create('large', mode => 'cached', spread => false, tick_us => 10000, time_bits => 35, sequence_bits => 18, boost_power => 15, max_ahead_ms => 600000);
-END
-my $session = hold_open($node);
-my $id = $session->query_safe('SELECT uid_next()');
-fill(0);
-
-# The table may have to grow for one segment, and not for the next one.
-my ($number, $drawn, $refusals) = (0, 0, 0);
-while ($number < 5000 && $refusals < 100)
-{
-	my $fits = sqlstate($session, 'SELECT segment_next($$s' . ++$number . '$$)') eq '00000';
-	$drawn += $fits;
-	$refusals = $fits ? 0 : $refusals + 1;
-}
-cmp_ok($drawn, '<', 5000, "no more slots fit after $drawn segments");
-refused($session, "SELECT segment_next('s6000')", 'a segment for which there is no slot', '(?:slots|the table) of generators and segments');
-refused($session, "SELECT uid_next('uid_generators.large')", 'a generator for which there is no ring', 'the ring of a generator');
-is($session->query_safe("SELECT segment_next('s1')"), 2, 'a segment that has a slot goes on');
-cmp_ok($session->query_safe('SELECT uid_next()'), '>', $id, '... and a generator');
-is($node->safe_psql('postgres', "SELECT segment_next('s1')"), 3, '... and in a new session');
-is($session->query_safe('SELECT segments FROM uid_stat_server'), $drawn, 'no slot is half made');
-make_room();
-is($session->query_safe("SELECT segment_next('s6000')"), 1, 'with room there are slots');
-is($session->query_safe("SELECT uid_next('uid_generators.large') > 0"), 't', '... and the ring');
-
-# All slots that a test of this size may need fit.
-$session->query_safe("SELECT count(segment_next(format('s%s', i))) FROM generate_series(1, 6000) i");
-is($node->safe_psql('postgres', 'SELECT segments FROM uid_stat_server'), 6000, '6000 segments');
-$session->quit;
-
-# ---------------------------------------------------------------------------
 # The way out without more room in /dev/shm, and other kinds of such memory.
-# ---------------------------------------------------------------------------
 foreach my $setting ("min_dynamic_shared_memory = '8MB'", "dynamic_shared_memory_type = 'mmap'", "dynamic_shared_memory_type = 'sysv'")
 {
 	make_room();

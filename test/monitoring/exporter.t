@@ -50,10 +50,8 @@ sub sample
 	{
 		return $sample->{value} unless grep { ($sample->{labels}{$_} // '') ne $labels{$_} } keys %labels;
 	}
-	return;
 }
 
-# --------------------------------------------------------------------------------------------------------------------
 # A server with all that can be watched: the registry of a fleet that the server itself is a member of.
 
 my $node = new_node('watched', conf => "uidgen.max_wait = 60s\nautovacuum = off\n");
@@ -113,7 +111,6 @@ is(join(', ', @values), '', 'and a number');
 is(join(' ', grep { /^uidgen_/ && !$wanted{$_} } sort keys %got), '', 'no other metric of uidgen arrives');
 unlike($log, qr/level=(error|warn)/, 'the exporter has logged no error');
 
-# --------------------------------------------------------------------------------------------------------------------
 # Some values.
 
 my $sums = $node->safe_psql('postgres', 'SELECT ids FROM uid_stat_server');
@@ -129,16 +126,6 @@ cmp_ok(sample(\%got, 'uidgen_registry_granted_seconds_min'), '>', 60, 'with a gr
 is(sample(\%got, 'uidgen_pool_nodes', pool => sample(\%got, 'uidgen_pool_nodes') ? $got{uidgen_pool_nodes}{samples}[0]{labels}{pool} : ''), 1024,
 	'the nodes of its pool');
 
-# --------------------------------------------------------------------------------------------------------------------
-# A dropped generator's metrics end, and the totals do not go back.
-
-$node->safe_psql('postgres', 'SELECT uid_generator_drop(\'uid_generators."own ""quoted"""\')');
-%got = scrape();
-is(sample(\%got, 'uidgen_sequence_ids_total', sequence => 'uid_generators.\"own \"\"quoted\"\"\"'), undef, 'a dropped generator has no metrics');
-is(sample(\%got, 'uidgen_server_ids_total'), $sums, 'the total is the same');
-unlike($log, qr/level=(error|warn)/, 'no error');
-
-# --------------------------------------------------------------------------------------------------------------------
 # What the dashboard and the alerts ask for.
 
 my $dashboard = decode_json(slurp_file('docs/monitoring/dashboard.json'));

@@ -29,9 +29,7 @@ my @names = ('one', 'two');
 my $password = join '', map { sprintf '%08x', rand 2**32 } 1 .. 4;
 my ($home, $sockets, %port, %rest_port, %pid);
 
-# ---------------------------------------------------------------------------
 # Processes
-# ---------------------------------------------------------------------------
 
 sub is_program
 {
@@ -68,7 +66,6 @@ sub stop_process
 	}
 	kill 'KILL', $process;
 	waitpid $process, 0;
-	return;
 }
 
 sub postmaster_of
@@ -88,7 +85,6 @@ sub stop_everything
 		kill 'QUIT', $process;
 	}
 	stop_process('etcd', 'TERM');
-	return;
 }
 
 $SIG{TERM} = $SIG{INT} = sub { exit 1 };
@@ -100,9 +96,7 @@ END
 	$? = $status;
 }
 
-# ---------------------------------------------------------------------------
 # The cluster
-# ---------------------------------------------------------------------------
 
 sub start_etcd
 {
@@ -113,7 +107,6 @@ sub start_etcd
 		'--listen-client-urls', $client, '--advertise-client-urls', $client,
 		'--listen-peer-urls', $peer, '--initial-advertise-peer-urls', $peer,
 		'--initial-cluster', "default=$peer");
-	return;
 }
 
 sub write_configuration
@@ -161,7 +154,6 @@ sub start_patroni
 {
 	my ($name) = @_;
 	start_process($name, 'patroni', "$home/$name.yml");
-	return;
 }
 
 # The result of a statement; undef: it failed, or the server is away.
@@ -194,7 +186,6 @@ sub wait_until
 		}
 		sleep 0.1;
 	}
-	return;
 }
 
 sub wait_for_standby
@@ -203,7 +194,6 @@ sub wait_for_standby
 	my $state = $synchronous ? "sync_state = 'sync'" : "state = 'streaming'";
 	wait_until("$leader has a standby",
 		sub { (ask($leader, "SELECT count(*) FROM pg_stat_replication WHERE $state AND application_name IN ('one', 'two')") // 0) == 1 });
-	return;
 }
 
 # Between the last success on the old leader and the first one on the new.
@@ -224,9 +214,7 @@ sub time_without_leader
 	return $seconds;
 }
 
-# ---------------------------------------------------------------------------
 # The members
-# ---------------------------------------------------------------------------
 
 sub new_member
 {
@@ -264,19 +252,15 @@ sub wait_for_renewals
 			(ask($leader, "SELECT count(*) FROM uid_fleet WHERE generator = 'uid_generators.uid_default' AND "
 					  . "port IN ($ports) AND last_heard > '$since'") // 0) == @members;
 		});
-	return;
 }
 
 sub note_figure
 {
 	my ($format, @values) = @_;
 	note(sprintf "figure: $format", @values);
-	return;
 }
 
-# ---------------------------------------------------------------------------
 # The story
-# ---------------------------------------------------------------------------
 
 sub start_cluster
 {
@@ -294,7 +278,6 @@ sub start_cluster
 	wait_for_standby('one', $synchronous);
 	ask('one', $_) // die "failed: $_"
 	  foreach 'CREATE EXTENSION uidgen', 'CREATE ROLE uid_fleet LOGIN', "SELECT uid_fleet_admit('uid_fleet', 'new')";
-	return;
 }
 
 sub switch_over
@@ -313,7 +296,6 @@ sub switch_over
 	wait_for_renewals('two', $since, @members);
 	is(nodes_of(@members), $kept, '... and renews the grants of the members, with their nodes');
 	wait_for_standby('two', $synchronous);
-	return;
 }
 
 # The last grant does not reach an asynchronous standby, whose walsender stands still.
@@ -351,7 +333,6 @@ sub fail_over
 	start_patroni('two');
 	wait_for_standby('one', $synchronous);
 	like(slurp_file(log_of('two')), qr/pg_rewind exit code=0/, 'the old leader comes back by pg_rewind');
-	return;
 }
 
 sub tell_story
@@ -384,7 +365,6 @@ sub tell_story
 		$member->stop('fast');
 	}
 	done_testing();
-	return;
 }
 
 1;

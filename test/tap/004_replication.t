@@ -50,16 +50,7 @@ sub waits_for_standby
 sub cancel_wait
 {
 	my ($node) = @_;
-	$node->safe_psql('postgres',
-		"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
-}
-
-sub again
-{
-	my ($before, @new) = @_;
-	my %known = map { $_ => 1 } @$before;
-	my @twice = grep { $known{$_} } @new;
-	return join ' ', splice @twice, 0, 5;
+	sql($node, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
 }
 
 sub lines
@@ -67,20 +58,16 @@ sub lines
 	return split /\n/, $_[0];
 }
 
-# ---------------------------------------------------------------------------
 # A synchronous standby that does not answer. Expected: a draw that needs a new range
 # waits as a commit would; a cancel ends the wait with an error (57014), without a
 # value; with synchronous_commit = local it does not wait, but the next session with
 # `on` does, for the very same range. After a promotion nothing comes again that was
 # returned under the promise of the standby.
-# ---------------------------------------------------------------------------
 
 my $primary = frozen_node('primary');
 start_uidgen($primary);
-$primary->safe_psql('postgres',
-	"SELECT uid_generator_create(name) FROM (VALUES ('steady'), ('fresh'), ('local')) AS v(name)");
-$primary->safe_psql('postgres',
-	"SELECT segment_create(name) FROM (VALUES ('steady'), ('fresh'), ('local')) AS v(name)");
+sql($primary, "SELECT uid_generator_create(name) FROM (VALUES ('steady'), ('fresh'), ('local')) AS v(name)");
+sql($primary, "SELECT segment_create(name) FROM (VALUES ('steady'), ('fresh'), ('local')) AS v(name)");
 $primary->backup('first');
 my $standby = standby_from($primary, 'first', 'sync');
 start_node($standby);
@@ -105,22 +92,6 @@ my $walsender = freeze_walsender($primary, 'sync');
 draw_steady(100, 40);
 is(scalar(@ids) + scalar(@values), 290, 'while the standby is stalled, ranges that it has are used up');
 
-foreach my $case (
-	[ 'uid_next', "SELECT uid_next('uid_generators.fresh')" ],
-	[ 'uid_next_array', "SELECT unnest(uid_next_array('uid_generators.fresh', 10))" ],
-	[ 'segment_next', "SELECT segment_next('fresh')" ],
-	[ 'segment_reserve', "SELECT first FROM segment_reserve('fresh', 10)" ])
-{
-	my ($name, $sql) = @$case;
-	send_query($session, "\\set VERBOSITY verbose\nBEGIN READ ONLY;\n$sql");
-	waits_for_standby($primary, "$name: a new range waits for the stalled standby");
-	cancel_wait($primary);
-	my ($output, $error) = finish_query($session);
-	like($error, qr/ERROR:  57014:/, '... a cancel ends the wait with an error');
-	is($output, '', '... and no value is handed out');
-	$session->query_safe('ROLLBACK');
-}
-
 # A generator's first lease starts above all leases of the database: give it time.
 freeze_clock($primary, 5);
 foreach my $case (
@@ -142,24 +113,21 @@ foreach my $case (
 
 lose($primary, $walsender);
 $standby->promote;
-my @new_ids = lines($standby->safe_psql('postgres', "SELECT unnest(uid_next_array('uid_generators.steady', 5000))"));
-my @new_values =
-  lines($standby->safe_psql('postgres', "SELECT segment_next('steady') FROM generate_series(1, 5000)"));
-is(again(\@ids, @new_ids), '', 'after the promotion no id comes again');
+my @new_ids = lines(sql($standby, "SELECT unnest(uid_next_array('uid_generators.steady', 5000))"));
+my @new_values = lines(sql($standby, "SELECT segment_next('steady') FROM generate_series(1, 5000)"));
+is(repeated(@ids, @new_ids), '', 'after the promotion no id comes again');
 cmp_ok($new_ids[0], '>', $ids[-1], '... they are above');
-is(again(\@values, @new_values), '', 'after the promotion no value comes again');
+is(repeated(@values, @new_values), '', 'after the promotion no value comes again');
 cmp_ok($new_values[0], '>', $values[-1], '... they are above');
 freeze_clock($standby, 5);
 is(sqlstate($standby, "SELECT uid_next('uid_generators.fresh'), segment_next('fresh')"),
 	'00000', 'generator and segment whose draws were cancelled work');
 $standby->stop;
 
-# ---------------------------------------------------------------------------
 # Standbys read, and don't draw. One has no uidgen in shared_preload_libraries, and
 # the library not even installed: replay does not need it.
 # An asynchronous standby is behind when the primary is lost: rows are lost, but no
 # new id equals one in a row that survived.
-# ---------------------------------------------------------------------------
 
 $primary = frozen_node('primary2');
 start_uidgen($primary);
@@ -167,7 +135,7 @@ start_uidgen($primary);
 my $bare_copy = copy_installation();
 my ($library, $missing) = (`pg_config --pkglibdir` =~ s/\n//r . '/uidgen.so', "$bare_copy->{PKGLIBDIR}/uidgen.so");
 unlink $missing or die "no library to remove: $!";
-$primary->safe_psql('postgres', <<'END');
+sql($primary, <<'END');
 SELECT segment_create('rows', 1, 20);
 CREATE TABLE rows (id bigint DEFAULT uid_next(), v bigint DEFAULT segment_next('rows'));
 INSERT INTO rows SELECT FROM generate_series(1, 100);
@@ -178,7 +146,7 @@ start_node($standby);
 my $bare = standby_from($primary, 'second', 'bare', install_path => $bare_copy->{install_path});
 $bare->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
 start_node($bare);
-$primary->safe_psql('postgres', 'INSERT INTO rows SELECT FROM generate_series(1, 1000)');
+sql($primary, 'INSERT INTO rows SELECT FROM generate_series(1, 1000)');
 # Up to what is flushed: while the clock stands still, the WAL writer writes more than it flushes.
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('flush'));
 $primary->wait_for_catchup($bare, 'replay', $primary->lsn('flush'));
@@ -189,31 +157,27 @@ like($message, qr/HINT:  Draw on the primary/, '... that says where to draw');
 is(sqlstate($standby, "SELECT segment_next('rows')"), '25006', 'segment_next on a standby: the same');
 is(sqlstate($standby, "SELECT segment_reserve('rows', 5)"), '25006', '... and segment_reserve');
 is(sqlstate($standby, "UPDATE t_sequence SET current_val = current_val + 1"), '25006', '... and an UPDATE of t_sequence');
-is($standby->safe_psql('postgres', 'SELECT current_val, increment_val FROM t_sequence'),
-	$primary->safe_psql('postgres', 'SELECT current_val, increment_val FROM t_sequence'), 't_sequence shows the same');
-is( $standby->safe_psql('postgres', 'SELECT generated_at FROM rows, uid_decode(id) ORDER BY id LIMIT 1'),
-	$primary->safe_psql('postgres', 'SELECT generated_at FROM rows, uid_decode(id) ORDER BY id LIMIT 1'),
-	'uid_decode works on a standby');
-is( $bare->safe_psql('postgres', 'SELECT count(*), max(id), max(v) FROM rows'),
-	$primary->safe_psql('postgres', 'SELECT count(*), max(id), max(v) FROM rows'),
-	'a standby without the library replays all');
+is(sql($standby, 'SELECT current_val, increment_val FROM t_sequence'),
+	sql($primary, 'SELECT current_val, increment_val FROM t_sequence'), 't_sequence shows the same');
+is( sql($standby, 'SELECT generated_at FROM rows, uid_decode(id) ORDER BY id LIMIT 1'),
+	sql($primary, 'SELECT generated_at FROM rows, uid_decode(id) ORDER BY id LIMIT 1'), 'uid_decode works on a standby');
+is( sql($bare, 'SELECT count(*), max(id), max(v) FROM rows'),
+	sql($primary, 'SELECT count(*), max(id), max(v) FROM rows'), 'a standby without the library replays all');
 like((sqlstate($bare, 'SELECT uid_next()'))[1], qr/could not access file/, '... where uidgen really is missing');
 
 my $async_walsender = freeze_walsender($primary, 'async');
 my $bare_walsender = freeze_walsender($primary, 'bare');
-$primary->safe_psql('postgres', 'INSERT INTO rows SELECT FROM generate_series(1, 3000)');
-my $written = $primary->safe_psql('postgres', 'SELECT count(*) FROM rows');
+sql($primary, 'INSERT INTO rows SELECT FROM generate_series(1, 3000)');
+my $written = sql($primary, 'SELECT count(*) FROM rows');
 kill 'KILL', $bare_walsender;
 lose($primary, $async_walsender);
 thaw($bare_walsender);
 
 my $duplicates = 'SELECT count(*) - count(DISTINCT id), count(*) - count(DISTINCT v) FROM rows';
 $standby->promote;
-cmp_ok($standby->safe_psql('postgres', 'SELECT count(*) FROM rows'),
-	'<', $written, 'the asynchronous standby was behind: rows are lost');
-$standby->safe_psql('postgres', 'INSERT INTO rows SELECT FROM generate_series(1, 5000)');
-is($standby->safe_psql('postgres', $duplicates), '0|0',
-	'after its promotion no new id or value equals one in a surviving row');
+cmp_ok(sql($standby, 'SELECT count(*) FROM rows'), '<', $written, 'the asynchronous standby was behind: rows are lost');
+sql($standby, 'INSERT INTO rows SELECT FROM generate_series(1, 5000)');
+is(sql($standby, $duplicates), '0|0', 'after its promotion no new id or value equals one in a surviving row');
 $standby->stop;
 
 $bare->promote;
@@ -222,16 +186,13 @@ system_or_bail('cp', $library, $missing);
 $bare->stop;
 $bare->append_conf('postgresql.conf', "shared_preload_libraries = 'uidgen'\n");
 start_node($bare);
-$bare->safe_psql('postgres', 'INSERT INTO rows SELECT FROM generate_series(1, 5000)');
-is($bare->safe_psql('postgres', $duplicates), '0|0',
-	'promoted, with the library, the bare standby draws: no id or value of a surviving row');
+sql($bare, 'INSERT INTO rows SELECT FROM generate_series(1, 5000)');
+is(sql($bare, $duplicates), '0|0', 'promoted, with the library, the bare standby draws: no id or value of a surviving row');
 $bare->stop;
 
-# ---------------------------------------------------------------------------
 # wal_level = minimal: what a transaction makes is not logged, but written out at its
 # commit. Expected: a generator and a segment work in the transaction that makes them,
 # and after a crash that follows the commit nothing comes again.
-# ---------------------------------------------------------------------------
 
 my $minimal = frozen_node('minimal', allows_streaming => 0,
 	conf => "wal_level = minimal\nmax_wal_senders = 0\narchive_mode = off\n");
@@ -241,8 +202,8 @@ foreach my $database ('logged', 'synced')
 	# 0: a new relation's file is synced at commit; otherwise its pages are logged.
 	freeze_clock($minimal, 0);
 	my $threshold = $database eq 'synced' ? '0' : '2MB';
-	$minimal->safe_psql('postgres', "CREATE DATABASE $database");
-	my $output = $minimal->safe_psql($database, <<END);
+	sql($minimal, "CREATE DATABASE $database");
+	my $output = sql($minimal, <<END, $database);
 SET wal_skip_threshold = '$threshold';
 BEGIN;
 CREATE EXTENSION uidgen;
@@ -257,19 +218,17 @@ END
 	is(scalar(@all), 2250, "wal_level = minimal, $database: draws in the transaction that makes everything");
 	$minimal->stop('immediate');
 	start_node($minimal);
-	cmp_ok($minimal->safe_psql($database, 'SELECT uid_next()'),
-		'>', $all[999], '... after a crash the next id is above');
+	cmp_ok(sql($minimal, 'SELECT uid_next()', $database), '>', $all[999], '... after a crash the next id is above');
 	# Its lease began a second ahead, above the default generator's: half a second of
 	# the clock makes room for one more lease, and is still below what was drawn.
 	freeze_clock($minimal, 0.5);
-	cmp_ok($minimal->safe_psql($database, "SELECT uid_next('uid_generators.small')"),
+	cmp_ok(sql($minimal, "SELECT uid_next('uid_generators.small')", $database),
 		'>', $all[1999], '... also of the generator that the transaction made');
-	cmp_ok($minimal->safe_psql($database, "SELECT segment_next('small')"),
-		'>', $all[2249], '... the next value is above');
+	cmp_ok(sql($minimal, "SELECT segment_next('small')", $database), '>', $all[2249], '... the next value is above');
 }
 
 # A parallel worker sees that the file is not logged. It must not take that for an ALTER.
-my $in_worker = $minimal->safe_psql('logged', <<'END');
+my $in_worker = sql($minimal, <<'END', 'logged');
 CREATE TABLE many AS SELECT i FROM generate_series(1, 20000) AS i;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0;

@@ -80,29 +80,37 @@ is(sql("SET SESSION AUTHORIZATION bob; SELECT (uid_decode(uid_next())).generated
 
 # A privilege is each caller's own, also within one transaction.
 {
+	sql("SET SESSION AUTHORIZATION alice; SELECT uid_generator_create('ring', 'baidu_cached')");
 	sql(<<'SQL');
 CREATE FUNCTION lend() RETURNS text LANGUAGE sql SECURITY DEFINER VOLATILE AS
-  $$ SELECT (uid_next('uid_generators.a') > 0)::text || (segment_next('a') > 0)::text || (segment_next('uid_segments.a'::regclass) > 0)::text $$;
+  $$ SELECT concat(uid_next('uid_generators.a') > 0, uid_next('uid_generators.ring') > 0, segment_next('a') > 0, segment_next('uid_segments.a'::regclass) > 0) $$;
 ALTER FUNCTION lend() OWNER TO alice;
 SQL
 	my $session = hold_open($node);
 	$session->query_safe('SET SESSION AUTHORIZATION bob');
-	foreach my $call ("uid_next('uid_generators.a')", "segment_next('a')", "segment_next('uid_segments.a'::regclass)",
+	foreach my $call ("uid_next('uid_generators.a')", "uid_next('uid_generators.ring')", "segment_next('a')", "segment_next('uid_segments.a'::regclass)",
 		"count(*) FROM unnest(uid_next_array('uid_generators.a', 3))")
 	{
 		$session->query_safe('BEGIN; SAVEPOINT a');
-		is($session->query_safe('SELECT lend()'), 'truetruetrue', 'a SECURITY DEFINER function draws');
+		is($session->query_safe('SELECT lend()'), 'tttt', 'a SECURITY DEFINER function draws');
 		like(failure($session, "SELECT $call"), qr/ERROR:  42501/, "its caller may not, in the same transaction: $call");
 		$session->query_safe('ROLLBACK TO a');
-		is($session->query_safe('SELECT lend()'), 'truetruetrue', 'and it goes on');
+		is($session->query_safe('SELECT lend()'), 'tttt', 'and it goes on');
 		$session->query_safe('ROLLBACK');
 	}
+	# Revoked in mid transaction, though a run of the ring is in hand.
+	sql('GRANT USAGE ON SEQUENCE uid_generators.ring TO bob');
+	is($session->query_safe("BEGIN; SELECT uid_next('uid_generators.ring') > 0"), 't', 'with USAGE a role draws');
+	sql('REVOKE USAGE ON SEQUENCE uid_generators.ring FROM bob');
+	$session->query_safe('SELECT count(*) FROM uid_generator');
+	like(failure($session, "SELECT uid_next('uid_generators.ring')"), qr/ERROR:  42501/, '... and no more when it is revoked');
 	$session->quit;
 
 	# One prepared statement, two roles.
 	$session = hold_open($node);
-	$session->query_safe("PREPARE id AS SELECT uid_next('uid_generators.a') > 0; PREPARE n AS SELECT segment_next('a') > 0; PREPARE r AS SELECT segment_next('uid_segments.a'::regclass) > 0");
-	foreach my $statement ('id', 'n', 'r')
+	$session->query_safe("PREPARE id AS SELECT uid_next('uid_generators.a') > 0; PREPARE ring AS SELECT uid_next('uid_generators.ring') > 0;"
+		  . " PREPARE n AS SELECT segment_next('a') > 0; PREPARE r AS SELECT segment_next('uid_segments.a'::regclass) > 0");
+	foreach my $statement ('id', 'ring', 'n', 'r')
 	{
 		$session->query_safe('BEGIN; SET LOCAL ROLE alice');
 		is($session->query_safe("EXECUTE $statement"), 't', "a prepared statement draws for its owner: $statement");

@@ -15,10 +15,8 @@ sub status
 sql('CREATE SEQUENCE alone');
 is(sql("SELECT count(DISTINCT segment_next('alone')) FROM generate_series(1, 5000)"), 5000, 'one session, 5000 values');
 
-# ---------------------------------------------------------------------------
 # A default goes from nextval to segment_next and back while four sessions insert.
 # Expected: nobody notices; no value twice, neither in the table nor at a client.
-# ---------------------------------------------------------------------------
 {
 	sql('CREATE TABLE t (id bigserial PRIMARY KEY, by text)');
 	my $load = background_loop($node, clients => 4, sql => "INSERT INTO t (by) VALUES ('load') RETURNING id");
@@ -40,10 +38,8 @@ is(sql("SELECT count(DISTINCT segment_next('alone')) FROM generate_series(1, 500
 	is(sql('INSERT INTO t DEFAULT VALUES RETURNING id'), $last + 1, '... after which nextval is nextval');
 }
 
-# ---------------------------------------------------------------------------
 # Both at once, in turns, from one session or from two. Expected: about two ranges are lost at the start (here a
 # range is 1000 values), nothing in the end; when nextval stops the step grows back.
-# ---------------------------------------------------------------------------
 foreach my $sessions (1, 2)
 {
 	my $sequence = "both$sessions";
@@ -62,10 +58,8 @@ foreach my $sessions (1, 2)
 	$_->quit foreach @sessions;
 }
 
-# ---------------------------------------------------------------------------
 # What other commands do (docs/segments.md), with one session that draws now and then and one in an open transaction
 # that has drawn. Values 1 to 3 are drawn before; the range in hand is 1 to 1000.
-# ---------------------------------------------------------------------------
 my ($drawer, $open, $other) = map { hold_open($node) } 1 .. 3;
 my $draw = "SELECT segment_next('q'::regclass)";
 my $table = 'CREATE TABLE owner_of_q (id bigserial, i int); ALTER SEQUENCE owner_of_q_id_seq RENAME TO q';
@@ -76,7 +70,6 @@ sub is_waiting
 	ok( $node->poll_query_until('postgres',
 			"SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND backend_type = 'client backend'"),
 		$what);
-	return;
 }
 
 sub begin
@@ -85,7 +78,6 @@ sub begin
 	sql('DROP TABLE IF EXISTS owner_of_q; DROP SEQUENCE IF EXISTS q, r; DROP SCHEMA IF EXISTS elsewhere CASCADE; ' . ($make // 'CREATE SEQUENCE q'));
 	my @values = ($drawer->query_safe($draw), $open->query_safe("BEGIN; $draw"));
 	is("@values", '1 2', 'a new sequence');
-	return;
 }
 
 # A command that waits for open draws.
@@ -99,14 +91,12 @@ sub after_open_draws
 	$open->query_safe('COMMIT');
 	my (undef, $error) = finish_query($other);
 	is($error, '', '... and then does its work');
-	return;
 }
 
 sub next_ones
 {
 	my ($expected, $what) = @_;
 	is(join(' ', map { $_->query_safe($draw) } $drawer, $open, $drawer), $expected, $what);
-	return;
 }
 
 # Those that wait for nobody take effect at each session's next transaction.
@@ -176,75 +166,23 @@ $open->query_safe('COMMIT');
 $other->query_safe('BEGIN; TRUNCATE owner_of_q RESTART IDENTITY; ROLLBACK');
 next_ones('3 4 5', '... rolled back: as if nothing had been');
 
-# Names.
-my $follow = 'ALTER TABLE owner_of_q ALTER id SET DEFAULT segment_next($$q$$::regclass)';
-my $insert = 'INSERT INTO owner_of_q (i) VALUES (1) RETURNING id';
-foreach my $case ([ 'ALTER SEQUENCE q RENAME TO r', 'r' ], [ 'ALTER SEQUENCE q SET SCHEMA elsewhere', 'elsewhere.q' ])
+# Privileges are looked at again at each transaction's first call, however the sequence is named (privilege.spec).
 {
-	my ($command, $name) = @$case;
-	my $make = "$table; $follow; CREATE SCHEMA elsewhere";
-	$make .= '; ALTER SEQUENCE q OWNED BY NONE' if $command =~ /SCHEMA/;
-	sql('DROP TABLE IF EXISTS owner_of_q; DROP SEQUENCE IF EXISTS q');
-	after_open_draws($command, $make);
-	is(join(' ', map { $_->query_safe($insert) } $drawer, $open), '4 5', '... the default follows, and not a value is lost');
-	is(sqlstate($drawer, "SELECT segment_next('q')"), '42P01', '... the old name is nobody');
-	is($drawer->query_safe("SELECT segment_next('$name')"), 6, '... the new one is it');
-	$open->query_safe("CREATE SEQUENCE q START 100");
-	is($drawer->query_safe("SELECT segment_next('q')"), 100, '... and the old name is free for another');
-	is($open->query_safe($insert), 7, '... which the default does not mean');
-	sql('DROP TABLE owner_of_q; DROP SEQUENCE q');
-}
-
-# Privileges are looked at again at each transaction's first call.
-{
-	sql('CREATE ROLE one; CREATE ROLE two');
+	sql('CREATE ROLE one');
 	begin();
-	$open->query_safe('COMMIT');
-	sql('ALTER SEQUENCE q OWNER TO one; GRANT USAGE ON SEQUENCE q TO two');
-	$drawer->query_safe('SET ROLE one');
-	$open->query_safe('SET ROLE two');
-	next_ones('3 4 5', 'the owner and who has USAGE may draw');
-	$open->query_safe("BEGIN; $draw");
-	sql('REVOKE USAGE ON SEQUENCE q FROM two');
-	$open->query_safe('COMMIT');
-	is(sqlstate($open, $draw), '42501', 'REVOKE: an error in the next transaction, though all is cached');
-	is(sqlstate($open, "SELECT segment_next('q')"), '42501', '... also by name');
-	is(sqlstate($open, "SELECT * FROM unnest(segment_next_array('q', 2))"), '42501', '... also a batch');
-	is(sqlstate($open, "SELECT segment_last('q')"), '42501', '... also segment_last');
-	is($drawer->query_safe($draw), 7, '... the owner draws on, and nothing was lost');
-	sql('ALTER SEQUENCE q OWNER TO two');
-	is(sqlstate($drawer, $draw), '42501', 'OWNER TO: the old owner may not draw');
-	is($open->query_safe($draw), 8, '... the new one may');
-	sql('GRANT UPDATE ON SEQUENCE q TO one');
-	is($drawer->query_safe($draw), 9, 'GRANT: in the next transaction');
-	$_->query_safe('RESET ROLE') foreach $drawer, $open;
+	$open->query_safe('COMMIT; SET ROLE one');
+	is(sqlstate($open, $_), '42501', "without a privilege, though all is cached: $_")
+	  foreach $draw, "SELECT segment_next('q')", "SELECT * FROM unnest(segment_next_array('q', 2))", "SELECT segment_last('q')";
+	sql('ALTER SEQUENCE q OWNER TO one');
+	is($open->query_safe($draw), 3, 'OWNER TO: the new one may, and nothing was lost');
+	$open->query_safe('RESET ROLE');
+	sql('ALTER SEQUENCE q OWNER TO CURRENT_USER; GRANT UPDATE ON SEQUENCE q TO one');
+	is($open->query_safe("SET ROLE one; $draw"), 4, 'GRANT UPDATE: in the next transaction');
+	$open->query_safe('RESET ROLE');
 }
-
-after_open_draws('ALTER SEQUENCE q SET UNLOGGED');
-is(join(' ', map { scalar sqlstate($_, $draw) } $drawer, $open), '0A000 0A000', 'an unlogged sequence is refused');
-sql('ALTER SEQUENCE q SET LOGGED');
-cmp_ok($drawer->query_safe($draw), '>', 3, '... logged again it goes on above');
 
 after_open_draws('DROP SEQUENCE q');
 is(join(' ', map { scalar sqlstate($_, $draw) } $drawer, $open), '42P01 42P01', 'a dropped sequence is gone for all');
-begin();
-my $oid = sql("SELECT 'q'::regclass::oid");
-$open->query_safe('COMMIT; PREPARE by_oid AS SELECT segment_next(' . $oid . '::regclass); EXECUTE by_oid');
-sql('DROP SEQUENCE q');
-is(sqlstate($open, 'EXECUTE by_oid'), '42P01', '... also for one who knows its oid');
-sql("SELECT segment_create('dropped')");
-$open->query_safe("BEGIN; SELECT segment_next('dropped')");
-send_query($other, "SELECT segment_drop('dropped')");
-is_waiting('segment_drop waits for open draws');
-$open->query_safe('COMMIT');
-finish_query($other);
-is(sqlstate($open, "SELECT segment_next('dropped')"), '42P01', '... and the segment is gone');
-is(sql("SELECT count(*) FROM uid_segment"), 0, '... with its row');
-
-begin();
-$open->query_safe('ROLLBACK');
-is($open->query_safe($draw), 3, 'ROLLBACK leaves a gap of what was drawn');
-
 begin();
 $open->query_safe("PREPARE TRANSACTION 'drawn'");
 next_ones('3 4 5', 'PREPARE TRANSACTION: all go on drawing');
@@ -255,41 +193,19 @@ finish_query($other);
 next_ones('300 301 302', '... until COMMIT PREPARED');
 $_->quit foreach $drawer, $open, $other;
 
-# ---------------------------------------------------------------------------
-# Transactions that make segments.
-# ---------------------------------------------------------------------------
+# A segment that is dropped, made again and used in one transaction. (sql/transaction.sql has those that a transaction makes.)
 {
-	my $used = "SELECT min(v), max(v), count(DISTINCT v) FROM (SELECT segment_next('made') AS v FROM generate_series(1, 5000)) AS d";
 	my $session = hold_open($node);
-	$session->query_safe("BEGIN; SELECT segment_create('made')");
-	is($session->query_safe($used), '1|5000|5000', 'made and used 5,000 times in one transaction');
-	$session->query_safe('ROLLBACK');
-	is(sqlstate($session, "SELECT segment_next('made')"), '42P01', '... rolled back: gone');
-	$session->query_safe("BEGIN; SELECT segment_create('made', 100)");
-	is($session->query_safe("SELECT segment_next('made')"), 100, 'made again it is another one');
-	$session->query_safe('SAVEPOINT s');
-	is($session->query_safe("SELECT segment_next('made')"), 101, '... and goes on after a savepoint');
-	$session->query_safe('ROLLBACK TO s');
-	is($session->query_safe("SELECT segment_next('made')"), 102, '... and after the rollback to it');
-	$session->query_safe('COMMIT');
-	is(sql("BEGIN READ ONLY; SELECT segment_next('made'); COMMIT"), 103, '... committed, in another session, in a read-only transaction');
-	$session->query_safe("BEGIN; SAVEPOINT s; SELECT segment_create('other'); SELECT segment_next('other'); ROLLBACK TO s; SELECT segment_create('other')");
-	is($session->query_safe("SELECT segment_next('other')"), 1, 'made under a savepoint, rolled back and made again');
-	$session->query_safe("PREPARE TRANSACTION 'made'");
-	is(sqlstate($node, "SELECT segment_next('other')"), '42P01', '... prepared: nobody sees it yet');
-	sql("COMMIT PREPARED 'made'");
+	sql("SELECT segment_create('other')");
 	my $value = sql("SELECT segment_next('other')");
-	ok($value > 1 && $value <= 2001, "... committed: above, within two ranges ($value)");
-	$session->query_safe("BEGIN; SELECT segment_drop('other'); SELECT segment_create('other', 50)");
-	is($session->query_safe("SELECT segment_next('other')"), 50, 'dropped, made again and used in one transaction');
+	is($session->query_safe("BEGIN; SELECT segment_drop('other'), segment_create('other', 50); SELECT segment_next('other')"),
+		"|uid_segments.other\n50", 'dropped, made again and used in one transaction');
 	$session->query_safe('ROLLBACK');
 	is($session->query_safe("SELECT segment_next('other')"), $value + 1, '... rolled back: the old one goes on');
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # What segment_status says. A range of 100 values; the next one is reserved at the first call after ten of them.
-# ---------------------------------------------------------------------------
 {
 	my $range = 'range_first, range_length, range_left, round(share_used::numeric, 3), next_ready, step';
 	my $causes = 'refills_late, refills_disturbed';
@@ -326,10 +242,8 @@ $_->quit foreach $drawer, $open, $other;
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # A changed row of uid_segment counts from the next range on: step is how many are reserved at first and at least,
 # max_step how far that may grow. Only the table's owner may change it.
-# ---------------------------------------------------------------------------
 {
 	my $length = sub {
 		my ($update) = @_;
@@ -350,11 +264,9 @@ $_->quit foreach $drawer, $open, $other;
 	is(sqlstate($node, 'SET ROLE one; UPDATE uid_segment SET step = 6'), '42501', "the owner of a segment is not the table's");
 }
 
-# ---------------------------------------------------------------------------
 # The steady state: the next range is reserved when a tenth of one is used, and the WAL writer flushes it before its
 # use. Here the calls wait for the WAL writer each quarter of a range, so that it is never slow.
 # Expected: no caller waits for a flush, no range comes late.
-# ---------------------------------------------------------------------------
 {
 	sql("SELECT segment_create('steady', 1, 1000, 1000)");
 	my $session = hold_open($node);

@@ -5,10 +5,8 @@ use UidgenTest;
 my $node = new_node('migration', conf => "autovacuum = off\n");
 start_node($node);
 
-# ---------------------------------------------------------------------------
 # A t_sequence table, in whose values a block begins at current_val as it was before a node's update, or as it is after it. So
 # what nodes may have handed out is below current_val + increment_val.
-# ---------------------------------------------------------------------------
 sql(<<'SQL');
 CREATE TABLE t_sequence (pk_seq_name varchar(50) PRIMARY KEY, current_val bigint NOT NULL, increment_val int NOT NULL);
 INSERT INTO t_sequence VALUES ('t_order', 250, 10), ('order item', 123456, 100), ('用户', 1, 1), ('never used', 5, 10),
@@ -23,14 +21,8 @@ is(sql('SELECT string_agg(segment_next(pk_seq_name)::text, $$ $$ ORDER BY curren
 	'... each segment goes on above all blocks');
 is(sql('SELECT count(*) FROM uid_segment AS n JOIN t_sequence AS t ON n.name = t.pk_seq_name WHERE n.step = t.increment_val'), 5, '... with the length of a block as its step');
 
-# CYCLE, for those that started again on overflow.
-sql("SELECT segment_create('rounds'); ALTER SEQUENCE uid_segments.rounds MAXVALUE 3 CYCLE");
-is(sql("SELECT string_agg(v::text, ',') FROM unnest(segment_next_array('rounds', 7)) AS v"), '1,2,3,1,2,3,1', 'ALTER SEQUENCE uid_segments.name CYCLE begins again');
-
-# ---------------------------------------------------------------------------
 # What ORMs send after an import with ids of its own. Expected: it takes effect in every session, at the first call of
 # its next transaction.
-# ---------------------------------------------------------------------------
 sql(<<'SQL');
 CREATE TABLE shop_ticket (id bigserial PRIMARY KEY, title text);
 ALTER TABLE shop_ticket ALTER id SET DEFAULT segment_next('shop_ticket_id_seq'::regclass);
@@ -112,11 +104,9 @@ sql("SELECT setval('alike_id_seq', $end + 4), nextval('alike_id_seq')");
 cmp_ok(sql('INSERT INTO alike DEFAULT VALUES RETURNING id'), '>', $end + 5, '... and above what nextval gave');
 $_->quit foreach @sessions;
 
-# ---------------------------------------------------------------------------
 # uid_adopt() and uid_release() while other sessions insert. Expected: they give up after lock_timeout; what they say
 # of rows holds once they have the lock; an INSERT that waits for them gets an id of the new default, and after a
 # rollback one of the old.
-# ---------------------------------------------------------------------------
 {
 	sql('CREATE TABLE busy (id bigserial PRIMARY KEY, v int); INSERT INTO busy (v) VALUES (1)');
 	my ($writer, $mover, $prepared) = map { hold_open($node) } 1 .. 3;
@@ -177,11 +167,9 @@ $_->quit foreach @sessions;
 	$_->quit foreach $writer, $mover, $prepared;
 }
 
-# ---------------------------------------------------------------------------
 # The hint that converts columns to bigint, beside a client that inserts into the table that refers, in two statements.
 # Expected: no deadlock, of which the client would be the victim, because it looks for one sooner. The conversion is
 # repeated.
-# ---------------------------------------------------------------------------
 {
 	sql('CREATE TABLE client (id serial PRIMARY KEY); CREATE TABLE bill (client_id int REFERENCES client);'
 	  . ' CREATE TABLE item (id int, client_id bigint REFERENCES client); INSERT INTO client DEFAULT VALUES');
@@ -204,7 +192,6 @@ $_->quit foreach @sessions;
 	$_->quit foreach $client, $converter;
 }
 
-# ---------------------------------------------------------------------------
 # docs/moving.md, and what docs/originals says of moving: the statements of each section run, in order, on the schemas that
 # the other systems publish. Each section with a fixture begins a database of its own. Names and types of columns, defaults
 # and keys are those of
@@ -216,7 +203,6 @@ $_->quit foreach @sessions;
 #   tinyid               tinyid-server/db.sql of didi/tinyid (2020)
 #
 # The last three are for MySQL: bigint(20) is bigint here, int(11) integer, AUTO_INCREMENT an identity.
-# ---------------------------------------------------------------------------
 my ($database, %section) = ('', slurp_file('docs/moving.md') =~ /^## ([^\n]+)\n(.*?)(?=^## |\z)/msg);
 my $databases = 0;
 
@@ -233,7 +219,6 @@ sub new_database
 	sql("CREATE DATABASE $database");
 	sql("ALTER DATABASE $database SET search_path = public, uidgen");
 	in_database("CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen; $fixture");
-	return;
 }
 
 sub run_blocks
@@ -244,7 +229,6 @@ sub run_blocks
 		my ($code, undef, $error) = $node->psql($database, $statements, on_error_stop => 1);
 		is($code, 0, "$title: $statements") or diag($error);
 	}
-	return;
 }
 
 sub run_section
@@ -253,7 +237,6 @@ sub run_section
 	my $text = delete $section{$title} // die "docs/moving.md has no section $title";
 	new_database($fixture) if defined $fixture;
 	run_blocks($title, $text =~ /^```sql\n(.*?)^```$/msg);
-	return;
 }
 
 run_section('A table that has a sequence', <<'SQL');

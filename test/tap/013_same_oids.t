@@ -26,7 +26,6 @@ sub restart_for_upgrade
 	local %ENV = (%ENV, %{ $node->{uidgen_env} // {} });
 	system_or_bail('pg_ctl', '-w', '-D', $node->data_dir, '-l', $node->logfile, '-o', '-b', 'start');
 	$node->_update_pid(1);
-	return;
 }
 
 my $oid = 70000;
@@ -39,10 +38,8 @@ sub with_oid
 
 restart_for_upgrade();
 
-# ---------------------------------------------------------------------------
 # All histories of three transactions. Each draws, drops or creates, as a generator, as one in cached mode or as a
 # segment, and commits or not. Two sessions take turns, so that each remembers sequences that are gone.
-# ---------------------------------------------------------------------------
 my %create = (
 	generator => q{SELECT FROM uid_generator_create('again', max_ahead_ms => 600000)},
 	cached => q{SELECT FROM uid_generator_create('again', mode => 'cached', spread => false, boost_power => 0, max_ahead_ms => 600000)},
@@ -99,7 +96,6 @@ sub run_histories
 	{
 		run_histories($depth, @history, [ $body, $_ ]) foreach 'ROLLBACK', 'COMMIT';
 	}
-	return;
 }
 
 run_histories(3);
@@ -107,9 +103,7 @@ is(join("\n", @wrong), '', "$transactions transactions on one oid: each draws it
 $_->quit foreach @sessions;
 $node->stop;
 
-# ---------------------------------------------------------------------------
 # A member of a fleet: what the registry gave for a sequence does not pass to the next one with its oid.
-# ---------------------------------------------------------------------------
 my $registry = new_node('registry');
 start_uidgen($registry);
 make_registry($registry);

@@ -1,6 +1,5 @@
 # Clock policies on a real server whose clock steps. Tests what docs/clocks.md says of each policy and each step, while
-# the server runs, across a clean stop and across a crash; a machine that booted in 2040; and the end of a generator's
-# time.
+# the server runs, across a clean stop and across a crash; and the end of a generator's time.
 #
 # The tables of that page are this test's table. All clocks stand still at instants that the test chooses, in the middle
 # of a tick of every layout. uidgen.max_wait is 0, so a wait shows as its error, and nothing else waits.
@@ -17,9 +16,7 @@ my %unit = (ms => 1, s => 1000, h => 3600 * 1000, year => $year * 1000);
 # Not at 0.5 s: the clock may step by 4 ms without leaving a tick of 10 ms.
 my $in_tick = 0.5055;
 
-# ---------------------------------------------------------------------------
 # The page.
-# ---------------------------------------------------------------------------
 
 # The rows below a heading, as lists of cells; the heading of the table is the first.
 sub table_below
@@ -88,9 +85,7 @@ sub back_by
 	return milliseconds($step =~ s/^back //r) / 1000;
 }
 
-# ---------------------------------------------------------------------------
 # Drawing.
-# ---------------------------------------------------------------------------
 
 my $node = new_node('policies', conf => "autovacuum = off\nuidgen.max_wait = 0\n");
 use_fake_clock($node);
@@ -205,7 +200,7 @@ foreach my $policy (@policies)
 {
 	$node->safe_psql('postgres', join('',
 			map { "SELECT uid_generator_create('" . name_of($policy, $_) . "', $made_with{$policy});\n" }
-			  (0 .. $#steps, 'waiter')));
+			  0 .. $#steps));
 }
 # In seconds: a tick, and how far the clock may be back without an error of its own.
 my (%tick_s, %tolerance_s);
@@ -216,9 +211,7 @@ foreach my $policy (@policies)
 		  . " FROM uid_generator WHERE generator = 'uid_generators.${policy}_0'::regclass");
 }
 
-# ---------------------------------------------------------------------------
 # The matrix.
-# ---------------------------------------------------------------------------
 
 # A call that failed took nothing: the counter stands, and the next id is what it would have been.
 sub check_unchanged
@@ -227,7 +220,6 @@ sub check_unchanged
 	is($draw->{counter}, $former->{counter}, "$what: the call that failed left the counter alone");
 	my $expected = $restarted ? $former->{counter} + 1 : $former->{tick};
 	is($mended->{tick}, $expected, "$what: the next id is what it would have been");
-	return;
 }
 
 # "waits": not one tick before that time, and then at once.
@@ -244,7 +236,6 @@ sub check_wait
 	my $then = try_next($generator);
 	isnt($then->{id}, '', "$what: then there is an id") or diag($then->{message});
 	check_unchanged($what, $draw, $former, $then, $restarted);
-	return;
 }
 
 # "error": the detail names the instant at which there is an id again, and a call that comes less than a tick earlier gets
@@ -268,7 +259,6 @@ sub check_error
 	$draw = try_next($generator);
 	isnt($draw->{id}, '', "$what: at that instant there is an id") or diag($draw->{message});
 	check_unchanged($what, $early, $former, $draw, $restarted);
-	return;
 }
 
 sub check_cell
@@ -311,7 +301,6 @@ sub check_steps
 				$former{$generator}, $at - $back, $restarted);
 		}
 	}
-	return;
 }
 
 # The last lease may have been written ahead, and a crash may lose such a record; a commit keeps it.
@@ -323,7 +312,6 @@ sub restart
 	$node->stop($mode);
 	start_node($node);
 	$session = hold_open($node);
-	return;
 }
 
 my $at = 400 * $day + $in_tick;
@@ -334,114 +322,9 @@ check_steps('stop and start', $restarted, $at, sub { restart('fast') });
 $at += $year + $day;
 check_steps('crash', $restarted, $at, sub { restart('immediate') });
 
-
-# ---------------------------------------------------------------------------
-# After a start a generator waits for the end of its own lease, less than uidgen.max_wait is by
-# default, and that is no error, whatever its policy says of a clock that went back.
-# ---------------------------------------------------------------------------
-
-my $waiting = "SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active'"
-  . " AND pid <> pg_backend_pid() AND wait_event IN ('Extension', 'UidgenClock')";
-
-$at += $year + $day;
-freeze_clock($node, $at);
-my @waiters = grep { $restarted->{$_}[0] =~ /^waits/ } @policies;
-my %before = map { $_ => try_next("${_}_waiter") } @waiters;
-restart('immediate');
-$session->query_safe("SET uidgen.max_wait = '1d'");
-foreach my $policy (@waiters)
-{
-	my ($ms) = $restarted->{$policy}[0] =~ /(\d+)/;
-	cmp_ok($ms, '<', 5000, "$policy: the lease ends before uidgen.max_wait does");
-	freeze_clock($node, $at);
-	send_query($session, "SELECT id, tick, state FROM try_next('uid_generators.${policy}_waiter')");
-	ok($node->poll_query_until('postgres', $waiting), '... after a crash a call waits');
-	freeze_clock($node, $at + $ms / 1000);
-	my ($output) = finish_query($session);
-	like($output, qr/^\d+\|\d+\|$/, '... and has its id when the lease is over');
-	my ($id, $tick) = split /\|/, $output;
-	is($tick, $before{$policy}{counter} + 1, '... the first one above the lease');
-	push @{ $given{"${policy}_waiter"} }, { id => $id, worker => 0, backup => 'f' };
-}
-
-# ---------------------------------------------------------------------------
-# The machine that booted in 2040, drew ids, and has its clock mended, nine years back.
-# ---------------------------------------------------------------------------
-
-sub seconds_at
-{
-	my ($year, $month, $day_of_month) = @_;
-	return Time::Local::timegm(0, 0, 12, $day_of_month, $month - 1, $year)
-	  - Time::Local::timegm(0, 0, 12, 21, 10, 2026) + $in_tick;
-}
-
-my $in_2040 = seconds_at(2040, 1, 1);
-my $mended = seconds_at(2032, 1, 1);
-my $too_far = $in_2040 - $mended;
-my $default = 'uid_default';
-
-$session->quit;
-$node->stop;
-freeze_clock($node, $in_2040);
-start_node($node);
-$node->safe_psql('postgres', 'CREATE DATABASE boot');
-$node->safe_psql('boot', "CREATE EXTENSION uidgen;\n$try_next");
-$node->safe_psql('boot', "SELECT uid_generator_create('dropped', $made_with{twitter})");
-$session = hold_open($node, dbname => 'boot');
-
-my $late = try_next($default);
-is($late->{ahead_ms}, 0, 'in 2040 ids carry the time that the clock says');
-isnt(try_next('dropped')->{id}, '', '... of all generators');
-
-foreach my $when ('its clock is mended', 'it starts again')
-{
-	freeze_clock($node, $mended);
-	my $draw = try_next($default);
-	my $lease = $when eq 'it starts again' ? 0.938 : 2;
-	is(outcome($default, $draw, $late), 'waits ' . milliseconds("$too_far s - $lease s") . ' ms',
-		"$when: the default generator waits for 2040, and the error says how far that is");
-	is($draw->{counter}, $late->{counter}, '... and took nothing');
-
-	last if $when eq 'it starts again';
-
-	# A new generator starts above those that are gone, but not beyond max_ahead.
-	$session->query_safe("SELECT uid_generator_drop('uid_generators.dropped')");
-	$session->query_safe("SELECT uid_generator_create('anew', $made_with{twitter})");
-	$draw = try_next('anew');
-	is($draw->{ahead_ms}, 0, 'a generator made anew does not wait for one of 2040 that was dropped');
-	like(slurp_file($node->logfile), qr/WARNING:  generator "anew" starts below ids that this database has drawn\n.*DETAIL:  Ids of a generator that was dropped reach 2040-01-01/, '... and says so');
-	$session->quit;
-	$node->stop('immediate');
-	start_node($node);
-	$session = hold_open($node, dbname => 'boot');
-}
-
-# The ways out. Not: to raise another generator above the ids of 2040.
-my $above = $late->{id};
-foreach my $refused ("SELECT uid_default_set('uid_generators.mended')",
-	"SELECT uid_generator_create('above', above => $above)")
-{
-	$session->query_safe("SELECT uid_generator_create('mended')") if $refused =~ /default_set/;
-	my ($state, $message) = sqlstate($session, $refused);
-	is($state, '55000', "refused: $refused");
-	like($message, qr/cannot start above \d+ yet\nDETAIL:  Its ids exceed that value from 2040-01-01 /, '... until 2040');
-}
-my $draw = try_next('mended');
-is($draw->{ahead_ms}, 0, 'a new generator draws at the time that the clock shows');
-cmp_ok($draw->{id}, '<', $above, '... below the ids of 2040');
-$session->query_safe("CREATE TABLE orders (id bigint DEFAULT uid_next())");
-is(sqlstate($session, 'INSERT INTO orders DEFAULT VALUES'), '55000', 'a column of the default generator has no ids');
-is(sqlstate($session, "SELECT uid_default_set('uid_generators.mended', above => false)"), '00000', 'the new one becomes the default (048_another_default.t)');
-is(sqlstate($session, 'INSERT INTO orders DEFAULT VALUES'), '00000', '... and the column has its ids');
-freeze_clock($node, $in_2040 + 10);
-$draw = try_next($default);
-is(outcome($default, $draw, $late), 'id', 'in 2040 the default generator draws again');
-
-# ---------------------------------------------------------------------------
 # The end of time. A field of 26 bits of seconds is 776 days.
-# ---------------------------------------------------------------------------
 
-my $now = seconds_at(2042, 1, 1) - 0.5;
+my $now = Time::Local::timegm(0, 0, 12, 1, 0, 2042) - Time::Local::timegm(0, 0, 12, 21, 10, 2026) + $in_tick - 0.5;
 my %ends = (far => $now + 731 * $day, near => $now + 729 * $day);
 
 # A psql of its own; returns what it says on stderr.
@@ -449,7 +332,7 @@ sub messages_of
 {
 	my ($generator, $statement) = @_;
 	my $messages;
-	$node->psql('boot', "\\set VERBOSITY verbose\n" . ($statement // "SELECT uid_next('uid_generators.$generator')"),
+	$node->psql('postgres', "\\set VERBOSITY verbose\n" . ($statement // "SELECT uid_next('uid_generators.$generator')"),
 		on_error_stop => 0, stderr => \$messages);
 	return $messages;
 }
@@ -475,7 +358,7 @@ is(messages_of('near'), '', '... at the first use, not at each');
 $session->quit;
 $node->stop;
 start_node($node);
-$session = hold_open($node, dbname => 'boot');
+$session = hold_open($node);
 like(messages_of('near'), qr/WARNING:/, '... of each start of the server');
 
 my $last_tick = $ends{near} - 1;
@@ -496,8 +379,8 @@ foreach my $clock ([ 'a year later', $last_tick + $year ], [ 'a clock that goes 
 $session->quit;
 $node->stop('immediate');
 start_node($node);
-$session = hold_open($node, dbname => 'boot');
-$draw = try_next('near');
+$session = hold_open($node);
+my $draw = try_next('near');
 is("$draw->{state} $draw->{counter}", "2200H $used_up->{counter}", '... and after a crash; the counter stands at the end');
 freeze_clock($node, $last_tick + $year);
 is($session->query_safe("SELECT life_used > 1 FROM uid_generator_limits WHERE generator = 'uid_generators.near'::regclass"),
@@ -507,26 +390,23 @@ like(messages_of('old', "SELECT uid_generator_create('old', epoch => '1970-01-01
 	qr/WARNING:  01000: the time bits of generator "old" ended at 2039-09-07 /, 'a layout that has ended: a warning at the creation');
 is(try_next('old')->{state}, '2200H', 'an epoch long ago: no id at all');
 
-# ---------------------------------------------------------------------------
 # Over all of the above.
-# ---------------------------------------------------------------------------
 
-my ($ids, @twice, @disorder) = (0);
+my (@ids, @disorder);
 foreach my $generator (sort keys %given)
 {
-	my (%seen, %latest);
+	my %latest;
 	foreach my $draw (@{ $given{$generator} })
 	{
 		my $stream = $draw->{backup} eq 't' ? 'backup' : '';
-		$ids++;
-		push @twice, "$generator $draw->{id}" if $seen{ $draw->{id} }++;
+		push @ids, "$generator $draw->{id}";
 		push @disorder, "$generator $draw->{id}" if $draw->{id} <= ($latest{$stream} // 0);
 		$latest{$stream} = $draw->{id};
 	}
 }
-is(join(' ', @twice), '', 'no id came twice');
+is(repeated(@ids), '', 'no id came twice');
 is(join(' ', @disorder), '', 'ids increase in the order of the calls');
-note("$ids ids of " . scalar(keys %given) . ' generators');
+note(@ids . ' ids of ' . scalar(keys %given) . ' generators');
 
 $session->quit;
 $node->stop;

@@ -38,7 +38,6 @@ sub create
 {
 	my ($name, $arguments) = @_;
 	$session->query_safe("SELECT uid_generator_create('$name', $arguments)");
-	return;
 }
 
 # The next number that is drawn will be this one.
@@ -46,13 +45,10 @@ sub draw_next
 {
 	my ($number) = @_;
 	$session->query_safe("SELECT setval('worker_node_id_seq', $number, false)");
-	return;
 }
 
-# ---------------------------------------------------------------------------
 # Six starts. The draws before the third reach over 2^22, where every field here comes round;
 # from the fourth on they come once more, with the same numbers in every field.
-# ---------------------------------------------------------------------------
 
 my %bits = (field_4 => 4, field_5 => 5, field_10 => 10, field_22 => 22);
 my @drawn = sort { $bits{$a} <=> $bits{$b} } keys %bits;
@@ -96,9 +92,7 @@ is_deeply($workers{sticky}, [ (28) x 6 ], 'sticky keeps its number over crashes 
 is_deeply($workers{static}, [ (20) x 6 ], 'static has the number that it was given');
 is_deeply($workers{disposable}, [ 30, 5, 12, 30, 5, 12 ], 'disposable draws a new one at each start');
 
-# ---------------------------------------------------------------------------
 # Live generators of one layout hold different numbers while there are enough.
-# ---------------------------------------------------------------------------
 
 my $crowd = 'worker_bits => 4, sequence_bits => 10';
 create("crowd_$_", $crowd) foreach 0 .. 16;
@@ -123,9 +117,7 @@ draw_next(2**25 + $workers{field_4}[5]);
 $session->query_safe("SELECT uid_generator_alter('uid_generators.field_4', lease_ms => 500)");
 is(draw('field_4')->{worker}, $workers{field_4}[5], 'generators of another layout are not in the way');
 
-# ---------------------------------------------------------------------------
 # The backup worker: the top bit of the field, which no draw has.
-# ---------------------------------------------------------------------------
 
 create('backup', "preset => 'js53', datacenter_bits => 1");
 my (%seen, %backup);
@@ -178,26 +170,16 @@ is(sqlstate($session, "SELECT uid_generator_create('bit', preset => 'js53', work
 is(sqlstate($session, "SELECT uid_generator_create('bit', preset => 'js53', worker_policy => 'static', worker_number => 15)"),
 	'00000', '... and the one below it is not');
 
-# ---------------------------------------------------------------------------
 # Over all of the above.
-# ---------------------------------------------------------------------------
 
-my @twice;
-foreach my $generator (sort keys %given)
-{
-	my %count;
-	$count{$_}++ foreach @{ $given{$generator} };
-	push @twice, map { "$generator $_" } grep { $count{$_} > 1 } sort keys %count;
-}
-is(join(' ', @twice), '', 'no id came twice');
+is(repeated(map { my $generator = $_; map { "$generator $_" } @{ $given{$generator} } } keys %given), '', 'no id came twice');
 
 # An id leads to the row of its draw, also where numbers came round, and from the backup worker. Where the worker id stays
 # the same over a restart, the ids just after it may lead to the row before it, which is of the same server.
-my $same_rows = "sticky|static";
 foreach my $generator (sort keys %row_of)
 {
 	my $pairs = join ', ', map { "($_, $row_of{$generator}{$_})" } sort keys %{ $row_of{$generator} };
-	my $wrong = $generator =~ /^($same_rows)$/ ? 'o.node_id IS NULL' : 'o.node_id IS DISTINCT FROM v.row_id';
+	my $wrong = $generator =~ /^(?:sticky|static)$/ ? 'o.node_id IS NULL' : 'o.node_id IS DISTINCT FROM v.row_id';
 	is( $session->query_safe("SELECT count(*) FILTER (WHERE $wrong OR o.generator_name <> 'uid_generators.$generator')"
 			  . " FROM (VALUES $pairs) v (id, row_id), LATERAL uid_origin(v.id, 'uid_generators.$generator') o"),
 		0, "uid_origin() finds the rows of $generator");

@@ -106,7 +106,6 @@ sub new_database
 	$library->safe_psql('postgres', 'CREATE DATABASE shop' . ($with_extension ? ' TEMPLATE installed' : ''));
 	return unless $with_extension;
 	$library->safe_psql('postgres', $_) for grep { /^ALTER DATABASE/ } @install;
-	return;
 }
 
 $library->safe_psql('postgres', 'CREATE DATABASE installed');

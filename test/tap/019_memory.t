@@ -29,15 +29,12 @@ sub refused
 	is($state, '53100', $what) or diag($error);
 	like($error, qr/CONTEXT:  allocation of dynamic shared memory for $for/, '... it says what for') if $for;
 	like($error, qr{HINT:  Make more room in /dev/shm .*, or set min_dynamic_shared_memory\.}, '... and what to do');
-	return;
 }
 
 my $many = 3000;
 my $slots = 'SELECT generators, segments FROM uid_stat_server';
 
-# ---------------------------------------------------------------------------
 # From the start on there is no room. Nothing is burned, and nothing is left in a transaction.
-# ---------------------------------------------------------------------------
 sql($node, "DO \$\$ BEGIN FOR i IN 1 .. $many LOOP EXECUTE format('CREATE SEQUENCE s%s', i); IF i % 500 = 0 THEN COMMIT; END IF; END LOOP; END \$\$");
 sql($node, 'CREATE SEQUENCE plain');
 my $session = hold_open($node);
@@ -51,9 +48,7 @@ make_room();
 is($session->query_safe(q{SELECT segment_next('s1'), uid_next() > 0}), '1|t', 'there is room, and draws begin');
 my $granted = node_of($node);
 
-# ---------------------------------------------------------------------------
 # The area cannot grow, at many points of its growth.
-# ---------------------------------------------------------------------------
 {
 	my ($drawn, $refusals) = (1, 0);
 	while ($drawn < $many)
@@ -79,9 +74,7 @@ my $granted = node_of($node);
 	is(sql($node, $slots), "1|$many", '... each has a slot');
 }
 
-# ---------------------------------------------------------------------------
 # A ring that does not fit.
-# ---------------------------------------------------------------------------
 sql($node, q{SELECT uid_generator_create('large', mode => 'cached', spread => false, tick_us => 10000, time_bits => 35, sequence_bits => 18, boost_power => 15, max_ahead_ms => 600000)});
 fill();
 refused($session, q{SELECT uid_next('uid_generators.large')}, 'no room for a ring', 'the ring of a generator, 16777216 bytes') foreach 1, 2;
@@ -91,9 +84,7 @@ is($session->query_safe(q{SELECT uid_next('uid_generators.large') > 0}), 't', '.
 is(sql($node, $slots), "2|$many", '... with one slot');
 $session->quit;
 
-# ---------------------------------------------------------------------------
 # The first draw after a start, which reads the file of grants.
-# ---------------------------------------------------------------------------
 $registry->stop;
 $node->stop;
 start_node($node);

@@ -30,7 +30,6 @@ sub status
 sub sweep
 {
 	sql('DO $$ BEGIN FOR i IN 1 .. 100 LOOP EXECUTE $s$CREATE SEQUENCE passing$s$; PERFORM segment_next($s$passing$s$); COMMIT; EXECUTE $s$DROP SEQUENCE passing$s$; COMMIT; END LOOP; END $$');
-	return;
 }
 
 sub padders { return background_pids($node, 'refiller'); }
@@ -57,12 +56,6 @@ sub gets_filled
 	return poll_until('full', sub { status($generator, 'ring_filled') == 1 });
 }
 
-sub session_error
-{
-	my ($session, $sql) = @_;
-	return scalar sqlstate($session, $sql);
-}
-
 # What each of several sessions draws at the same time.
 sub at_once
 {
@@ -72,20 +65,9 @@ sub at_once
 	return map { [ grep { /^\d/ } split /\n/, $_->[0] ] } @said;
 }
 
-# ---------------------------------------------------------------------------
-# One session alone.
-# ---------------------------------------------------------------------------
-{
-	my $generator = create('single', $fast);
-	is(sql("SELECT count(DISTINCT uid_next('$generator')) FROM generate_series(1, 100000)"), 100000, '100000 ids');
-	sql("SELECT uid_generator_drop('$generator')");
-}
-
-# ---------------------------------------------------------------------------
 # No id is older than max_staleness when it is handed out: a session in one long transaction, with a run in hand or with
-# the ring, with and without a refiller, after errors, beside another generator. Its other timeouts work.
+# the ring, with and without a refiller, after errors, beside another generator.
 # (This comes first: a new generator starts above the ids of those that were dropped, so of some that are far ahead.)
-# ---------------------------------------------------------------------------
 {
 	my $generator = create('brief', "'snowflake', $fast, max_ahead_ms => 2000, max_staleness_ms => 200");
 	my $lasting = create('lasting', "'snowflake', $fast, max_ahead_ms => 2000, max_staleness_ms => 100000");
@@ -108,7 +90,7 @@ sub at_once
 		cmp_ok(status($generator, 'discarded_stale'), '>', $stale, '... what was too old is counted');
 
 		$session->query_safe("SAVEPOINT a; SELECT uid_next('$generator')");
-		is(session_error($session, 'SELECT 1 / 0'), '22012', 'an error');
+		is(sqlstate($session, 'SELECT 1 / 0'), '22012', 'an error');
 		$session->query_safe('ROLLBACK TO a');
 		Time::HiRes::sleep(0.3);
 		$is_fresh->("$with, after an error under a savepoint");
@@ -123,32 +105,12 @@ sub at_once
 		$session->query_safe('COMMIT');
 		thaw($pid);
 	}
-
-	# PostgreSQL's own timeouts work in a session that draws from rings.
-	foreach my $generator ($generator, $lasting)
-	{
-		$session->query_safe("BEGIN; SELECT uid_next('$generator'); SET LOCAL statement_timeout = '400ms'");
-		is(session_error($session, "SELECT uid_next('$generator'), pg_sleep(100)"), '57014', "$generator: statement_timeout works");
-		$session->query_safe("ROLLBACK; BEGIN; SELECT uid_next('$generator'); SET LOCAL lock_timeout = '400ms'");
-		my $locker = hold_open($node);
-		$locker->query_safe('BEGIN; LOCK TABLE worker_node IN ACCESS EXCLUSIVE MODE');
-		is(session_error($session, "SELECT uid_next('$generator'), count(*) FROM worker_node"), '55P03', '... lock_timeout works');
-		$locker->quit;
-		$session->query_safe('ROLLBACK');
-		my $idle = hold_open($node);
-		my $pid = $idle->query_safe('SELECT pg_backend_pid()');
-		$idle->query_safe("SET idle_in_transaction_session_timeout = '400ms'; BEGIN; SELECT uid_next('$generator')");
-		ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid"), '... idle_in_transaction_session_timeout works');
-		eval { $idle->quit };
-	}
 	$session->quit;
 	sql("SELECT uid_generator_drop(g) FROM unnest('{$generator,$lasting}'::regclass[]) AS g");
 	ok(poll_until("gone", sub { padders() == 0 }), "when they are dropped the refiller is gone");
 }
 
-# ---------------------------------------------------------------------------
 # Nothing runs before the first use; then one refiller, until the last generator in cached mode is gone.
-# ---------------------------------------------------------------------------
 {
 	my $generator = create('first', "'baidu_cached', max_ahead_ms => 32000");
 	sql('SELECT uid_next()');
@@ -176,10 +138,8 @@ sub at_once
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # When the ring is empty a call fails, says the row. A new ring is no empty one, also when the refiller fills it at the
 # moment in which the first caller finds nothing: it is awake, because another ring is refilled all the time.
-# ---------------------------------------------------------------------------
 {
 	my $busy = create('busy', $fast);
 	my $loop = background_loop($node, sql => "SELECT count(*) FROM unnest(uid_next_array('$busy', 20000))");
@@ -190,9 +150,7 @@ sub at_once
 	sql("SELECT uid_generator_drop('$_')") foreach $busy, @new;
 }
 
-# ---------------------------------------------------------------------------
 # One session draws through the ends of many runs, and then all that the ring holds: nothing that it walked into comes again.
-# ---------------------------------------------------------------------------
 {
 	my $generator = create('through', "'baidu_cached', max_ahead_ms => 600000, lease_ms => 100000, max_staleness_ms => 600000");
 	is(sql("CREATE TEMP TABLE drawn AS SELECT uid_next('$generator') AS id FROM generate_series(1, 20000); INSERT INTO drawn SELECT unnest(uid_next_array('$generator', 70000)); SELECT count(DISTINCT id) FROM drawn"),
@@ -200,9 +158,7 @@ sub at_once
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
-# ---------------------------------------------------------------------------
 # Layouts, eight sessions each: unique, right, rising while a run lasts.
-# ---------------------------------------------------------------------------
 foreach my $case (
 	[ 'preset', "'baidu_cached'" ],
 	[ 'sequence_first', "'sonyflake', mode => 'cached', when_full => 'borrow', sequence_bits => 12, time_bits => 35, epoch => '2026-01-01'" ],
@@ -216,9 +172,8 @@ foreach my $case (
 			"BEGIN;\n", "SELECT uid_next('$generator');\n" x $rounds, "SELECT unnest(uid_next_array('$generator', $rounds));\nCOMMIT;\n",
 			"SELECT unnest(uid_next_array('$generator', $rounds));\nSELECT uid_next('$generator') FROM generate_series(1, $rounds);\n"));
 	my @all = map { @$_ } @lists;
-	my %seen = map { $_ => 1 } @all;
 	is(scalar(@all), 8 * 5 * $rounds, "$name: eight sessions draw");
-	is(scalar(keys %seen), scalar(@all), '... no id twice');
+	is(repeated(@all), '', '... no id twice');
 	my $array = join ',', @all;
 	is(sql("SELECT count(*) FILTER (WHERE uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, '$generator') <> id OR d.worker_id <> s.worker_id OR d.sequence >= 1 << g.sequence_bits OR d.generated_at < g.created - interval '6 s')"
 			  . " FROM unnest('{$array}'::bigint[]) AS id, uid_decode(id, '$generator') d, uid_generator g JOIN uid_generator_status s USING (generator) WHERE generator = '$generator'::regclass"),
@@ -254,9 +209,7 @@ foreach my $case (
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
-# ---------------------------------------------------------------------------
 # The refiller is ended, stopped, missing.
-# ---------------------------------------------------------------------------
 {
 	my $generator = create('padded', "'baidu_cached'");
 	my $waits = create('waits', "'baidu_cached', when_ring_empty => 'wait', boost_power => 0");
@@ -309,10 +262,8 @@ foreach my $case (
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
-# ---------------------------------------------------------------------------
 # Memory: what a ring has held is used by another one, whatever ended the first: a rollback, also of a creation that only
 # parallel workers have drawn from, a drop, an alteration, a database that goes.
-# ---------------------------------------------------------------------------
 {
 	my $bytes = 4 * 1024 * 1024;
 	my $large = "'snowflake', $fast, boost_power => 19, max_ahead_ms => 600000";
@@ -365,34 +316,16 @@ foreach my $case (
 	ok(poll_until('gone', sub { padders() == 0 }), '... the databases are dropped, and the refiller is gone');
 }
 
-# ---------------------------------------------------------------------------
-# Rights, and kinds of transactions.
-# ---------------------------------------------------------------------------
+# Kinds of transactions. (008_roles.t has the privileges.)
 {
-	my $generator = create('rights', "'baidu_cached'");
-	sql("CREATE ROLE alice; CREATE ROLE bob; GRANT USAGE ON SEQUENCE $generator TO alice");
-	sql("CREATE FUNCTION lend() RETURNS boolean LANGUAGE sql SECURITY DEFINER VOLATILE AS \$\$ SELECT uid_next('$generator') > 0 \$\$; GRANT EXECUTE ON FUNCTION lend() TO PUBLIC");
+	my $generator = create('kinds', "'baidu_cached'");
 	my $session = hold_open($node);
-	$session->query_safe('SET SESSION AUTHORIZATION alice; BEGIN');
-	is($session->query_safe("SELECT uid_next('$generator') > 0"), 't', 'with USAGE a role draws');
-	sql("REVOKE USAGE ON SEQUENCE $generator FROM alice");
-	$session->query_safe('SELECT count(*) FROM uid_generator; SAVEPOINT a');
-	is(session_error($session, "SELECT uid_next('$generator')"), '42501', 'revoked in mid transaction: no more, though a run is in hand');
-	$session->query_safe('ROLLBACK TO a');
-	is($session->query_safe('SELECT lend()'), 't', 'a SECURITY DEFINER function draws');
-	is(session_error($session, "SELECT uid_next('$generator')"), '42501', '... its caller does not');
-	$session->query_safe('ROLLBACK; RESET SESSION AUTHORIZATION; BEGIN');
-	is($session->query_safe("SELECT uid_next('$generator') > 0"), 't', 'the owner draws');
-	$session->query_safe('SET LOCAL ROLE bob');
-	is(session_error($session, "SELECT uid_next('$generator')"), '42501', '... and not under another role');
-	$session->query_safe('ROLLBACK; BEGIN READ ONLY');
+	$session->query_safe('BEGIN READ ONLY');
 	my @ids = split /\n/, $session->query_safe("SELECT unnest(uid_next_array('$generator', 1000))");
 	$session->query_safe('COMMIT; BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY');
 	push @ids, split /\n/, $session->query_safe("SELECT uid_next('$generator') FROM generate_series(1, 100)");
 	$session->query_safe('COMMIT');
-	$session->query_safe("CREATE TABLE t AS SELECT generate_series(1, 2000) AS n; ALTER TABLE t SET (parallel_workers = 2); SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET debug_parallel_query = on")
-	  if sql("SELECT current_setting('server_version_num')::int") >= 160000;
-	$session->query_safe("SET client_min_messages = warning; CREATE TABLE IF NOT EXISTS t AS SELECT generate_series(1, 2000) AS n; ALTER TABLE t SET (parallel_workers = 2); SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0");
+	$session->query_safe('CREATE TABLE t WITH (parallel_workers = 2) AS SELECT generate_series(1, 2000) AS n; SET ' . parallel_setting() . '; SET parallel_leader_participation = off');
 	like($session->query_safe("EXPLAIN (COSTS OFF) SELECT uid_next('$generator') FROM t"), qr/Gather/, 'a parallel plan');
 	push @ids, split /\n/, $session->query_safe("SELECT uid_next('$generator') FROM t");
 	my %seen = map { $_ => 1 } @ids;
@@ -400,50 +333,17 @@ foreach my $case (
 	$session->query_safe("BEGIN; SELECT uid_next('$generator'); PREPARE TRANSACTION 'p'");
 	is($session->query_safe("SELECT uid_next('$generator') > 0"), 't', 'beside a prepared transaction');
 	$session->query_safe("COMMIT PREPARED 'p'");
-	is(session_error($session, "SELECT uid_generator_alter('$generator', padding_factor => 40) IS NULL; SELECT 1"), '00000', 'alter');
+	is(sqlstate($session, "SELECT uid_generator_alter('$generator', padding_factor => 40) IS NULL; SELECT 1"), '00000', 'alter');
 	$session->query_safe("BEGIN; SELECT uid_generator_alter('$generator', padding_factor => 30)");
-	is(session_error($session, "SELECT uid_next('$generator')"), '55000', 'who altered draws after the commit');
+	is(sqlstate($session, "SELECT uid_next('$generator')"), '55000', 'who altered draws after the commit');
 	$session->query_safe('ROLLBACK');
 	$session->quit;
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
-# ---------------------------------------------------------------------------
-# kill -9 under load: of a backend, of the refiller. DROP and ALTER under load.
-# ---------------------------------------------------------------------------
+# DROP and ALTER under load, of which only the drop ends sessions. (003_kill.t has kill -9.)
 {
 	my %generators = (one => create('one', "'snowflake', $fast"), many => create('many', "'snowflake', $fast, max_ahead_ms => 600000"));
-	my @logs;
-	foreach my $victim ('backend', 'refiller', 'stop')
-	{
-		my @loops = map { background_loop($node, clients => 2, sql => "SELECT '$_ ' || uid_next('$generators{$_}')") } sort keys %generators;
-		push @loops, background_loop($node, sql => "BEGIN; SELECT 'many ' || uid_next('$generators{many}') FROM generate_series(1, 100); COMMIT");
-		poll_until('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
-		my $highest = sql("SELECT uid_next('$generators{one}')");
-		my $pid = $victim eq 'refiller' ? refiller($generators{one}) : 0;
-		my $offset = -s $node->logfile;
-		if ($victim eq 'stop')
-		{
-			$node->stop('immediate');
-			start_node($node);
-		}
-		else
-		{
-			$pid ||= sql("SELECT pid FROM pg_stat_activity WHERE query LIKE '%uid_next%' AND pid <> pg_backend_pid() LIMIT 1");
-			kill 'KILL', $pid;
-			$node->wait_for_log(qr/all server processes terminated; reinitializing/, $offset);
-		}
-		my $next = '';
-		poll_until('service', sub {
-				$next = try_sql($node, "SELECT uid_next('$generators{one}')");
-				$next =~ /^\d+$/ });
-		cmp_ok($next, '>', $highest, "$victim killed: service resumes above");
-		push @logs, stop_loop($_) foreach @loops;
-	}
-	assert_unique(@logs);
-	isnt(refiller($generators{one}), 0, 'there is a refiller again');
-
-	# Altered and dropped while others draw. Only the drop ends them.
 	my @loops = map { background_loop($node, clients => 2, sql => "SELECT uid_next('$generators{$_}')") } ('one');
 	push @loops, background_loop($node, sql => "SET uidgen.max_wait = '100s'; SELECT uid_next('$generators{one}')");
 	poll_until('load', sub { !grep { !-s $_ } map { @{ $_->{logs} } } @loops }) or BAIL_OUT('no load');
@@ -462,9 +362,7 @@ foreach my $case (
 	sql("SELECT uid_generator_drop('$generators{one}')");
 }
 
-# ---------------------------------------------------------------------------
-# No background worker to be had, and the library not preloaded.
-# ---------------------------------------------------------------------------
+# No background worker to be had. (007_limits.t has a server that does not preload the library.)
 {
 	my $generator = create('alone', "'baidu_cached'");
 	$node->append_conf('postgresql.conf', "max_worker_processes = 0\nmax_parallel_workers = 0\n");
@@ -473,13 +371,6 @@ foreach my $case (
 	my %seen = map { $_ => 1 } @ids;
 	is(scalar(keys %seen), 2000, 'max_worker_processes = 0: callers pad');
 	is(scalar(padders()), 0, '... there is no refiller');
-	$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
-	$node->restart;
-	my ($state, $message) = sqlstate($node, "SELECT uid_next('$generator')");
-	is($state, '55000', 'not preloaded: an error');
-	like($message, qr/must be loaded via shared_preload_libraries/, '... that says what to do');
-	is(sql('SELECT count(*) FROM uid_generator_status WHERE ring_size IS NOT NULL'), 0, '... the view has no figures');
-	is(scalar(padders()), 0, '... nothing runs');
 }
 
 $node->stop;

@@ -68,7 +68,6 @@ sub check
 	is(scalar(@untrue), 0, '... no id is far from the clock');
 	is("@disorder", '', '... none comes twice, or below one before');
 	is("@silent", '', '... and layouts that reach so far draw');
-	return;
 }
 
 my @wide = grep { /^wide/ } sort keys %made;

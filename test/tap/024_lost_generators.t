@@ -15,10 +15,8 @@ sub next_id
 	return sql("SELECT uid_next('uid_generators.$_[0]')");
 }
 
-# ---------------------------------------------------------------------------
 # The clock jumps 30 days ahead and back while a generator draws. It is that far ahead now; what is done to it must not
 # hold up another generator of its layout, as long as it is there.
-# ---------------------------------------------------------------------------
 sql("SELECT uid_generator_create('altered')");
 freeze_clock($node, 30 * $day);
 next_id('altered');
@@ -38,9 +36,7 @@ is(sqlstate($node, "SELECT uid_next('uid_generators.after_alter')"), '00000', '.
 	cmp_ok(next_id('altered'), '>', $last, 'when it is dropped, one created again starts above it');
 }
 
-# ---------------------------------------------------------------------------
 # A creation that is rolled back is a loss, too: of the transaction, or of a savepoint in it.
-# ---------------------------------------------------------------------------
 my $now = 50 * $day;
 my $create = "SELECT uid_generator_create('made'); SELECT uid_next('uid_generators.made')";
 foreach my $case ([ 'a transaction', "BEGIN; $create; ROLLBACK" ], [ 'a savepoint', "BEGIN; SAVEPOINT s; $create; ROLLBACK TO s; COMMIT" ],
@@ -73,9 +69,7 @@ foreach my $case ([ 'a transaction', "BEGIN; $create; ROLLBACK" ], [ 'a savepoin
 	sql("SELECT uid_generator_drop('uid_generators.made'), uid_generator_drop('uid_generators.other')");
 }
 
-# ---------------------------------------------------------------------------
 # A slot that was made anew and not drawn from, and a database that has moved, forget nothing.
-# ---------------------------------------------------------------------------
 foreach my $reset (q{uid_generator_alter('uid_generators.made', lease_ms => 2000)}, q{uid_generator_raise('uid_generators.made', 5)})
 {
 	$now += $day;
@@ -100,10 +94,8 @@ foreach my $reset (q{uid_generator_alter('uid_generators.made', lease_ms => 2000
 	sql('DROP TABLESPACE other');
 }
 
-# ---------------------------------------------------------------------------
 # Slots of lost generators are freed ten minutes after their last time, and the latest time stays. Many of them are found
 # one after another, when other slots are made.
-# ---------------------------------------------------------------------------
 sub slots_of_generators
 {
 	return sql('SELECT generators FROM uid_stat_server');

@@ -6,10 +6,8 @@ my $node = new_node('sessions', conf => "autovacuum = off\n");
 start_uidgen($node);
 $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'), segment_create('b'), uid_generator_create('ring', 'baidu_cached', max_ahead_ms => 600000, when_full => 'borrow')");
 
-# ---------------------------------------------------------------------------
 # DISCARD ALL and DISCARD SEQUENCES end uid_last() and segment_last(), as they end currval() and lastval(). Nothing else
 # does, and the next values are the very next ones.
-# ---------------------------------------------------------------------------
 {
 	my $session = hold_open($node);
 	my @last = ('uid_last()', "segment_last('a')", "segment_last('b')", "segment_last('uid_segments.a')", 'lastval()');
@@ -41,9 +39,7 @@ $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'),
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # A session that goes on creating, drawing from and dropping sequences does not grow, and keeps what is still there.
-# ---------------------------------------------------------------------------
 {
 	my $session = hold_open($node);
 	$session->query_safe('SET client_min_messages = warning');
@@ -76,9 +72,7 @@ $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'),
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # A session whose first call makes a slot while other sessions make the first ones of the server.
-# ---------------------------------------------------------------------------
 {
 	$node->safe_psql('postgres', join ';', map { "SELECT uid_generator_create('g$_')" } 1 .. 5);
 	$node->restart;
@@ -93,10 +87,8 @@ $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'),
 	$_->quit foreach $late, $locker;
 }
 
-# ---------------------------------------------------------------------------
 # A failed draw resets only what its own transaction has created. Otherwise other sessions, which draw from the sequence
 # under the same lock, would have the values of the former slot and those of the new one.
-# ---------------------------------------------------------------------------
 foreach my $kind ([ 'segment', 'segment_create', 'segment_next', 'uid_segments' ], [ 'generator', 'uid_generator_create', 'uid_next', 'uid_generators', ", 'baidu_cached', boost_power => 0" ])
 {
 	my ($what, $create, $next, $schema, $options) = (@$kind, '');
@@ -110,9 +102,7 @@ foreach my $kind ([ 'segment', 'segment_create', 'segment_next', 'uid_segments' 
 	is(sqlstate($creator, "SET LOCAL ROLE pg_monitor; SELECT $next('$schema.${what}_1'::regclass)"), '42501', "a draw from a $what fails in a transaction that has created another one");
 	$creator->query_safe('ROLLBACK');
 	push @values, $draw->($other, 10), $draw->($drawer, 20);
-	my %times;
-	$times{$_}++ foreach @values;
-	is(join(' ', grep { $times{$_} > 1 } sort keys %times), '', '... and no value comes twice');
+	is(repeated(@values), '', '... and no value comes twice');
 	$drawer->query_safe('COMMIT');
 	$_->{stderr} = '', $_->quit foreach $creator, $drawer, $other;
 }

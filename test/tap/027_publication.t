@@ -26,7 +26,6 @@ sub arrived
 	my $n = sql($from, "SELECT n FROM mark WHERE name = '$name'");
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	ok($to->poll_query_until('postgres', "SELECT count(*) = 1 FROM mark WHERE name = '$name' AND n = $n"), "replication goes on from " . $from->name);
-	return;
 }
 
 # Each side's own: what must be as it was whatever the other does.

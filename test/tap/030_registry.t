@@ -1,6 +1,6 @@
-# The registry of a fleet on real servers: crashes, failovers with and without the last grants, a handover, a copied data
-# directory, a move by dump and restore, a restore in place. Members are made up. Their clocks and the servers' stand still or are moved, so
-# no result depends on time that passes.
+# The registry of a fleet on real servers: crashes, a failover, a handover, a move by dump and restore, a restore in place.
+# Members are made up. Their clocks and the servers' stand still or are moved, so no result depends on time that passes.
+# (033_fleet.t has failovers that lose grants, and directories that are put back, 061_registry_runbooks.t copies of one.)
 use UidgenTest 'preloaded';
 
 my $clock = 0;          # seconds after the instant at which freeze_clock() stops clocks
@@ -80,7 +80,6 @@ sub go_on
 	my ($seconds) = @_;
 	$clock += $seconds;
 	freeze_clock($_, $clock) foreach @servers;
-	return;
 }
 
 sub epoch_of
@@ -105,9 +104,7 @@ sub new_registry
 sub new_standby
 {
 	my ($primary, $name) = @_;
-	my $standby = UidgenNode->new($name);
-	$primary->backup($name);
-	$standby->init_from_backup($primary, $name, has_streaming => 1);
+	my $standby = standby_of($primary, $name);
 	use_fake_clock($standby);
 	push @servers, $standby;
 	freeze_clock($standby, $clock);
@@ -115,9 +112,7 @@ sub new_standby
 	return $standby;
 }
 
-# ---------------------------------------------------------------------------
 # Grants survive crashes, and a restart raises no fence.
-# ---------------------------------------------------------------------------
 
 my $registry = new_registry('registry', "synchronous_commit = off\nwal_writer_delay = 10s\n");
 my $ann = member('a');
@@ -172,9 +167,7 @@ start_node($registry);
 is(ask($registry, $ann)->{refusal}, '', 'the same after a restart');
 is(epoch_of($registry), 1, '... without a fence');
 
-# ---------------------------------------------------------------------------
 # A failover with all grants.
-# ---------------------------------------------------------------------------
 
 my $second = new_standby($registry, 'second');
 is(sqlstate($second, call_of($ann)), '25006', 'a standby grants nothing');
@@ -214,66 +207,19 @@ is(ask($registry, member('e'))->{refusal}, 'stale_registry',
 	'... and grants nothing to anyone from then on, although it crashed');
 $registry->stop;
 
-# ---------------------------------------------------------------------------
-# A failover without the last grants.
-# ---------------------------------------------------------------------------
-
-my $third = new_standby($second, 'third');
-my $short = member('short');
-is(ask($second, $short, length => 5000)->{refusal}, '', 'a member gets a short grant');
-$second->wait_for_catchup('third', 'replay', $second->lsn('flush'));
-$third->stop;
-go_on(4);
-my $lost = member('lost');
-is(ask($second, $lost)->{refusal}, '', 'a newcomer gets a node that the standby does not know of');
-is(ask($second, $ann)->{refusal}, '', 'a holder renews, which the standby does not know either');
-go_on(1.5);
-my $after = member('after');
-is(ask($second, $after)->{refusal}, '', 'another newcomer gets one');
-my $lost_grant = {%$after};
-go_on(30);
-$second->stop('immediate');
-start_node($third);
-$third->promote;
-is($third->safe_psql('postgres', "SELECT count(*) FROM uid_fleet_node WHERE host IN ('lost', 'after')"),
-	0, 'the promoted standby knows of neither newcomer');
-my $newcomer = member('newcomer');
-is(ask($third, $newcomer)->{refusal}, 'fenced', 'a newcomer is refused before any member has shown a lost grant');
-is(ask($third, $lost)->{node}, $lost->{held_node}, 'a holder whose grant was lost keeps its node');
-is(ask($third, $ann)->{node}, $kept, 'one whose renewal was lost keeps its node');
-is($ann->{epoch}, 3, '... in the third epoch');
-is(ask($third, $short)->{refusal}, 'fenced', 'one whose grant has ended is a newcomer, because its node may be granted to another');
-# The holder "after" is dead. Its node must not be granted below the end of its grant.
-go_on($fence + 1);
-my %granted;
-my @early;
-foreach (1 .. 200)
-{
-	my $m = member('many');
-	is(ask($third, $m)->{refusal}, '', 'a newcomer gets a node') if !@early && !%granted;
-	ask($third, $m) unless defined $m->{held_node};
-	push @early, $m if $m->{held_node} == $lost_grant->{held_node} && $m->{held_from} < $lost_grant->{held_until};
-	$granted{ $m->{held_node} }++;
-}
-is(scalar(@early), 0, 'after the fence no node is granted below the end of a lost grant');
-is(join(' ', grep { $granted{$_} > 1 } keys %granted), '', '... and none twice');
-ok(!$granted{ $lost->{held_node} } && !$granted{$kept}, '... nor one that a member holds');
-
-# ---------------------------------------------------------------------------
 # A handover: no fence.
-# ---------------------------------------------------------------------------
 
-my $fourth = new_standby($third, 'fourth');
-$third->safe_psql('postgres', 'SELECT uid_fleet_handover()');
-is(ask($third, $ann)->{refusal}, 'handing_over', 'during a handover nothing is granted');
-$third->stop;
+my $fourth = new_standby($second, 'fourth');
+$second->safe_psql('postgres', 'SELECT uid_fleet_handover()');
+is(ask($second, $ann)->{refusal}, 'handing_over', 'during a handover nothing is granted');
+$second->stop;
 $fourth->promote;
 is(ask($fourth, $ann)->{node}, $kept, 'after the handover a holder keeps its node');
 is(ask($fourth, member('f'))->{refusal}, '', '... and a newcomer gets one at once');
-is(epoch_of($fourth), 4, '... in a new epoch, without a fence');
-start_node($third);
-is(ask($third, member('late'))->{refusal}, 'handing_over', 'the former primary stays closed');
-$third->stop;
+is(epoch_of($fourth), 3, '... in a new epoch, without a fence');
+start_node($second);
+is(ask($second, member('late'))->{refusal}, 'handing_over', 'the former primary stays closed');
+$second->stop;
 
 # A handover that was cancelled, and a standby that knows of nothing after the closing.
 my $stale = new_standby($fourth, 'stale');
@@ -319,61 +265,16 @@ is($closing->{refusal}, 'handing_over', '... and nothing is granted');
 go_on(2);
 is(sqlstate($fourth, $cancel), '00000', 'then it can');
 is(ask($fourth, shown_last(member('kept'), $closing))->{refusal}, '', '... and grants go on, although a member shows what it said when it was closed');
-is(epoch_of($fourth), 4, '... in the same epoch');
+is(epoch_of($fourth), 3, '... in the same epoch');
 $fourth->stop('immediate');
 start_node($stale);
 $stale->promote;
 is(ask($stale, member('early'))->{refusal}, 'fenced', 'a standby that has only the closing raises a fence');
 $stale->stop;
 start_node($fourth);
+is(ask($fourth, $ann)->{node}, $kept, 'the registry starts again');
 
-# ---------------------------------------------------------------------------
-# A registry in another directory, another cluster or another database grants nothing before somebody says what it is.
-# ---------------------------------------------------------------------------
-
-sub admit
-{
-	my ($node, $kind, $dbname) = @_;
-	return sqlstate($node, "SELECT uid_fleet_admit('fleet', '$kind')", $dbname // 'postgres');
-}
-
-$fourth->stop;
-$fourth->backup_fs_cold('cold');
-my $copy = UidgenNode->new('copy');
-$copy->init_from_backup($fourth, 'cold');
-use_fake_clock($copy);
-push @servers, $copy;
-go_on(10);
-start_node($copy);
-$log = -s $copy->logfile;
-is(ask($copy, $ann)->{refusal}, 'unclaimed', 'a copy of the data directory grants nothing to a holder');
-is(ask($copy, member('g'))->{refusal}, 'unclaimed', '... nor to a newcomer');
-my @said = slurp_file($copy->logfile, $log) =~ /registry refuses all members: .*\n.*It differs: (.*)/g;
-like("@said", qr/^directory has changed from \S+ to \S+\.$/, '... and the log says why, once');
-is(scalar admit($copy, 'successor'), '00000', 'it is the successor');
-is(ask($copy, $ann)->{node}, $kept, '... so a holder keeps its node');
-is(ask($copy, member('g'))->{refusal}, 'fenced', '... and newcomers wait');
-is(epoch_of($copy), 5, '... in a new epoch');
-go_on($fence + 1);
-is(ask($copy, $ann)->{refusal}, '', 'time passes');
-
-# It is put back into its place, as it was before the last grants. Its inodes and times are other ones.
-$copy->stop;
-system_or_bail('cp', '-a', $copy->data_dir, $copy->basedir . '/before');
-start_node($copy);
-my $lost_again = member('lost again');
-is(ask($copy, $ann)->{refusal}, '', 'a member calls');
-is(ask($copy, $lost_again)->{refusal}, '', 'a newcomer gets a node');
-$copy->stop;
-system_or_bail('rm', '-rf', $copy->data_dir);
-system_or_bail('cp', '-a', $copy->basedir . '/before', $copy->data_dir);
-start_node($copy);
-is(ask($copy, member('l'))->{refusal}, 'unclaimed', 'a directory that was put back grants nothing');
-is(scalar admit($copy, 'successor'), '00000', 'it follows the one that was lost');
-is(ask($copy, $lost_again)->{node}, $lost_again->{held_node}, '... and a holder of a lost grant keeps its node');
-is(ask($copy, member('l'))->{refusal}, 'fenced', '... while newcomers wait');
-go_on($fence + 1);
-is(ask($copy, $ann)->{refusal}, '', 'time passes again');
+# A registry in another cluster or another database grants nothing before somebody says what it is.
 
 my $other = new_node('other');
 use_fake_clock($other);
@@ -384,33 +285,32 @@ $other->safe_psql('postgres', 'CREATE ROLE fleet');
 sub move
 {
 	my ($dbname) = @_;
-	my $dump = $copy->basedir . "/$dbname.sql";
-	$copy->command_ok([ 'pg_dump', '-f', $dump, $copy->connstr('postgres') ], "pg_dump for $dbname");
+	my $dump = $fourth->basedir . "/$dbname.sql";
+	$fourth->command_ok([ 'pg_dump', '-f', $dump, $fourth->connstr('postgres') ], "pg_dump for $dbname");
 	$other->safe_psql('postgres', "CREATE DATABASE $dbname");
 	$other->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $other->connstr($dbname) ],
 		"restore of $dbname");
-	return;
 }
 move('moved');
 is(ask($other, {%$ann}, dbname => 'moved')->{refusal}, 'unclaimed', 'a restored dump grants nothing');
-is(scalar admit($other, 'unchanged', 'moved'), '00000', 'nothing was lost');
+is(sqlstate($other, q{SELECT uid_fleet_admit('fleet', 'unchanged')}, 'moved'), '00000', 'nothing was lost');
 my $moved_ann = {%$ann};
 is(ask($other, $moved_ann, dbname => 'moved')->{node}, $kept, '... so a holder keeps its node');
 is(ask($other, member('m'), dbname => 'moved')->{refusal}, '', '... and newcomers get nodes at once');
 # The former one is used by mistake. A member shows it the later epoch. A newcomer tells the new one when it granted last.
 go_on(1);
-is(ask($copy, my $mistaken = member('n'))->{refusal}, '', 'the former registry is still open');
-is(ask($copy, $moved_ann)->{refusal}, 'stale_registry', '... until a member that has moved calls it');
-like(slurp_file($copy->logfile), qr/LOG:  registry grants nothing any more: a:5432 has shown it a later epoch/, '... and the log says which');
-my $closed = ask($copy, { %$moved_ann, incarnation => undef });
+is(ask($fourth, my $mistaken = member('n'))->{refusal}, '', 'the former registry is still open');
+is(ask($fourth, $moved_ann)->{refusal}, 'stale_registry', '... until a member that has moved calls it');
+like(slurp_file($fourth->logfile), qr/LOG:  registry grants nothing any more: a:5432 has shown it a later epoch/, '... and the log says which');
+my $closed = ask($fourth, { %$moved_ann, incarnation => undef });
 is("$closed->{refusal} $closed->{is_open}", 'stale_registry f', '... and it answers no one');
 is(ask($other, shown_last(member('o'), $closed), dbname => 'moved')->{refusal}, 'fenced',
 	 'the new registry fences what the former one has granted since');
 is(ask($other, $mistaken, dbname => 'moved')->{node}, $mistaken->{held_node}, '... and its holder keeps the node');
 
-$copy->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
-is(ask($copy, $ann)->{refusal}, '', 'an administrator makes the former one the registry');
-$copy->safe_psql('postgres', 'SELECT uid_fleet_handover()');
+$fourth->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+is(ask($fourth, $ann)->{refusal}, '', 'an administrator makes the former one the registry');
+$fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
 move('handed');
 my $epoch = $ann->{epoch};
 is(ask($other, $ann, dbname => 'handed')->{node}, $kept, 'after a handover a restored dump goes on');
@@ -436,31 +336,16 @@ $other->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $own, $othe
 	'the dump replaces it');
 is(ask($other, member('k'), dbname => 'handed')->{refusal}, 'unclaimed', '... and grants nothing');
 
-# The database is lost. The new one has nothing but the fleet's number, and members keep what they show.
-my $fleet = $ann->{fleet};
-$other->safe_psql('postgres', 'CREATE DATABASE anew');
-$other->safe_psql('anew', "CREATE EXTENSION uidgen; SELECT uid_fleet_admit('fleet', 'successor', fleet => $fleet)");
-is(ask($other, $ann, dbname => 'anew')->{node}, $kept, 'a registry that was made anew leaves a holder its node');
-is(ask($other, member('q'), dbname => 'anew')->{refusal}, 'fenced', '... while newcomers wait');
-# It cannot tell that these were never granted.
-my %invented = (fleet => $fleet, held_from => 0, held_until => 2**41 - 1,
-	map { $_ => 1 } qw(epoch epoch_nonce serial seal held_epoch held_epoch_nonce held_serial held_seal));
-is(ask($other, { %{ member('r') }, %invented, held_node => $_, held_membership => $_ + 1 }, dbname => 'anew', bits => 2)->{refusal}, '',
-	'it accepts a grant that nobody can prove') foreach 0 .. 3;
-go_on($fence + 1);
-is(ask($other, member('q'), dbname => 'anew')->{refusal}, '', '... until the fence is over');
-is(ask($other, member('s'), dbname => 'anew', bits => 2)->{refusal}, '', '... and so are such grants, whatever their ends are');
-
 # A node is taken from a holder that runs on, against the advice, and granted again.
 my $robbed = member('robbed');
-is(ask($other, $robbed, dbname => 'anew', bits => 1)->{refusal}, '', 'a member holds one of two nodes');
+is(ask($other, $robbed, dbname => 'twin', bits => 1)->{refusal}, '', 'a member holds one of two nodes');
 my $node = $robbed->{held_node};
-my $pool = $other->safe_psql('anew', "SELECT pool FROM uid_fleet WHERE host = 'robbed'");
-$other->safe_psql('anew', "SELECT uid_fleet_takeover($pool, $node)");
+my $pool = $other->safe_psql('twin', "SELECT pool FROM uid_fleet WHERE host = 'robbed'");
+$other->safe_psql('twin', "SELECT uid_fleet_takeover($pool, $node)");
 go_on(320);
 $log = -s $other->logfile;
-ask($other, member("heir $_"), dbname => 'anew', bits => 1) foreach 1, 2;
-is(ask($other, $robbed, dbname => 'anew', bits => 1)->{refusal}, 'superseded', '... and is refused once it was taken over');
+ask($other, member("heir $_"), dbname => 'twin', bits => 1) foreach 1, 2;
+is(ask($other, $robbed, dbname => 'twin', bits => 1)->{refusal}, 'superseded', '... and is refused once it was taken over');
 like(slurp_file($other->logfile, $log),
 	qr/LOG:  two generators hold node $node of pool $pool from \d.* to \d.*\n.*DETAIL:  They are "g" in database "db" on robbed:5432, and "g" in database "db" on heir \d:5432\./,
 	'... and the log says who else has the node, and for which time');

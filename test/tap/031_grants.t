@@ -75,9 +75,7 @@ sub ids_of_presets
 		SELECT g.preset || ' ' || u FROM uid_generator g, LATERAL unnest(uid_next_array(g.generator, 200)) u
 		 WHERE g.preset <> 'baidu' AND g.generator::text LIKE '%of_preset%'});
 	my $path = $node->basedir . '/ids';
-	open my $fh, '>', $path or die "could not write $path: $!";
-	print $fh "$ids\n";
-	close $fh;
+	append_to_file($path, "$ids\n");
 	return $path;
 }
 # The epoch of baidu is the day of creation, which may differ. Its layout is tested with an epoch of its own.
@@ -265,14 +263,6 @@ start_node($registry);
 is((finish_query($session))[0], 't', 'a waiting draw gets its grant');
 $session->quit;
 
-# A datacenter id that the layout cannot hold
-
-$a->append_conf('postgresql.conf', "uidgen.datacenter_id = 500\n");
-$a->reload;
-ok(poll_until('the setting', sub { sql($a, 'SHOW uidgen.datacenter_id') eq '500' }), 'a datacenter id that is too large');
-sql($a, q{SELECT uid_generator_create('far')});
-is(sql($a, q{SELECT uid_next('uid_generators.far') > 0}), 't', 'is no error');
-
 # Another layout by default, above all that the fleet may have drawn in the former one
 
 my $end = sql($registry, q{SELECT max(granted_until) FROM uid_fleet WHERE preset = 'snowflake' AND state <> 'reserved'});
@@ -282,14 +272,6 @@ foreach my $node ($a, $b)
 	sql($node, "SELECT uid_generator_raise('uid_generators.day', uid_lower_bound('$end', '$default') - 1)");
 	is(sql($node, "SELECT uid_next() >= uid_lower_bound('$end', '$default')"), 't', 'another layout by default');
 }
-
-# A dropped generator has no grant
-
-sql($a, q{SELECT uid_generator_create('dropped')});
-sql($a, q{SELECT uid_next('uid_generators.dropped')});
-is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 1, 'a generator has a grant');
-sql($a, q{DROP SEQUENCE uid_generators.dropped});
-is(sql($a, q{SELECT count(*) FROM uid_registry_status WHERE generator LIKE '%dropped%'}), 0, 'until it is dropped');
 
 # No background worker for the registrar
 

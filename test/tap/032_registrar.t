@@ -4,7 +4,6 @@ use FindBin;
 use IO::Socket::UNIX;
 use POSIX ();
 use lib $FindBin::RealBin;
-use Time::HiRes;
 use UidgenTest 'preloaded';
 
 my $password = 'sesame-7311';
@@ -47,7 +46,6 @@ sub write_file
 	open my $fh, '>:raw', $path or die "could not write $path: $!";
 	print $fh $content;
 	close $fh;
-	return;
 }
 
 my $log_at_change = 0;
@@ -57,7 +55,6 @@ sub set_registry
 	$log_at_change = -s $node->logfile;
 	$node->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
 	$node->reload;
-	return;
 }
 
 sub new_member
@@ -87,7 +84,6 @@ sub wait_until
 {
 	my ($what, $condition) = @_;
 	poll_until($what, $condition) or die "timed out waiting for $what";
-	return;
 }
 
 sub registrar_pid
@@ -228,7 +224,6 @@ sub start_with
 	truncate $fh, length $content or die "could not truncate the file: $!";
 	close $fh;
 	start_node($copy);
-	return;
 }
 
 sub flipped
@@ -450,7 +445,6 @@ sub misled_by
 	my ($error, $matched);
 	poll_until($name, sub { (undef, $error) = sqlstate($misled, "SET uidgen.max_wait = '1s'; SELECT uid_next()"); $matched = $error =~ $expected; }, 30);
 	ok($matched, $name) or diag($error);
-	return;
 }
 my $no_grant = 'NULL, NULL, NULL, NULL';
 misled_by('a refusal without a reason', qr/DETAIL:  \N*: the registry gave no reason$/m, "'fenced', '', NULL", $no_grant);
@@ -567,21 +561,6 @@ $beginner->safe_psql('postgres', 'SELECT uid_fleet_move()');
 my $moved = $beginner->safe_psql('postgres', "SET uidgen.max_wait = '2min'; SELECT $node_of");
 thaw($session);
 isnt($moved, $node, 'so is a session of the registry that does not answer');
-
-# A registry whose synchronous standby is away. Its commits are no answer.
-
-my $count = 'SELECT count(*) FROM uid_fleet_node';
-my $nodes = $registry->safe_psql('postgres', $count);
-$registry->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
-$registry->reload;
-$beginner->safe_psql('postgres', 'SELECT uid_fleet_move()');
-error_like(qr/the registry waits for its synchronous standby: .*synchronous_standby_names is "nobody"/,
-	'an answer whose commit may be lost does not count, and the member learns what is awaited');
-is(status($beginner, 'node IS NULL'), 't', 'so there is no grant');
-$registry->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
-$registry->reload;
-like(drawn_node($beginner), qr/^\d+$/, 'without the standby the next ask gets one');
-cmp_ok($registry->safe_psql('postgres', $count), '<=', $nodes + 1, 'which is one that was committed');
 
 # Clocks
 

@@ -35,7 +35,6 @@ sub new_standby
 	$primary->backup($standby->name);
 	$standby->init_from_backup($primary, $standby->name, has_streaming => 1);
 	start_node($standby);
-	return;
 }
 
 # A generator of four nodes that is new, and draws until it is dropped. It begins while the registry is down, so that it
@@ -45,7 +44,6 @@ sub begin_small
 	my ($name, $generator) = @_;
 	create_small($members{$name}, $generator);
 	push @loops, $small{$generator} = load_small($members{$name}, $generator);
-	return;
 }
 
 # Its node is free when its grant has ended.
@@ -55,7 +53,6 @@ sub end_small
 	stop_loop($small{$generator});
 	$small{$generator}{ended} = 1;
 	sql($members{$name}, "DROP SEQUENCE uid_generators.$generator");
-	return;
 }
 
 sub living
@@ -107,7 +104,6 @@ sub keeps_nodes
 	}
 	note("$kept of " . @before . ' grants reach beyond the fence');
 	is(join("\n", @moved), '', "$what: members that renew in time keep their nodes");
-	return;
 }
 
 sub wait_for_fence
@@ -117,7 +113,6 @@ sub wait_for_fence
 	ok(poll_until('the log', sub { slurp_file($registry->logfile) =~ /accepts no newcomers for \d+ s: $reason/ }),
 		"$what: the log says that there is a fence, and why");
 	is(sql($registry, 'SELECT epoch FROM uid_fleet_state'), $epoch, "$what: one fence");
-	return;
 }
 
 # Whatever the time of the acceptance.
@@ -130,14 +125,11 @@ sub begins_after_fence
 		  FROM uid_fleet_node n JOIN uid_fleet_pool p USING (pool), uid_fleet_state s
 		 WHERE n.generator = 'uid_generators.$generator' AND n.incarnation <> 0}),
 		't', "$what: its grant begins after the fence");
-	return;
 }
 
 my $fenced = qr/the registry may have lost grants and accepts no newcomer yet\nHINT:  Try again after \d{4}-\d\d-\d\d \d\d:\d\d:\d\d/;
 
-# ---------------------------------------------------------------------------
 # A failover with all grants.
-# ---------------------------------------------------------------------------
 
 new_standby($first, $second);
 goes_on('three members draw by all paths', @loops);
@@ -158,20 +150,9 @@ keeps_nodes('failover', @before);
 goes_on('failover: after the fence the newcomer is accepted', $small{late});
 begins_after_fence('late', 'failover');
 
-# All nodes taken
-
-begin_small('b', 'next');
-like(fails_with('b', 'next', qr/in use/),
-	qr/all 4 nodes of the layout are in use\nHINT:  The first grant ends at \d.*, unless its holder renews it/,
-	'all nodes taken: a newcomer is told when the first grant ends');
 end_small('c', 'late');
-goes_on('it draws when one is free', $small{next});
-end_small('b', 'next');
-
-# ---------------------------------------------------------------------------
 # A failover without the last grants. One member that has a grant which is lost does not show it: its registrar stands
 # still. It draws to the end of that grant.
-# ---------------------------------------------------------------------------
 
 new_standby($second, $third);
 $second->poll_query_until('postgres', q{SELECT count(*) < 4 FROM uid_fleet WHERE state <> 'free' AND pool =
@@ -201,9 +182,7 @@ goes_on('lost grants: the member that stood still goes on', @loops[0 .. 3]);
 end_small('c', 'late');
 end_small('a', 'lost');
 
-# ---------------------------------------------------------------------------
 # The registry is restored from yesterday's backup.
-# ---------------------------------------------------------------------------
 
 # New generators of the default layout, on all members.
 my $series = 0;
@@ -221,7 +200,6 @@ sub many_grants
 		}
 	}
 	goes_on('many grants', living());
-	return;
 }
 
 sub put_back
@@ -230,7 +208,6 @@ sub put_back
 	$registry->stop('immediate');
 	system_or_bail('rm', '-rf', $registry->data_dir);
 	system_or_bail('cp', '-a', $backup, $registry->data_dir);
-	return;
 }
 
 $third->backup('yesterday');

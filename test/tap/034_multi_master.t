@@ -35,7 +35,6 @@ sub wait_for_rows
 {
 	my ($node, $table, $rows) = @_;
 	$node->poll_query_until('app', "SELECT count(*) > $rows FROM $table") or die "no rows of $table";
-	return;
 }
 
 sub have_all
@@ -46,7 +45,6 @@ sub have_all
 		ok($node->poll_query_until('app', "SELECT count(*) = $rows FROM $table"), $node->name . " has all rows of $table");
 		unlike(slurp_file($node->logfile), qr/duplicate key|conflict/, '... without a conflict');
 	}
-	return;
 }
 
 sub draw_from_nodes_of_their_own
@@ -54,12 +52,9 @@ sub draw_from_nodes_of_their_own
 	my ($generator, @on) = @_;
 	my ($one, $other) = map { app($_, "SELECT node FROM uid_generator_status WHERE generator = 'uid_generators.$generator'::regclass") } @on;
 	isnt($one, $other, "$generator draws from different nodes");
-	return;
 }
 
-# ---------------------------------------------------------------------------
 # Multi-master.
-# ---------------------------------------------------------------------------
 
 join_fleet($nodes{$_}, $nodes{a}) foreach keys %nodes;
 start_uidgen($nodes{$_}) foreach 'a', 'b';
@@ -89,9 +84,7 @@ is(app($nodes{a}, 'SELECT DISTINCT protection FROM uid_generator_status WHERE pr
 app($nodes{$_}, 'DROP SUBSCRIPTION theirs') foreach 'a', 'b';
 $nodes{b}->stop('fast');
 
-# ---------------------------------------------------------------------------
 # Blue/green, with a generator of its own.
-# ---------------------------------------------------------------------------
 
 my ($blue, $green) = @nodes{ 'a', 'green' };
 my %colours = (BLUE => $blue, GREEN => $green);

@@ -1,5 +1,5 @@
 # A fleet of four servers that draw by all paths, while their clocks are stepped by hours, one is cut off from the
-# registry, servers are copied, and a standby is promoted beside its primary.
+# registry, and two fleets meet.
 #
 # Expected: no id comes twice, on whatever server. Callers get ids, or errors that name the cause. Grants last four
 # seconds.
@@ -7,8 +7,6 @@
 # On PostgreSQL 15 a registrar sees the real clock, because libfaketime does not reach processes that are started from
 # a signal handler. What a step does to a member's asks is tested by stepping the registry's clock, too.
 use FindBin;
-use IPC::Run;
-use Time::HiRes;
 use UidgenTest 'preloaded';
 
 my $lease = 4;    # seconds
@@ -26,21 +24,18 @@ sub fails_with
 	my $draw = 'SELECT uid_next(' . ($generator ? "'uid_generators.$generator'" : '') . ')';
 	ok(poll_until("$name: $expected", sub { $error = (sqlstate($servers{$name}, $draw))[1]; $error =~ $expected }),
 		"$name fails with $expected") or diag($error);
-	return;
 }
 
 sub begin_load
 {
 	my ($name) = @_;
 	push @{ $loops{$name} }, load($servers{$name}), load_small($servers{$name}, 'small');
-	return;
 }
 
 sub stop_load
 {
 	my ($name) = @_;
 	push @stopped, stop_loop(@{ delete $loops{$name} });
-	return;
 }
 
 sub all_loops
@@ -48,9 +43,7 @@ sub all_loops
 	return map { @$_ } values %loops;
 }
 
-# ---------------------------------------------------------------------------
 # The servers
-# ---------------------------------------------------------------------------
 
 my $conf = <<"END";
 uidgen.registry_clock_bound = '100ms'
@@ -89,7 +82,6 @@ sub kill_proxy
 	waitpid $proxy, 0;
 	unlink "$proxy_directory/.s.PGSQL." . $registry->port;
 	undef $proxy;
-	return;
 }
 
 END
@@ -109,16 +101,13 @@ sub start_member
 	start_uidgen($servers{$name});
 	create_load($servers{$name});
 	begin_load($name);
-	return;
 }
 
 start_proxy();
 start_member('a');
 goes_on('one member draws by all paths', all_loops());
 
-# ---------------------------------------------------------------------------
-# The registry's clock, with one member and with three
-# ---------------------------------------------------------------------------
+# The registry's clock
 
 # Renewed after the step, and for the usual time.
 sub renews
@@ -130,26 +119,19 @@ sub renews
 		ok(poll_until($what, sub { sql($servers{$name}, "SELECT ($granted_until) > $after") eq 't' }, $soon), "$what: $name renews its grant");
 	}
 	goes_on("$what: members draw on", map { @{ $loops{$_} } } @names);
-	return;
 }
 
 set_clock($registry, '-1h');
 fails_with('a', qr/the generator is too far ahead of the clocks of the fleet, by 3\d\d\d\.\d+ s.*HINT:  Correct the clock/s);
-set_clock($registry, '+1h');
-renews('the registry is an hour ahead, one member', 'a');
 set_clock($registry, '+0');
-renews('the clock is right again', 'a');
-
 start_member($_) foreach 'b', 'c';
 goes_on('three members draw by all paths', all_loops());
 set_clock($registry, '+1h');
-renews('the registry is an hour ahead, three members', 'a', 'b', 'c');
+renews('the registry is an hour ahead', 'a', 'b', 'c');
 set_clock($registry, '+0');
-renews('the clock is right once more', 'a', 'b', 'c');
+renews('the clock is right again', 'a', 'b', 'c');
 
-# ---------------------------------------------------------------------------
 # A member's clock, while it holds a grant and while it asks for one
-# ---------------------------------------------------------------------------
 
 foreach my $step ('+1h', '-1h')
 {
@@ -170,9 +152,7 @@ foreach my $step ('+1h', '-1h')
 	goes_on("after $step: the member draws on at once", @{ $loops{a} }, $soon);
 }
 
-# ---------------------------------------------------------------------------
 # The registry becomes a member, and takes the last of four nodes
-# ---------------------------------------------------------------------------
 
 join_fleet($registry, $registry);
 $registry->reload;
@@ -180,9 +160,7 @@ create_load($registry);
 begin_load('registry');
 goes_on('the registry draws by all paths', @{ $loops{registry} });
 
-# ---------------------------------------------------------------------------
 # A member is cut off from the registry
-# ---------------------------------------------------------------------------
 
 my $of_small = q{pool = (SELECT pool FROM uid_fleet_pools WHERE nodes = 4)};
 my $node = node_of($servers{c}, 'uid_generators.small');
@@ -204,36 +182,7 @@ push @stopped, stop_loop(pop @{ $loops{b} });
 sql($servers{b}, 'DROP SEQUENCE uid_generators.newcomer');
 goes_on('a node is free again', @{ $loops{c} });
 
-# ---------------------------------------------------------------------------
-# A standby is promoted while its primary lives, and data directories are copied
-# ---------------------------------------------------------------------------
-
-$servers{b}->backup('running');
-$servers{$_} = UidgenNode->new($_) foreach 'standby', 'copy_of_running', 'copy_of_stopped';
-$servers{standby}->init_from_backup($servers{b}, 'running', has_streaming => 1);
-$servers{copy_of_running}->init_from_backup($servers{b}, 'running');
-$servers{b}->stop;
-system_or_bail('cp', '-a', $servers{b}->data_dir, $servers{copy_of_stopped}->data_dir);
-$servers{copy_of_stopped}->append_conf('postgresql.conf',
-	'port = ' . $servers{copy_of_stopped}->port . "\nunix_socket_directories = '" . $servers{copy_of_stopped}->host . "'\n");
-start_node($servers{$_}) foreach 'b', 'standby', 'copy_of_running', 'copy_of_stopped';
-$servers{b}->wait_for_catchup($servers{standby});
-$servers{standby}->promote;
-my @copies = ('standby', 'copy_of_running', 'copy_of_stopped');
-push @{ $loops{$_} }, load($servers{$_}) foreach @copies;
-goes_on("$_ draws", @{ $loops{$_} }) foreach @copies;
-goes_on('so does the original', @{ $loops{b} });
-my %nodes = map { node_of($servers{$_}) => $_ } 'b', @copies;
-is(scalar keys %nodes, 4, 'each from a node of its own');
-foreach my $name (@copies)
-{
-	stop_load($name);
-	$servers{$name}->stop;
-}
-
-# ---------------------------------------------------------------------------
 # Two fleets. c is the registry of the other one, at first while it is a member of the first one.
-# ---------------------------------------------------------------------------
 
 make_registry($servers{c});
 join_fleet($servers{b}, $servers{c});

@@ -64,7 +64,6 @@ sub stop_inserts
 	my @stopped = map { stop_loop($_) } @_;
 	is(join('', map { slurp_file("$_.err") } @stopped), '', 'no insert failed');
 	push @logs, @stopped;
-	return;
 }
 
 sub wait_for_rows
@@ -72,7 +71,6 @@ sub wait_for_rows
 	my ($node, $more) = @_;
 	my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM orders');
 	$node->poll_query_until('postgres', "SELECT count(*) > $rows + $more FROM orders") or die 'no inserts';
-	return;
 }
 
 sub nodes_in_ids

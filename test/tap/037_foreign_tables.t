@@ -43,9 +43,7 @@ sub nodes_in_rows_of
 	return $shard{$region}->safe_psql('postgres', $nodes);
 }
 
-# ---------------------------------------------------------------------------
 # Foreign tables
-# ---------------------------------------------------------------------------
 
 $router->safe_psql('postgres', q{
 	CREATE FOREIGN TABLE with_default (id bigint NOT NULL DEFAULT uid_next()) SERVER eu OPTIONS (table_name 'orders');
@@ -68,9 +66,7 @@ is(sqlstate($router, 'INSERT INTO plain.orders DEFAULT VALUES'), '23502', 'IMPOR
 is(nodes_in_rows_of('eu', 'INSERT INTO with_defaults.orders DEFAULT VALUES'),
 	$node, '... but with import_default it takes them, and the router evaluates them');
 
-# ---------------------------------------------------------------------------
 # Partitions that are foreign tables. Rows come through the router and directly to the shards, all at once.
-# ---------------------------------------------------------------------------
 
 $router->safe_psql('postgres', q{
 	CREATE TABLE orders (id bigint NOT NULL DEFAULT uid_next(), region text NOT NULL) PARTITION BY LIST (region);

@@ -99,7 +99,6 @@ sub assert_disjoint
 		note("$row: " . scalar(@sorted) . ' blocks');
 	}
 	is(join(', ', splice(@meet, 0, 5)), '', $what);
-	return;
 }
 
 # Each client takes blocks of each row again.
@@ -109,7 +108,6 @@ sub go_on
 	my $least = sub { my %blocks = blocks_in($_[0]); return (sort { $a <=> $b } map { scalar(@{ $blocks{$_} // [] }) } @rows)[0] };
 	my %before = map { $_ => $least->($_) } @logs;
 	ok(poll_until($what, sub { return !grep { $least->($_) < $before{$_} + 5 } @logs }), $what);
-	return;
 }
 
 $node->safe_psql('postgres', "INSERT INTO t_sequence VALUES ('$_', 1, 40)") foreach sort keys %readings;

@@ -118,7 +118,6 @@ sub create_database
 	$node->safe_psql($dbname, "CREATE SCHEMA IF NOT EXISTS $schema; GRANT USAGE ON SCHEMA $schema TO PUBLIC;"
 		  . "ALTER DATABASE $dbname SET search_path = public, $schema");
 	$node->safe_psql($dbname, "CREATE EXTENSION uidgen SCHEMA $schema VERSION '$version'");
-	return;
 }
 
 # What one database has and the other one has not.
@@ -201,7 +200,6 @@ sub update_under_load
 	is(join("\n", @errors), '', 'no session saw an error');
 	assert_unique(map { @{ $_->{logs} } } @{ $loops{$_} }) foreach sort keys %loops;
 	is(scalar(grep { !ascends($_) } @logs), 0, 'the values of each session ascend');
-	return;
 }
 
 sub walk
@@ -251,7 +249,6 @@ SQL
 		  . "REVOKE USAGE ON SCHEMA $schema FROM uid_fleet; UPDATE pg_proc SET proacl = NULL WHERE oid = 'uid_next()'::regprocedure");
 	is(join("\n", differences($dbname, "fresh_$schema")), '', "schema $schema: the update makes what CREATE EXTENSION makes");
 	$node->safe_psql('postgres', "DROP DATABASE $_") foreach ($dbname, "again_$dbname", "fresh_$schema");
-	return;
 }
 
 walk('public');

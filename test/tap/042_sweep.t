@@ -56,21 +56,6 @@ my @alone;
 	note(join ', ', map { "$functions[$_]{bare}: $states[$_]" } grep { $states[$_] !~ /^(00000|25001|0A000)$/ } 0 .. $#functions);
 }
 
-# What the sweep has found, with what each call says instead: a statement put together from the number of a relation, a
-# role or a schema that is not there.
-{
-	my %found = (
-		"$quoted_home.uid_fleet_admit(0)" => '42704',
-		"$quoted_home.uid_fleet_admit(4294967295)" => '42704',
-		"$quoted_home.uid_leaf_alloc_create('')" => '3F000',
-		q{uid_internal.uid_sequence_next('things.plain')} => '42809',
-		q{uid_internal.uid_above_plan(0, 'id', 'uid_generators.own')} => '42703',
-		q{uid_internal.uid_above_plan('things.plain', '', 'uid_generators.own')} => '42703');
-	my @calls = sort keys %found;
-	my @states = run_calls($node, [ map { "SELECT $_" } @calls ], dbname => 'rolled_back');
-	is($states[$_], $found{ $calls[$_] }, $calls[$_]) foreach 0 .. $#calls;
-}
-
 # The whole sweep takes many minutes. Without UIDGEN_LONG it is the first call of each function or relation, and a part of
 # the others, which the seed chooses.
 sub some { my ($first, @others) = @_; return ($first, $ENV{UIDGEN_LONG} ? @others : grep { rand 10 < 1 } @others); }
@@ -78,11 +63,9 @@ sub some { my ($first, @others) = @_; return ($first, $ENV{UIDGEN_LONG} ? @other
 my @one_by_one = map { some(one_by_one($_, $catalog{rolled_back})) } @{ $catalog{rolled_back}{functions} };
 my @random = map { of($catalog{rolled_back}, \&at_random) } 1 .. 5;
 my @tables = map { some(changes($_, $catalog{rolled_back})) } @{ $catalog{rolled_back}{relations} };
-my @counts = of($catalog{rolled_back}, \&with_counts_of_arguments);
 
 my @plain_states = sweep_database('a superuser, one argument at a time', \@one_by_one);
 sweep_database('a superuser, arguments at random', \@random);
-sweep_database('a superuser, too few and too many arguments', \@counts);
 sweep_database('a superuser, huge arguments', [ of($catalog{rolled_back}, \&with_huge_arguments) ]);
 my @table_states = sweep_database('a superuser changes tables and views', \@tables);
 {
@@ -130,105 +113,13 @@ sub call_without_arguments { return "SELECT $_[0]{name}()"; }
 	sweep_database('a superuser, at random, committed', [ map { of($catalog{kept}, \&at_random) } 1 .. 25 ], dbname => 'kept', committed => 1);
 }
 
-# Planted: every function, operator, relation and type of pg_catalog and of the extension that SQL can name. Each notes
-# in the server's log that it was called. Operators also for pairs of types that pg_catalog has none for, which would be
-# better matches.
+# With objects planted in front of everything along the search_path.
 {
-	sql(<<'SQL', 'rolled_back');
-CREATE SCHEMA planted AUTHORIZATION planter;
-GRANT USAGE ON SCHEMA planted TO PUBLIC;
-SET ROLE planter;
-CREATE FUNCTION planted.touch(what text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 SET search_path = pg_catalog AS
-  $$ BEGIN RAISE LOG 'planted: %', what; RETURN true; END $$;
-RESET ROLE;
-DO $$
-DECLARE
-  p record;
-  planted integer := 0;
-BEGIN
-  FOR p IN
-    SELECT f.proname, format_type(f.prorettype, NULL) AS result, f.proretset,
-           (SELECT string_agg(CASE WHEN f.provariadic <> 0 AND a.i = f.pronargs THEN 'VARIADIC ' ELSE '' END
-                              || CASE a.type WHEN '"any"'::regtype THEN CASE WHEN f.provariadic <> 0 THEN 'anyarray' ELSE 'anyelement' END
-                                      ELSE format_type(a.type, NULL) END, ', ' ORDER BY a.i)
-              FROM unnest(f.proargtypes) WITH ORDINALITY a(type, i)) AS arguments
-      FROM pg_proc f LEFT JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e'
-     WHERE f.pronamespace = 'pg_catalog'::regnamespace OR d.objid IS NOT NULL
-    UNION ALL
-    -- Exact matches for functions that take any arguments.
-    SELECT n, 'text', false, array_to_string(array_fill(t, ARRAY[i]), ', ')
-      FROM unnest(ARRAY['format', 'concat', 'concat_ws', 'jsonb_build_object', 'num_nulls', 'count']::name[]) n,
-           unnest(ARRAY['text', 'bigint']) t, generate_series(0, 6) i
-  LOOP
-    BEGIN
-      EXECUTE format('CREATE FUNCTION planted.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', p.proname, p.arguments,
-                     CASE WHEN p.result IN ('internal', 'cstring', '"any"', 'trigger', 'event_trigger') THEN 'text' ELSE p.result END,
-                     format('BEGIN PERFORM planted.touch(%L); RETURN NULL; END', p.proname));
-      planted := planted + 1;
-    EXCEPTION WHEN OTHERS THEN -- types of arguments that no function in PL/pgSQL can have
-      NULL;
-    END;
-  END LOOP;
-  IF planted < 2000 THEN
-    RAISE 'only % functions could be planted', planted;
-  END IF;
-  FOR p IN
-    SELECT o.oprname, format_type(o.oprleft, NULL) AS l, format_type(o.oprright, NULL) AS r, format_type(o.oprresult, NULL) AS result
-      FROM pg_operator o WHERE o.oprnamespace = 'pg_catalog'::regnamespace
-    UNION
-    SELECT o, l, r, CASE WHEN o ~ '[<>=]' THEN 'boolean' ELSE l END
-      FROM unnest(ARRAY['=', '<>', '<', '>', '<=', '>=', '+', '-', '*', '/', '||', '->>', '<<', '>>']) o,
-           unnest(ARRAY['smallint', 'integer', 'bigint', 'text', 'name', 'oid', 'regclass', '"char"', 'double precision', 'interval']) l,
-           unnest(ARRAY['smallint', 'integer', 'bigint', 'text', 'name', 'oid', 'regclass', '"char"', 'double precision', 'interval']) r
-  LOOP
-    BEGIN
-      EXECUTE format('CREATE OR REPLACE FUNCTION planted.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', 'operator ' || p.result,
-                     concat_ws(', ', nullif(p.l, '-'), nullif(p.r, '-')), p.result, 'BEGIN PERFORM planted.touch(''operator''); RETURN NULL; END');
-      EXECUTE format('CREATE OPERATOR planted.%s (%s FUNCTION = planted.%I)', p.oprname,
-                     CASE WHEN p.l <> '-' THEN format('LEFTARG = %s, ', p.l) END || format('RIGHTARG = %s, ', p.r), 'operator ' || p.result);
-    EXCEPTION WHEN OTHERS THEN
-      NULL;
-    END;
-  END LOOP;
-  FOR p IN
-    SELECT c.oid::regclass AS relation, c.relname FROM pg_class c LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
-     WHERE c.relkind IN ('r', 'v') AND (c.relnamespace = 'pg_catalog'::regnamespace OR d.objid IS NOT NULL)
-  LOOP
-    BEGIN
-      EXECUTE format('CREATE VIEW planted.%I AS SELECT r.* FROM %s r WHERE planted.touch(%L)', p.relname, p.relation, p.relname);
-    EXCEPTION WHEN invalid_table_definition THEN -- columns of type anyarray, which no view can have
-      EXECUTE format('CREATE TABLE planted.%I (planted integer)', p.relname);
-    END;
-  END LOOP;
-  FOR p IN
-    SELECT t.typname FROM pg_type t WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype = 'b' AND t.typname !~ '^(_|pg_)'
-  LOOP
-    EXECUTE format('CREATE DOMAIN planted.%1$I AS pg_catalog.%1$I CHECK (planted.touch(%1$L))', p.typname);
-  END LOOP;
-END
-$$;
-CREATE SEQUENCE planted.worker_node_id_seq;
-CREATE SEQUENCE planted.uid_fleet_serial;
-SQL
-	# Relations and types of pg_temp come before all others, unless a search_path says otherwise.
-	my $in_front = $setup . <<'SQL';
-DO $$
-DECLARE
-  p record;
-BEGIN
-  FOR p IN SELECT c.relname FROM pg_catalog.pg_class c WHERE c.relnamespace = 'planted'::regnamespace AND c.relkind = 'v' LOOP
-    EXECUTE pg_catalog.format('CREATE TEMP VIEW %1$I AS SELECT * FROM planted.%1$I', p.relname);
-  END LOOP;
-END
-$$;
-SQL
-	$in_front .= "SET search_path = planted, $quoted_home, pg_catalog;\n";
-
-	my $planted = sub { my ($log) = slurp_file($node->logfile, $_[0]); my %found; $found{$_}++ foreach $log =~ /planted: (.*)/g; return join ', ', sort keys %found };
+	my $in_front = plant($node, 'rolled_back', $setup);
 	my $start = -s $node->logfile;
 	run_calls($node, [ 'SELECT now()', 'SELECT 1::regclass = 1::oid', 'SELECT max(i) FROM things.plain', q{SELECT 'x'::text || 'y'::text}, 'SELECT * FROM pg_class', "SELECT 1::oid::pg_catalog.oid" ],
 		dbname => 'rolled_back', setup => $in_front);
-	is($planted->($start), 'max, now, oid, operator, pg_class, regclass, text', 'what is planted works');
+	is(planted_calls($node, $start), 'max, now, oid, operator, pg_class, regclass, text', 'what is planted works');
 
 	$start = -s $node->logfile;
 	my %outcomes = ('one argument at a time' => [ \@one_by_one, \@plain_states ], 'changes of tables and views' => [ \@tables, \@table_states ]);
@@ -238,7 +129,7 @@ SQL
 		my @states = sweep_database("with planted objects, $what", $calls, setup => $in_front);
 		is(join("\n", differences($node, $calls, $usual, \@states, $setup, $in_front, dbname => 'rolled_back')), '', '... have the same outcome');
 	}
-	is($planted->($start), '', 'nothing planted has run');
+	is(planted_calls($node, $start), '', 'nothing planted has run');
 }
 
 $_->quit foreach @others;

@@ -17,7 +17,6 @@ sub of_server
 	return sql("SELECT $_[0] FROM uid_stat_server");
 }
 
-# --------------------------------------------------------------------------------------------------------------------
 # Sessions draw side by side, with batches and subtransactions among their calls. A session that looks on never sees less
 # than before, and in the end there are as many ids as the sessions have received.
 
@@ -64,7 +63,6 @@ foreach my $sequence (sort keys %loops)
 my @passed = grep { /^\d+$/ } map { split /\n/, slurp_file($_) } stop_loop($passing);
 is(of_server('ids'), $all + @passed, 'the server has their sum, and what dropped segments have counted');
 
-# --------------------------------------------------------------------------------------------------------------------
 # Refusals by cause, and what the calls have waited for.
 
 sql("SELECT uid_generator_create('clocked'); SELECT uid_next('uid_generators.clocked')");
@@ -90,7 +88,6 @@ foreach (1 .. 50)
 ok($errors > 0, 'a batch that is larger than the ring fails');
 is(of_sequence('uid_generators.empty', 'refused_ring'), $errors, 'each counts');
 
-# --------------------------------------------------------------------------------------------------------------------
 # A member of a fleet, whose registry is the server above: away, then there.
 
 $node->append_conf('postgresql.conf', "uidgen.max_wait = 5s\n");
@@ -136,7 +133,6 @@ $member->stop;
 	sql("SELECT uid_generator_drop('uid_generators.known')");
 }
 
-# --------------------------------------------------------------------------------------------------------------------
 # A standby counts what it refuses. Every start begins at zero, whatever came before.
 
 my $standby = standby_of($node, 'standby');
@@ -155,13 +151,5 @@ foreach my $mode ('fast', 'immediate')
 	is(of_server('ids, records, refused_standby, generators, segments'), '0|0|0|0|0', 'a start begins at zero');
 	is(sql('SELECT count(*) FROM uid_stat'), 0, 'and without rows');
 }
-$node->stop;
-
-# --------------------------------------------------------------------------------------------------------------------
-# Without the library in shared_preload_libraries there is nothing to see.
-
-$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
-start_node($node);
-is(sql('SELECT (SELECT count(*) FROM uid_stat), (SELECT count(*) FROM uid_stat_server)'), '0|0', 'no rows without the library');
 $node->stop;
 done_testing();

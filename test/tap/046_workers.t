@@ -30,7 +30,6 @@ sub ends
 	my $pid = worker($name);
 	kill 'TERM', $pid;
 	ok(poll_until("the end of $name", sub { !kill 0, $pid }), "$name ends $what");
-	return;
 }
 
 # A session of the registry keeps the registrar of the node in its call.
@@ -61,12 +60,9 @@ sub sweep
 {
 	my ($create, $call) = @_;
 	sql($node, "SET uidgen.max_wait = 0; DO \$\$ BEGIN FOR i IN 1 .. 40 LOOP $create; BEGIN $call; EXCEPTION WHEN object_not_in_prerequisite_state THEN END; END LOOP; END \$\$");
-	return;
 }
 
-# ---------------------------------------------------------------------------
 # A session that waits for a grant or a block is terminated, and another one waits on.
-# ---------------------------------------------------------------------------
 sql($node, "SELECT uid_generator_create('g'); SELECT segment_attach('a', step => 100, max_step => 100, without_standby => true)");
 my $holder = hold_up_registry();
 my @calls = (q{SELECT uid_next('uid_generators.g') > 0}, q{SELECT segment_next('a') > 0});
@@ -79,10 +75,8 @@ is(join('', map { (eval { finish_query($_->[0]) })[0] // '' } @sessions), 'tt', 
 is(sql($node, $slots), '1|1', '... from the slots that they had');
 eval { $_->[0]->quit } foreach @sessions;
 
-# ---------------------------------------------------------------------------
 # Sequences are dropped while the registry is asked for them. The next ones get their slots at once. What the registry
 # answers then is for neither.
-# ---------------------------------------------------------------------------
 {
 	$holder = hold_up_registry();
 	sql($node, "SELECT uid_generator_create('h')");
@@ -133,9 +127,7 @@ eval { $_->[0]->quit } foreach @sessions;
 	$session->quit;
 }
 
-# ---------------------------------------------------------------------------
 # Background processes end at SIGTERM, whatever they do. Calls start others.
-# ---------------------------------------------------------------------------
 {
 	my $session = hold_open($node);
 	ends('registrar', 'while it has nothing to do');

@@ -35,12 +35,9 @@ sub make_shop
 	  'GRANT USAGE ON SCHEMA uidgen TO PUBLIC';
 	shop($node, 'CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text)',
 		'INSERT INTO orders SELECT FROM generate_series(1, 10)');
-	return;
 }
 
-# ---------------------------------------------------------------------------
 # The clock was far ahead.
-# ---------------------------------------------------------------------------
 
 # While sessions insert, without a registry and with one. The clocks run: thirty days ahead, and back.
 sub clock_ahead
@@ -84,9 +81,7 @@ unlike(clock_ahead(0), qr/the registry then grants another node/, '... without a
 like(clock_ahead(1), qr/WARNING: .*\n.*DETAIL:  .*They are unique if this server was in its fleet when those were drawn, because the registry then grants another node\./,
 	'... with a registry');
 
-# ---------------------------------------------------------------------------
 # A generator is near its end of time.
-# ---------------------------------------------------------------------------
 
 my $night = new_node('night', allows_streaming => 1, conf => "autovacuum = off\n");
 start_node($night);
@@ -132,9 +127,7 @@ like(error_of($night, "SELECT uid_generator_create('orders2')"), qr/ERROR:  42P0
 # The later runbooks are about the default generator.
 shop($night, 'DROP TABLE orders; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text)');
 
-# ---------------------------------------------------------------------------
 # A wrong datacenter id.
-# ---------------------------------------------------------------------------
 
 $night->safe_psql('postgres', 'CREATE DATABASE shop2');
 $night->safe_psql('shop2', 'CREATE TABLE orders (id bigint PRIMARY KEY)');
@@ -149,9 +142,7 @@ is((run_shell($night, $copy, directory => $directory))[1], "CREATE TABLE\nCOPY 1
 like(error_of($night, 'ALTER DATABASE shop SET uidgen.datacenter_id = -2'), qr/ERROR:  22023:/, '... a number that is none is refused');
 is(shop($night, 'SELECT datacenter_id FROM uid_decode(uid_next())'), '2', '... and changes nothing');
 
-# ---------------------------------------------------------------------------
 # Restoring one table.
-# ---------------------------------------------------------------------------
 
 # A column that PostgreSQL computes, as docs/ids-for-people.md recommends, and one whose values it insists on.
 my $time = q{uid_timestamp(id, '2026-01-01 00:00+00', 1000, 22)};
@@ -172,9 +163,7 @@ shop($night, q{INSERT INTO orders VALUES (uid_encode(now() + interval '1 year', 
 like(error_of($night, $raise), qr/ERROR:  55000: \N*cannot start above \d+ yet/, '... the step with an id ahead of the clock is refused');
 shop($night, 'DELETE FROM orders WHERE id = (SELECT max(id) FROM orders)', 'INSERT INTO orders DEFAULT VALUES');
 
-# ---------------------------------------------------------------------------
 # A standby is promoted.
-# ---------------------------------------------------------------------------
 
 my $standby = standby_of($night, 'standby');
 start_node($standby);

@@ -18,7 +18,6 @@ sub let_in
 	my $lines = slurp_file($file);
 	unlink $file;
 	append_to_file($file, "$hba\n$lines");
-	return;
 }
 
 let_in($_) foreach $old, $new;

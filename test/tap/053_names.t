@@ -14,12 +14,6 @@ log_min_error_statement = error
 END
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
-sub sql_in
-{
-	my ($dbname, $sql) = @_;
-	return $node->safe_psql($dbname, $sql);
-}
-
 # A node is a hash of its fields, each a list of values, and its kind. A value is a node, a list or a word.
 sub parsed
 {
@@ -149,7 +143,7 @@ sub inexact
 {
 	my ($dbname, $where, @calls) = @_;
 	my %types = map { split / /, $_, 2 } split /\n/,
-	  sql_in($dbname, "SELECT oid::bigint || ' ' || proargtypes::text FROM pg_proc WHERE oid >= 16384");
+	  sql("SELECT oid::bigint || ' ' || proargtypes::text FROM pg_proc WHERE oid >= 16384", $dbname);
 	my @found;
 	foreach my $call (grep { $_->{kind} eq 'function' && defined $types{ $_->{oid} } } @calls)
 	{
@@ -159,16 +153,16 @@ sub inexact
 		push @found, "$where: $call->{oid} gets " . join(',', @{ $call->{types} }) if @wrong;
 	}
 	# By names.
-	return map { s{: (\d+) gets (\S+)}{': ' . sql_in($dbname, "SELECT $1::regprocedure") . ' gets ' . sql_in($dbname, "SELECT array_agg(format_type(t, NULL)) FROM unnest('{$2}'::oid[]) t")}er } unique(@found);
+	return map { s{: (\d+) gets (\S+)}{': ' . sql("SELECT $1::regprocedure", $dbname) . ' gets ' . sql("SELECT array_agg(format_type(t, NULL)) FROM unnest('{$2}'::oid[]) t", $dbname)}er } unique(@found);
 }
 
 # The script, as it is.
-sql_in('postgres', 'CREATE DATABASE plain');
-sql_in('plain', 'CREATE SCHEMA home');
+sql('CREATE DATABASE plain');
+sql('CREATE SCHEMA home', 'plain');
 my $start = -s $node->logfile;
-sql_in('plain', 'CREATE EXTENSION uidgen SCHEMA home');
+sql('CREATE EXTENSION uidgen SCHEMA home', 'plain');
 my @run = map { calls_of(parsed($_->{DETAIL})) } logged_trees($start);
-my @stored = map { calls_of(parsed($_)) } split /\n/, sql_in('plain', $stored);
+my @stored = map { calls_of(parsed($_)) } split /\n/, sql($stored, 'plain');
 cmp_ok(scalar(grep { $_->{oid} < 16384 } @run), '>', 50, 'the log has what the script calls');
 cmp_ok(scalar(grep { $_->{oid} < 16384 } @stored), '>', 50, 'the catalogs have what views and constraints call');
 is(join(' ', map { $_->{oid} } grep { $_->{oid} >= 16384 } @run), '', 'no statement of the script calls a function of the extension');
@@ -176,15 +170,15 @@ is(join("\n", inexact('plain', 'stored', @stored)), '', 'what views call of the 
 
 # The script again, with a function or an operator in its schema for each name and just the types that it is called with.
 # A literal without a type may become one of several.
-sql_in('postgres', 'CREATE DATABASE hostile');
-sql_in('hostile', 'CREATE SCHEMA home; CREATE TABLE called (kind text, oid oid, types oid[], literals integer[], is_array boolean, result oid)');
+sql('CREATE DATABASE hostile');
+sql('CREATE SCHEMA home; CREATE TABLE called (kind text, oid oid, types oid[], literals integer[], is_array boolean, result oid)', 'hostile');
 {
 	my @rows = unique(map { join "\t", $_->{kind}, $_->{oid}, map({ '{' . join(',', @$_) . '}' } $_->{types}, $_->{literals}), $_->{array} ? 't' : 'f', $_->{result} }
 		grep { $_->{oid} < 16384 } @run, @stored);
 	append_to_file("$directory/called", join("\n", @rows) . "\n");
-	sql_in('hostile', "COPY called FROM '$directory/called'");
+	sql("COPY called FROM '$directory/called'", 'hostile');
 }
-sql_in('hostile', <<'SQL');
+sql(<<'SQL', 'hostile');
 DO $$
 DECLARE
   c record;
@@ -222,22 +216,22 @@ $$;
 CREATE TABLE planted AS SELECT oid FROM pg_proc WHERE pronamespace = 'home'::regnamespace
   UNION ALL SELECT oid FROM pg_operator WHERE oprnamespace = 'home'::regnamespace;
 SQL
-cmp_ok(sql_in('hostile', 'SELECT count(*) FROM planted'), '>', 100, 'functions and operators are planted');
+cmp_ok(sql('SELECT count(*) FROM planted', 'hostile'), '>', 100, 'functions and operators are planted');
 {
 	$start = -s $node->logfile;
 	my (undef, undef, $error) = $node->psql('hostile', 'CREATE EXTENSION uidgen SCHEMA home');
 	unlike($error, qr/ERROR/, 'the extension is created beside them');
-	my %planted = map { $_ => 1 } split /\n/, sql_in('hostile', 'SELECT oid FROM planted');
+	my %planted = map { $_ => 1 } split /\n/, sql('SELECT oid FROM planted', 'hostile');
 	my @chosen = unique(map { $_->{oid} } grep { $planted{ $_->{oid} } } map { calls_of(parsed($_->{DETAIL})) } logged_trees($start));
-	is(join(' ', map { sql_in('hostile', "SELECT coalesce((SELECT oid::regprocedure::text FROM pg_proc WHERE oid = $_), (SELECT oid::regoperator::text FROM pg_operator WHERE oid = $_))") } @chosen),
+	is(join(' ', map { sql("SELECT coalesce((SELECT oid::regprocedure::text FROM pg_proc WHERE oid = $_), (SELECT oid::regoperator::text FROM pg_operator WHERE oid = $_))", 'hostile') } @chosen),
 		'', 'no statement of the script calls one of them');
-	is(sql_in('hostile', 'SELECT pg_describe_object(classid, objid, objsubid), pg_describe_object(refclassid, refobjid, 0) FROM pg_depend WHERE refobjid IN (SELECT oid FROM planted) AND objid NOT IN (SELECT oid FROM planted)'),
+	is(sql('SELECT pg_describe_object(classid, objid, objsubid), pg_describe_object(refclassid, refobjid, 0) FROM pg_depend WHERE refobjid IN (SELECT oid FROM planted) AND objid NOT IN (SELECT oid FROM planted)', 'hostile'),
 		'', 'no object of the extension depends on one');
 }
 
 # What functions run when they are called, and background processes. Functions pin their search_path, so names of
-# pg_catalog need no care there (042_sweep.t). Those of the extension have the schema in front.
-sql_in('postgres', 'CREATE DATABASE called');
+# pg_catalog need no care there. Those of the extension have the schema in front.
+sql('CREATE DATABASE called');
 $start = -s $node->logfile;
 create_targets($node, 'called');
 my $catalog = catalog($node, 'called', 1);
@@ -255,6 +249,20 @@ foreach my $tree (grep { $_->{CONTEXT} } logged_trees($start))
 }
 cmp_ok(scalar keys %from, '>', 20, 'the log has statements of many functions');
 is(join("\n", map { inexact('called', $_, @{ $from{$_} }) } sort keys %from), '', 'what they call of the extension gets arguments of exactly its types');
+
+# The same calls once more, where all names of pg_catalog and of the extension mean something else along the search_path.
+{
+	my $quiet = "SET debug_print_parse = off;\n";
+	my $in_front = plant($node, 'called', $quiet);
+	$start = -s $node->logfile;
+	run_calls($node, [ 'SELECT now()', 'SELECT 1::regclass = 1::oid', 'SELECT * FROM worker_node', 'INSERT INTO uid_segment DEFAULT VALUES' ],
+		dbname => 'called', setup => $in_front);
+	is(planted_calls($node, $start), 'a change, now, oid, operator, regclass, worker_node', 'what is planted works');
+	$start = -s $node->logfile;
+	run_calls($node, \@calls, dbname => 'called', setup => $in_front);
+	is(planted_calls($node, $start), '', 'nothing planted has run');
+	is(sql('SELECT a.is_called, b.is_called FROM planted.worker_node_id_seq a, planted.uid_fleet_serial b', 'called'), 'f|f', '... and no sequence has moved');
+}
 
 $node->stop;
 done_testing();

@@ -196,28 +196,4 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 $registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, lowest => "$tick + 3600000"), @as_member);
 unlike($error, qr/LOG:  registry refuses/, 'what the registry logs of a call is not sent to the caller');
 
-# A copy of the registry has the same key. Said to be the successor, it raises a fence of its own. What it has said then
-# stops the registry, which may have been replaced, until an administrator says that it was not.
-sql('CREATE DATABASE copy');
-$registry->command_ok([ 'sh', '-c', 'pg_dump -d "$1" | psql -Xq -v ON_ERROR_STOP=1 -d "$2"', 'sh', $registry->connstr('postgres'), $registry->connstr('copy') ],
-	'a copy of the registry');
-my %of_copy = (%newcomer, fleet => ':fleet', seal => ':c_stamp', map { ($_ => ":c_$_") } qw(epoch epoch_nonce serial));
-$registry->psql('postgres', "\\c copy\n" . keep('c_', %newcomer) . "\\echo :c_refusal", @as_member, stdout => \$output);
-is($output, 'unclaimed', '... grants nothing before someone has said what it is') or diag($error);
-$registry->safe_psql('copy', q{SELECT uid_fleet_admit('uid_fleet', 'successor')});
-$registry->psql('postgres', "\\c copy\n" . keep('c_', %newcomer) . "\\c postgres\n" . keep('s_', %of_copy) . keep('n_', %newcomer)
-	  . "SELECT :'c_refusal', :'s_refusal', :'n_refusal'", @as_member, stdout => \$output);
-is($output, 'fenced|stale_registry|stale_registry', '... stops the registry when its answer is shown') or diag($error);
-sql('SELECT uid_fleet_fence()');
-sql('SELECT uid_fleet_fence(cancel => true)');
-$registry->psql('postgres', keep('n_', %newcomer) . "SELECT 'refused: ' || :'n_refusal'", @as_member, stdout => \$output);
-is($output, 'refused: ', '... until it raises a fence') or diag($error);
-sql('DROP DATABASE copy');
-
-# The login has leaked.
-sql("SELECT uid_fleet_expel('uid_fleet')");
-$registry->psql('postgres', call(%newcomer), stderr => \$error, extra_params => [ '-U', 'uid_fleet' ]);
-like($error, qr/permission denied/, 'an expelled role calls nothing');
-is(sqlstate($registry, 'DROP ROLE uid_fleet'), '00000', '... and can be dropped');
-
 done_testing();

@@ -15,14 +15,12 @@ system_or_bail('mkdir', $kept);
 sub remove_package
 {
 	system_or_bail('mv', $library, glob("$copy->{SHAREDIR}/extension/uidgen*"), $kept);
-	return;
 }
 
 sub install_package
 {
 	system_or_bail('mv', "$kept/uidgen.so", $library);
 	system_or_bail('mv', glob("$kept/uidgen*"), "$copy->{SHAREDIR}/extension");
-	return;
 }
 
 # A server with the extension in two databases, a table with ids of its own and one that was moved in. $how: 'preloaded' by
@@ -72,7 +70,6 @@ sub take_out_line
 	my $rest = join '', grep { !/shared_preload_libraries/ } map { "$_\n" } split /\n/, slurp_file($path);
 	unlink $path;
 	append_to_file($path, $rest);
-	return;
 }
 
 sub drop_extension
@@ -82,7 +79,6 @@ sub drop_extension
 	{
 		is(($node->psql($database, $release_and_drop))[0], 0, "$database: the columns and the extension, as the page says");
 	}
-	return;
 }
 
 # Without files: a start, all ids, and inserts by the sequence that the column had.
@@ -94,12 +90,9 @@ sub ends_without
 	is(ids($node), $ids, '... the rows have their ids');
 	is($node->safe_psql('shop', 'SELECT count(*) FROM pg_extension WHERE extname = $$uidgen$$'), 0, '... and the extension is gone');
 	unlike($node->safe_psql('shop', '\dn'), qr/uid/, '... with its schemas');
-	return;
 }
 
-# ---------------------------------------------------------------------------
 # In the right order.
-# ---------------------------------------------------------------------------
 foreach my $how ('preloaded', 'altered system', 'not preloaded')
 {
 	next if $needs_preload && $how eq 'not preloaded';
@@ -129,9 +122,7 @@ foreach my $how ('preloaded', 'altered system', 'not preloaded')
 	$node->stop;
 }
 
-# ---------------------------------------------------------------------------
 # The package first, while the server preloads it.
-# ---------------------------------------------------------------------------
 foreach my $how ('preloaded', 'altered system')
 {
 	my $node = installed("wrong_$how" =~ tr/ /_/r, $how);
@@ -165,9 +156,7 @@ foreach my $how ('preloaded', 'altered system')
 	$node->stop;
 }
 
-# ---------------------------------------------------------------------------
 # The package first, on a server that does not preload it.
-# ---------------------------------------------------------------------------
 if (!$needs_preload)
 {
 	my $node = installed('unloaded', 'not preloaded');
@@ -183,9 +172,7 @@ if (!$needs_preload)
 	$node->stop;
 }
 
-# ---------------------------------------------------------------------------
 # A load that fails is repeated by the session's next call.
-# ---------------------------------------------------------------------------
 {
 	my $node = installed('twice', 'preloaded');
 	system_or_bail('cp', $library, "$copy->{PKGLIBDIR}/uidgen_again.so");
@@ -197,9 +184,7 @@ if (!$needs_preload)
 	$node->stop;
 }
 
-# ---------------------------------------------------------------------------
 # The line first.
-# ---------------------------------------------------------------------------
 {
 	my $node = installed('line', 'preloaded');
 	my $ids = ids($node);

@@ -36,7 +36,6 @@ sub refused
 	}
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is("@wrong", '', "$what: draws are refused");
-	return;
 }
 
 sub draw
@@ -45,7 +44,6 @@ sub draw
 	my @wrong = grep { sqlstate($on, $_) ne '00000' } @draws;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is("@wrong", '', "$what: draws");
-	return;
 }
 
 # A session as a role that is no superuser, with options of its own.
@@ -64,7 +62,6 @@ sub set_in_file
 	my ($name, $value) = $line =~ /^(\S+) = (?|'(.*)'|(.*))$/;
 	$node->reload;
 	ok( $node->poll_query_until('postgres', "SELECT current_setting('$name', true) = '$value'"), $line);
-	return;
 }
 
 my $nothing_set = $node->safe_psql('postgres', 'SHOW config_file');
@@ -78,16 +75,13 @@ sub forget_file
 	ok( $node->poll_query_until('postgres', "SELECT coalesce(current_setting('uidgen.registry', true), '') = ''"
 			  . " AND coalesce(current_setting('uidgen.datacenter_id', true), '-1') IN ('', '-1')"),
 		'nothing is set any more');
-	return;
 }
 
 my %values = (registry => [ 'host=/nowhere dbname=ids', 'no connection string' ], datacenter_id => [ '3', '0' ]);
 
-# ---------------------------------------------------------------------------
 # In postgresql.conf, which is reloaded: for sessions that have loaded the library, that have not, and that connect later. When
 # it is gone again, a session that loaded the library before or after goes on. One that loaded it meanwhile does not know
 # whether the value was the file's or its client's, so it has to reconnect.
-# ---------------------------------------------------------------------------
 foreach my $setting (sort keys %values)
 {
 	foreach my $value (@{ $values{$setting} })
@@ -116,9 +110,7 @@ foreach my $setting (sort keys %values)
 	}
 }
 
-# ---------------------------------------------------------------------------
 # By ALTER SYSTEM, after the library was loaded.
-# ---------------------------------------------------------------------------
 {
 	my $loaded = hold_open($node);
 	draw($loaded, 'a session');
@@ -132,9 +124,7 @@ foreach my $setting (sort keys %values)
 	$loaded->quit;
 }
 
-# ---------------------------------------------------------------------------
 # For a database or a role: sessions from now on, their parallel workers, and those of a session that is older.
-# ---------------------------------------------------------------------------
 foreach my $of ('DATABASE postgres', 'ROLE client')
 {
 	foreach my $setting (sort keys %values)
@@ -153,9 +143,7 @@ foreach my $of ('DATABASE postgres', 'ROLE client')
 	}
 }
 
-# ---------------------------------------------------------------------------
 # By a client, who harms nobody else; whether the role may set it or not.
-# ---------------------------------------------------------------------------
 my $super = $node->safe_psql('postgres', 'SELECT current_user');
 foreach my $user ('client', $super)
 {
@@ -188,9 +176,7 @@ foreach my $user ('client', $super)
 	is(client()->query_safe('SELECT uid_next() > 0'), 't', 'others draw all the while');
 }
 
-# ---------------------------------------------------------------------------
 # A number in a generator's row works; a registry does not.
-# ---------------------------------------------------------------------------
 $node->safe_psql('postgres', "SELECT uid_generator_create('own', datacenter_id => 7)");
 is($node->safe_psql('postgres', "SELECT datacenter_id FROM uid_decode(uid_next('uid_generators.own'))"), 7, 'the number of a row is in its ids');
 is($node->safe_psql('postgres', "SELECT protection FROM uid_generator_status WHERE generator = 'uid_generators.own'::regclass"), 'set', '... as the status says');
@@ -204,9 +190,7 @@ foreach my $call (
 }
 is($node->safe_psql('postgres', 'SELECT count(*) FROM uid_registry_status'), 0, 'the views of a fleet are empty');
 
-# ---------------------------------------------------------------------------
 # The line of the hint, and a restart.
-# ---------------------------------------------------------------------------
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'uidgen'\nuidgen.datacenter_id = 3\n");
 $node->restart;
 is($node->safe_psql('postgres', 'SELECT datacenter_id FROM uid_decode(uid_next())'), 3, 'preloaded, the number is in the ids');

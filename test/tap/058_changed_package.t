@@ -32,7 +32,6 @@ sub install
 	system_or_bail('cp', $build{$name}, "$installed.new");
 	rename "$installed.new", $installed or die $!;
 	note("the library is now that of build $name");
-	return;
 }
 
 # Whether a session has loaded the file that is installed now, or one before it.
@@ -60,7 +59,6 @@ sub refused
 	}
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is("@wrong", '', $what);
-	return;
 }
 
 sub go_on
@@ -69,7 +67,6 @@ sub go_on
 	my @wrong = map { my ($state, $error) = sqlstate($on, $_); $state eq '00000' ? () : "$_: $error" } @draws, @views;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is("@wrong", '', $what);
-	return;
 }
 
 # Sessions that stay, and one that comes anew for each draw.
@@ -98,9 +95,7 @@ sub server
 my $in_parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;'
   . ' SELECT count(*) FROM many WHERE uid_next() > 0';
 
-# ---------------------------------------------------------------------------
 # Two layouts, in both orders, under load.
-# ---------------------------------------------------------------------------
 foreach my $order ([ 'one', 'two' ], [ 'two', 'one' ])
 {
 	my ($first, $second) = @$order;
@@ -144,9 +139,7 @@ foreach my $order ([ 'one', 'two' ], [ 'two', 'one' ])
 	$node->stop;
 }
 
-# ---------------------------------------------------------------------------
 # A session that has loaded the old library and not drawn: the memory is of whoever comes first.
-# ---------------------------------------------------------------------------
 {
 	my $node = server('idle', 'one');
 	$node->restart;
@@ -160,9 +153,7 @@ foreach my $order ([ 'one', 'two' ], [ 'two', 'one' ])
 	$node->stop;
 }
 
-# ---------------------------------------------------------------------------
 # The same layout: both draw from the same memory.
-# ---------------------------------------------------------------------------
 {
 	my $node = server('alike', 'one');
 	my ($come, @stay) = start_load($node);
@@ -183,9 +174,7 @@ foreach my $order ([ 'one', 'two' ], [ 'two', 'one' ])
 	$node->stop;
 }
 
-# ---------------------------------------------------------------------------
 # With the preload: the old library until the restart, in every process, whatever the layout.
-# ---------------------------------------------------------------------------
 {
 	my $node = server('preloaded', 'one', conf => "shared_preload_libraries = 'uidgen'\n");
 	my ($come, @stay) = start_load($node);

@@ -1,7 +1,7 @@
-# More than one registry, with members that run: a former primary that comes back, a restored copy that a member is pointed
-# at, a promoted copy beside production, a directory that was put back. Whatever members are told, no id comes twice, each
-# of them finds the registry, and views and logs say what happened. 030_registry.t has the registry's side with clocks that
-# it moves.
+# More than one registry, with members that run: a former primary that comes back, and a promoted copy beside production.
+# Whatever members are told, no id comes twice, each of them finds the registry, and views and logs say what happened.
+# 030_registry.t has the registry's side with clocks that it moves, 033_fleet.t directories that were put back, and
+# 061_registry_runbooks.t copies that were restored for tests.
 use UidgenTest 'preloaded';
 
 my $none = "uidgen.max_wait = '300ms'";
@@ -20,14 +20,6 @@ sub draw
 	my @new = split /\n/, $node->safe_psql('postgres', "SELECT unnest(uid_next_array('uid_generators.$name', 500))");
 	push @ids, @new;
 	return scalar @new;
-}
-
-sub assert_ids
-{
-	my ($what) = @_;
-	my %seen;
-	$seen{$_}++ foreach @ids;
-	return is(scalar(grep { $_ > 1 } values %seen), 0, "$what: no id came twice");
 }
 
 sub new_generator
@@ -73,7 +65,6 @@ sub use_registries
 	my ($node, @registries) = @_;
 	join_fleet($node, @registries);
 	$node->reload;
-	return;
 }
 
 sub new_member
@@ -87,9 +78,7 @@ sub new_member
 
 sub host_of { return $_[0]->host . ':' . $_[0]->port }
 
-# ---------------------------------------------------------------------------
 # The former primary comes back. Nothing was lost, so the administrator needs no fence.
-# ---------------------------------------------------------------------------
 
 my $first = new_node('first', conf => "autovacuum = off\n");
 start_uidgen($first);
@@ -124,45 +113,13 @@ is(draw($lonely, 'three'), 500, '... which gets a node once it knows the new one
 $second->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'uid_fleet'");
 is(new_generator($holder, 'five'), 500, 'a member that connects again reaches the new registry');
 draw(@$_) foreach [ $holder, 'one' ], [ $holder, 'two' ], [ $member, 'four' ];
-assert_ids('a former primary is back');
+is(repeated(@ids), '', 'a former primary is back: no id came twice');
 $first->stop;
 
-# ---------------------------------------------------------------------------
-# A copy that was restored for tests, which a member is pointed at.
-# ---------------------------------------------------------------------------
+# A copy that was promoted, and that nobody has told what it is, takes over. Production learns of it from a member that is
+# pointed at it.
 
 my $epoch = epoch_of($second);
-my $restored = standby_of($second, 'restored', has_streaming => 0);
-$restored->append_conf('postgresql.conf', "primary_conninfo = ''\nport = " . $restored->port . "\n");
-$restored->start;
-my $logs = [ -s $restored->logfile, -s $second->logfile ];
-use_registries($holder, $restored);
-ok( poll_until('the refusal', sub { status($holder, "count(*) FROM uid_registry_status WHERE last_error LIKE '%nobody has said what it is%'") > 0 }),
-	'a restored copy refuses a member');
-draw($holder, 'one');
-says($restored, $logs->[0], qr/LOG:  registry refuses all members: .*\n.*It differs: directory has changed/, '... and its log says why');
-use_registries($holder, $second);
-$holder->poll_query_until('postgres', 'SELECT bool_and(connected AND refusal IS NULL) FROM uid_registry_status') or die 'not connected';
-is(new_generator($holder, 'seven'), 500, 'the member is back');
-is(epoch_of($second), $epoch, '... and production did not notice');
-unlike(slurp_file($second->logfile, $logs->[1]), qr/another|later epoch/, '... nor does its log');
-$restored->stop;
-
-# One that was promoted, but has a fleet of its own.
-my $forked = standby_of($second, 'forked');
-$forked->start;
-$second->wait_for_catchup('forked', 'replay', $second->lsn('flush'));
-$forked->promote;
-is(sqlstate($forked, 'SELECT uid_fleet_fork()'), '00000', 'a promoted copy becomes a fleet of its own');
-use_registries($holder, $forked);
-ok( poll_until('the refusal', sub { status($holder, "count(*) FROM uid_registry_status WHERE last_error LIKE '%another fleet%'") > 0 }),
-	'... and refuses the member');
-use_registries($holder, $second);
-$holder->poll_query_until('postgres', 'SELECT bool_and(connected AND refusal IS NULL) FROM uid_registry_status') or die 'not connected';
-is(epoch_of($second), $epoch, 'production did not notice');
-$forked->stop;
-
-# One that was promoted, and that nobody has told what it is, takes over. Production learns of it from the member.
 my $promoted = standby_of($second, 'promoted');
 $promoted->start;
 $second->wait_for_catchup('promoted', 'replay', $second->lsn('flush'));
@@ -178,40 +135,9 @@ $promoted->stop;
 $second->safe_psql('postgres', "SELECT uid_fleet_fence(cancel => true)");
 is(new_generator($holder, 'eight'), 500, 'by the word of the administrator it goes on without a fence');
 cmp_ok(epoch_of($second), '>', $epoch + 1, '... in an epoch above both');
-draw(@$_) foreach [ $holder, 'one' ], [ $holder, 'seven' ], [ $member, 'four' ], [ $lonely, 'three' ];
-assert_ids('members were pointed at copies');
+draw(@$_) foreach [ $holder, 'one' ], [ $member, 'four' ], [ $lonely, 'three' ];
+is(repeated(@ids), '', 'members were pointed at copies: no id came twice');
 ok(poll_until('one registry', sub { status($member, 'max(registries) FROM uid_registry_status') == 1 }),
 	'without the former primary a member that has seen it finds one registry again');
-
-# ---------------------------------------------------------------------------
-# The directory is put back. The registry has forgotten a grant whose holder draws.
-# ---------------------------------------------------------------------------
-
-# So that a node is free.
-$second->stop;
-system_or_bail('cp', '-a', $second->data_dir, $second->basedir . '/before');
-$second->start;
-my $newcomer = new_member('newcomer', $second);
-$newcomer->safe_psql('postgres', "SELECT uid_generator_create('wide', datacenter_bits => 0, worker_bits => 5, sequence_bits => 3)");
-is(draw($newcomer, 'wide'), 500, 'a newcomer gets a node');
-$second->stop;
-system_or_bail('rm', '-rf', $second->data_dir);
-system_or_bail('mv', $second->basedir . '/before', $second->data_dir);
-$second->start;
-my $wide = new_member('wide', $second);
-$wide->safe_psql('postgres', "SELECT uid_generator_create('wide', datacenter_bits => 0, worker_bits => 5, sequence_bits => 3)");
-isnt(sqlstate($wide, "SET $none; SELECT uid_next('uid_generators.wide')"), '00000', 'a registry that was put back admits no newcomer');
-says($second, 0, qr/registry refuses all members: .*\n.*It differs: directory has changed/, '... and its log says why');
-$second->safe_psql('postgres', "SELECT uid_fleet_admit('uid_fleet', 'successor')");
-use_registries($newcomer, $second, $first);
-$newcomer->poll_query_until('postgres', "SELECT bool_and(connected AND renewals > 0) FROM uid_registry_status WHERE generator LIKE '%wide'")
-  or die 'the lost grant was not renewed';
-is(refusal_of($wide, 'nine'), 'fenced', 'as the successor it accepts no newcomer, but the holder of the lost grant');
-$second->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
-@ids = ();
-draw($newcomer, 'wide');
-draw($wide, 'wide');
-is(status($second, "count(DISTINCT node) FROM uid_fleet WHERE generator LIKE '%.wide'"), 2, 'then a newcomer gets another node than the one that was lost');
-assert_ids('a directory was put back');
 
 done_testing();

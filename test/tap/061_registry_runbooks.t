@@ -18,7 +18,6 @@ sub name_registries
 {
 	my ($node, @registries) = @_;
 	$node->append_conf('postgresql.conf', "uidgen.registry = '" . (registry_line(@registries) =~ s/uid_fleet/fleet_app1/r) . "'\n");
-	return;
 }
 
 sub new_member
@@ -49,9 +48,7 @@ sub fails
 	return is($error, 1, "$name: the symptom");
 }
 
-# ---------------------------------------------------------------------------
 # Away, a failover, two registries: one story.
-# ---------------------------------------------------------------------------
 
 my $first = new_primary('first');
 my $second = standby_of($first, 'second');
@@ -84,9 +81,7 @@ $nodes{member} = $late;
 $nodes{former} = $first;
 run_on('registry-two', $second);
 
-# ---------------------------------------------------------------------------
 # It is lost. The new one has the name of the role, and nothing else.
-# ---------------------------------------------------------------------------
 
 $nodes{member} = $member;
 %old = (OLD_HOST => $second->host, OLD_PORT => $second->port);
@@ -106,9 +101,7 @@ is($third->safe_psql('ids', 'SELECT count(*) > 0 FROM uid_fleet'), 't', 'registr
 fails($member, 'registry-lost', 'the registry may have lost grants and accepts no newcomer yet', q{SELECT uid_generator_create('new'); SELECT uid_next('uid_generators.new')});
 $_->stop foreach $member, $late, $third;
 
-# ---------------------------------------------------------------------------
 # Nodes, a superseded member, a copy: grants are short.
-# ---------------------------------------------------------------------------
 
 my $registry = new_primary('registry', "uidgen.registry_clock_bound = '100ms'\n");
 $registry->safe_psql('postgres', "UPDATE uid_fleet_state SET longest_grant = '10 s'");

@@ -40,7 +40,6 @@ sub check_output
 	elsif ($what eq 'lists') { like($output, qr/^\Q$_\E\|/m, "... lists $_") foreach split / /, $rest }
 	elsif ($what eq 'says') { like($output, qr/\Q$rest\E/, "... says $rest") }
 	else { fail("a mark that the test understands: $mark") }
-	return;
 }
 
 # Runs all blocks of a page on $node, in the database `dbname` (shop), or on those of `nodes` that its marks name. `before`
@@ -88,7 +87,6 @@ sub run_page
 	my $used = () = $text =~ /^ *<!-- test: \N* -->\n *```(?:sql|sh)$/mg;
 	is($used, $marks, "$name: every mark stands before a block");
 	cmp_ok($blocks, '>=', 3, "$name: the page has blocks");
-	return;
 }
 
 # The message that a page shows, with any names and numbers.

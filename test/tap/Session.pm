@@ -38,7 +38,6 @@ sub start
 		return if $type eq 'E' || $type eq 'R' && unpack('N', $body) != 0;
 		$self->{stderr} .= report($body, 0) if $type eq 'N';
 	}
-	return;
 }
 
 sub write_all
@@ -135,7 +134,6 @@ sub transmit
 	@statements = grep { defined $_->[0] } @statements;
 	push @{ $self->{sent} }, @statements;
 	$self->write_all(join '', map { pack 'a N Z*', 'Q', 5 + length $_->[0], $_->[0] } @statements);
-	return;
 }
 
 # Waits for the answers to all that was sent. Returns psql's exit status.
@@ -148,10 +146,10 @@ sub finish
 		my ($type, $body) = $self->message or return $self->lost($statement);
 		if ($type eq 'D') { $rows .= row($body) }
 		elsif ($type eq 'd') { $rows .= $body }
-		elsif ($type eq 'N') { $self->say_error($statement, report($body, $self->{verbose}, $statement->[0])) }
+		elsif ($type eq 'N') { $self->say_error($statement, report($body, $self->{verbose})) }
 		elsif ($type eq 'E')
 		{
-			$self->say_error($statement, report($body, $self->{verbose}, $statement->[0]));
+			$self->say_error($statement, report($body, $self->{verbose}));
 			$status = 3;
 		}
 		elsif ($type eq 'C')
@@ -182,7 +180,6 @@ sub say_error
 {
 	my ($self, $statement, $text) = @_;
 	$self->{stderr} .= "psql:<stdin>:$statement->[1]: $text";
-	return;
 }
 
 # As psql prints it without alignment.
@@ -201,13 +198,12 @@ sub row
 	return join('|', @fields) . "\n";
 }
 
-# An error or a notice, as libpq shows it.
+# An error or a notice, as libpq shows it, without the line of the statement.
 sub report
 {
-	my ($body, $verbose, $query) = @_;
+	my ($body, $verbose) = @_;
 	my %field = $body =~ /(\w)([^\0]*)\0/g;
 	my $text = "$field{S}:  " . ($verbose ? "$field{C}: " : '') . "$field{M}\n";
-	$text .= excerpt($field{q} // $query, $field{P} // $field{p}) if defined($field{P} // $field{p}) && defined($field{q} // $query);
 	$text .= "DETAIL:  $field{D}\n" if defined $field{D};
 	$text .= "HINT:  $field{H}\n" if defined $field{H};
 	$text .= "QUERY:  $field{q}\n" if defined $field{q};
@@ -216,19 +212,6 @@ sub report
 	my %name = (s => 'SCHEMA NAME', t => 'TABLE NAME', c => 'COLUMN NAME', d => 'DATATYPE NAME', n => 'CONSTRAINT NAME');
 	$text .= "$name{$_}:  $field{$_}\n" foreach grep { defined $field{$_} } qw(s t c d n);
 	return $text . "LOCATION:  $field{R}, $field{F}:$field{L}\n";
-}
-
-sub excerpt
-{
-	my ($query, $position) = @_;
-	utf8::decode($query);
-	my $before = substr $query, 0, $position - 1;
-	my $number = 1 + $before =~ tr/\n//;
-	my ($start) = $before =~ /(\N*)\z/;
-	my ($rest) = substr($query, $position - 1) =~ /^(\N*)/;
-	my $lines = ("LINE $number: $start$rest\n" . ' ' x length("LINE $number: $start") . "^\n") =~ tr/\t/ /r;
-	utf8::encode($lines);
-	return $lines;
 }
 
 sub take
@@ -246,7 +229,6 @@ sub send_script
 	my ($self, $sql) = @_;
 	my $statements = statements($sql) or die "needs psql: $sql";
 	$self->transmit(@$statements);
-	return;
 }
 
 sub query

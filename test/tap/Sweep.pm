@@ -23,8 +23,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
 
-our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_huge_arguments with_counts_of_arguments changes
-  triggers new_sweep_server run_calls run_in_single_user_mode is_bad bad_calls sweep
+our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_huge_arguments changes
+  triggers plant planted_calls new_sweep_server run_calls run_in_single_user_mode is_bad is_bad_end bad_calls sweep
   differences check_end_of_sweep);
 
 # A name that goes wrong wherever it is not quoted.
@@ -217,7 +217,6 @@ SQL
 	$node->safe_psql($database, "SET search_path = $quoted_home; INSERT INTO uid_fleet_pool VALUES "
 		  . "(1, 'snowflake', '2010-11-04', 1000, 41, 5, 5, 12, false, false, 'fleet')");
 	$node->safe_psql($database, "SET search_path = $quoted_home; SELECT uid_fleet_reserve(1, 2, without_standby => true)");
-	return;
 }
 
 # Functions, relations and values as a hash. $dropped: the oid of a relation that is gone.
@@ -378,15 +377,6 @@ sub with_huge_arguments
 		push @calls, call($function, (map { named($_, typical($function, $_, $catalog)) } @params[@others]), named($params[$i], $huge{ $params[$i]{type} }));
 	}
 	return @calls;
-}
-
-# Positional arguments without a type: none, up to one too many, and an array in the place of several.
-sub with_counts_of_arguments
-{
-	my ($function) = @_;
-	my $count = @{ $function->{params} };
-	my @calls = map { call($function, ('NULL') x $_) } 0 .. $count + 1;
-	return (@calls, call($function, 'VARIADIC ARRAY[1]'), call($function, ('NULL') x $count, 'VARIADIC NULL::pg_catalog._text'));
 }
 
 # Statements on a table, view or sequence of the extension.
@@ -559,6 +549,113 @@ sub differences
 	  grep { $other->[$_] ne $before->[$_] && $other->[$_] ne $after->[$_] } 0 .. $#again;
 }
 
+# Plants every function, operator, relation and type of pg_catalog and of the extension that SQL can name. Each notes in the
+# server's log that it was called. Operators also for pairs of types that pg_catalog has none for, which would be better
+# matches. Returns the setup of a session that has all of it in front of everything along its search_path.
+sub plant
+{
+	my ($node, $database, $setup) = @_;
+	$node->safe_psql($database, <<'SQL');
+SET debug_print_parse = off;
+CREATE SCHEMA planted AUTHORIZATION planter;
+GRANT USAGE ON SCHEMA planted TO PUBLIC;
+SET ROLE planter;
+CREATE FUNCTION planted.touch(what text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 SET search_path = pg_catalog AS
+  $$ BEGIN RAISE LOG 'planted: %', what; RETURN true; END $$;
+CREATE FUNCTION planted.touched() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM planted.touch('a change'); RETURN NULL; END $$;
+RESET ROLE;
+DO $$
+DECLARE
+  p record;
+  planted integer := 0;
+BEGIN
+  FOR p IN
+    SELECT f.proname, format_type(f.prorettype, NULL) AS result, f.proretset,
+           (SELECT string_agg(CASE WHEN f.provariadic <> 0 AND a.i = f.pronargs THEN 'VARIADIC ' ELSE '' END
+                              || CASE a.type WHEN '"any"'::regtype THEN CASE WHEN f.provariadic <> 0 THEN 'anyarray' ELSE 'anyelement' END
+                                      ELSE format_type(a.type, NULL) END, ', ' ORDER BY a.i)
+              FROM unnest(f.proargtypes) WITH ORDINALITY a(type, i)) AS arguments
+      FROM pg_proc f LEFT JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e'
+     WHERE f.pronamespace = 'pg_catalog'::regnamespace OR d.objid IS NOT NULL
+    UNION ALL
+    -- Exact matches for functions that take any arguments.
+    SELECT n, 'text', false, array_to_string(array_fill(t, ARRAY[i]), ', ')
+      FROM unnest(ARRAY['format', 'concat', 'concat_ws', 'jsonb_build_object', 'num_nulls', 'count']::name[]) n,
+           unnest(ARRAY['text', 'bigint']) t, generate_series(0, 6) i
+  LOOP
+    BEGIN
+      EXECUTE format('CREATE FUNCTION planted.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', p.proname, p.arguments,
+                     CASE WHEN p.result IN ('internal', 'cstring', '"any"', 'trigger', 'event_trigger') THEN 'text' ELSE p.result END,
+                     format('BEGIN PERFORM planted.touch(%L); RETURN NULL; END', p.proname));
+      planted := planted + 1;
+    EXCEPTION WHEN OTHERS THEN -- types of arguments that no function in PL/pgSQL can have
+      NULL;
+    END;
+  END LOOP;
+  IF planted < 2000 THEN
+    RAISE 'only % functions could be planted', planted;
+  END IF;
+  FOR p IN
+    SELECT o.oprname, format_type(o.oprleft, NULL) AS l, format_type(o.oprright, NULL) AS r, format_type(o.oprresult, NULL) AS result
+      FROM pg_operator o WHERE o.oprnamespace = 'pg_catalog'::regnamespace
+    UNION
+    SELECT o, l, r, CASE WHEN o ~ '[<>=]' THEN 'boolean' ELSE l END
+      FROM unnest(ARRAY['=', '<>', '<', '>', '<=', '>=', '+', '-', '*', '/', '||', '->>', '<<', '>>']) o,
+           unnest(ARRAY['smallint', 'integer', 'bigint', 'text', 'name', 'oid', 'regclass', '"char"', 'double precision', 'interval']) l,
+           unnest(ARRAY['smallint', 'integer', 'bigint', 'text', 'name', 'oid', 'regclass', '"char"', 'double precision', 'interval']) r
+  LOOP
+    BEGIN
+      EXECUTE format('CREATE OR REPLACE FUNCTION planted.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', 'operator ' || p.result,
+                     concat_ws(', ', nullif(p.l, '-'), nullif(p.r, '-')), p.result, 'BEGIN PERFORM planted.touch(''operator''); RETURN NULL; END');
+      EXECUTE format('CREATE OPERATOR planted.%s (%s FUNCTION = planted.%I)', p.oprname,
+                     CASE WHEN p.l <> '-' THEN format('LEFTARG = %s, ', p.l) END || format('RIGHTARG = %s, ', p.r), 'operator ' || p.result);
+    EXCEPTION WHEN OTHERS THEN
+      NULL;
+    END;
+  END LOOP;
+  FOR p IN
+    SELECT c.oid::regclass AS relation, c.relname FROM pg_class c LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
+     WHERE c.relkind IN ('r', 'v') AND (c.relnamespace = 'pg_catalog'::regnamespace OR d.objid IS NOT NULL)
+  LOOP
+    BEGIN
+      EXECUTE format('CREATE VIEW planted.%I AS SELECT r.* FROM %s r WHERE planted.touch(%L)', p.relname, p.relation, p.relname);
+      EXECUTE format('CREATE TRIGGER touched INSTEAD OF INSERT OR UPDATE OR DELETE ON planted.%I FOR EACH ROW EXECUTE FUNCTION planted.touched()', p.relname);
+    EXCEPTION WHEN invalid_table_definition THEN -- columns of type anyarray, which no view can have
+      EXECUTE format('CREATE TABLE planted.%I (planted integer)', p.relname);
+    END;
+  END LOOP;
+  FOR p IN
+    SELECT t.typname FROM pg_type t WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype = 'b' AND t.typname !~ '^(_|pg_)'
+  LOOP
+    EXECUTE format('CREATE DOMAIN planted.%1$I AS pg_catalog.%1$I CHECK (planted.touch(%1$L))', p.typname);
+  END LOOP;
+END
+$$;
+CREATE SEQUENCE planted.worker_node_id_seq;
+CREATE SEQUENCE planted.uid_fleet_serial;
+SQL
+	# Relations and types of pg_temp come before all others, unless a search_path says otherwise.
+	return $setup . <<'SQL' . "SET search_path = planted, $quoted_home, pg_catalog;\n";
+DO $$
+DECLARE
+  p record;
+BEGIN
+  FOR p IN SELECT c.relname FROM pg_catalog.pg_class c WHERE c.relnamespace = 'planted'::regnamespace AND c.relkind = 'v' LOOP
+    EXECUTE pg_catalog.format('CREATE TEMP VIEW %1$I AS SELECT * FROM planted.%1$I', p.relname);
+  END LOOP;
+END
+$$;
+SQL
+}
+
+# What was called of it, according to the log since a position.
+sub planted_calls
+{
+	my ($node, $from) = @_;
+	my %found = map { $_ => 1 } slurp_file($node->logfile, $from) =~ /planted: (.*)/g;
+	return join ', ', sort keys %found;
+}
+
 # Each row has its sequence, the extension can be dropped, and no process of the server had an internal error.
 sub check_end_of_sweep
 {
@@ -575,7 +672,6 @@ sub check_end_of_sweep
 	is(join("\n", splice @long_messages), '', 'no message repeats a huge argument');
 	my $log = slurp_file($node->logfile);
 	is(join("\n", $log =~ /^.*(?:(?:LOG|ERROR|FATAL|PANIC):  XX|was terminated by|PANIC: ).*$/mg), '', 'no process of the server had an internal error');
-	return;
 }
 
 1;

@@ -42,7 +42,6 @@ sub end_session
 	my ($self) = @_;
 	my $kept = delete $self->{uidgen_session} or return;
 	$kept->quit;
-	return;
 }
 
 foreach my $method (qw(start stop kill9 restart reload promote backup installed_command command_ok command_fails_like background_psql))

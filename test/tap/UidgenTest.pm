@@ -14,6 +14,7 @@
 #   ... crash, promote, wait ...
 #   my @logs = stop_loop($loop);               # one file per client: what it received
 #   assert_unique(@logs);                      # one assertion; lists values seen twice
+#   is(repeated(@values), '', ...);            # the same of values in a list
 #
 #   my $session = hold_open($node);            # a Session that stays: query, query_safe, quit
 #   send_query($session, $sql);                # do not wait for the answer
@@ -70,7 +71,7 @@ use Time::HiRes;
 use UidgenNode;
 
 our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions standby_of make_synchronous has_assertions parallel_setting use_fake_clock set_clock
-  freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop assert_unique hold_open freeze_walsender
+  freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop repeated assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
   block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
@@ -94,7 +95,6 @@ sub import
 	strict->import;
 	warnings->import;
 	Exporter::export($_, $user) foreach 'PostgreSQL::Test::Utils', 'Test::More';
-	return;
 }
 
 # Replication has no timeouts, because tests freeze walsenders and step clocks.
@@ -148,7 +148,6 @@ sub start_uidgen
 	my ($node) = @_;
 	start_node($node);
 	$node->safe_psql('postgres', 'CREATE EXTENSION uidgen');
-	return;
 }
 
 # Cluster's start, with the environment that a fake clock needs.
@@ -176,7 +175,6 @@ sub make_synchronous
 	$primary->poll_query_until('postgres',
 		"SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = '$name' AND sync_state = 'sync'")
 	  or BAIL_OUT("$name did not become synchronous");
-	return;
 }
 
 # A copy of the PostgreSQL under test. Its programs find their files relative to themselves.
@@ -234,7 +232,6 @@ sub use_fake_clock
 		TZ => 'UTC'
 	};
 	set_clock($node, '+0');
-	return;
 }
 
 # Offsets are libfaketime's: '-1h', '+5m', '+2.5' (seconds), '-1y'. Because of the rename no reader sees half a file.
@@ -247,7 +244,6 @@ sub set_clock
 	print $fh "$offset\n";
 	close $fh;
 	rename "$file.new", $file or die "could not rename $file.new: $!";
-	return;
 }
 
 # Stops the clock, some seconds after a fixed instant: 2026-11-21 12:00:00 UTC. So no result of a test depends on time
@@ -307,7 +303,6 @@ sub run_client
 		undef $session if $status;
 		Time::HiRes::sleep($status ? 0.1 : $opts{pace} // 0.002);
 	}
-	return;
 }
 
 sub stop_loop
@@ -322,7 +317,6 @@ sub stop_loop
 sub wait_for_loop
 {
 	waitpid $_, 0 foreach map { @{ $_->{pids} } } @_;
-	return;
 }
 
 # A psql for each script, which ends with its first error.
@@ -342,30 +336,27 @@ sub psql_at_once
 	return map { [ ${ $_->[1] }, ${ $_->[2] } ] } @runs;
 }
 
+# The first few of the values that come more than once.
+sub repeated
+{
+	my %count;
+	$count{$_}++ foreach @_;
+	my @twice = sort grep { $count{$_} > 1 } keys %count;
+	return join ' ', splice @twice, 0, 5;
+}
+
 # One assertion over all values in all files, one value per line. Returns the number of values. No value at all is a
 # failure, because it proves nothing.
 sub assert_unique
 {
-	my @logs = @_;
-	my ($total, %seen) = (0);
-
-	foreach my $log (@logs)
-	{
-		foreach my $value (split /\n/, slurp_file($log))
-		{
-			$total++;
-			$seen{$value}++;
-		}
-	}
-	my @twice = sort grep { $seen{$_} > 1 } keys %seen;
-	my $several = @logs > 1 ? scalar(@logs) . ' clients' : 'one client';
+	my @values = map { split /\n/, slurp_file($_) } @_;
+	my $twice = repeated(@values);
+	my $several = @_ > 1 ? scalar(@_) . ' clients' : 'one client';
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok($total > 0 && !@twice, "no value came twice ($several)")
-	  or diag("$total values, of which came more than once: "
-		  . scalar(@twice) . "\n" . join("\n", splice(@twice, 0, 5)));
-	note("$total values");
-	return $total;
+	ok(@values && $twice eq '', "no value came twice ($several)") or diag(scalar(@values) . " values, more than once $twice");
+	note(scalar(@values) . ' values');
+	return scalar @values;
 }
 
 # A session that survives a failed statement.
@@ -382,7 +373,6 @@ sub send_query
 {
 	my ($session, $sql) = @_;
 	$session->send_script($sql);
-	return;
 }
 
 sub finish_query
@@ -450,7 +440,6 @@ sub make_registry
 {
 	my ($node) = @_;
 	$node->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'new')");
-	return;
 }
 
 # What pg_stat_activity calls a wait of uidgen: before PostgreSQL 17 extensions cannot name theirs.
@@ -476,7 +465,6 @@ sub join_fleet
 {
 	my ($node, @registries) = @_;
 	$node->append_conf('postgresql.conf', "uidgen.registry = '" . registry_line(@registries) . "'\n");
-	return;
 }
 
 sub node_of
@@ -498,7 +486,6 @@ SELECT uid_generator_create('cached', mode => 'cached', spread => false);
 SELECT uid_generator_create('js53', 'js53');
 END
 	create_small($node, 'small');
-	return;
 }
 
 sub create_small
@@ -506,7 +493,6 @@ sub create_small
 	my ($node, $name) = @_;
 	$node->safe_psql('postgres',
 		"SELECT uid_generator_create('$name', datacenter_bits => 0, worker_bits => 2, sequence_bits => 3)");
-	return;
 }
 
 # The name of the layout stands before each id but those of the default layout: only ids of one layout are unique. Lines in
@@ -587,7 +573,6 @@ sub wait_for_service
 {
 	my ($node) = @_;
 	poll_until('service', sub { try_sql($node, 'SELECT true') eq 't' }) or die 'the server does not answer';
-	return;
 }
 
 sub goes_on
@@ -599,7 +584,6 @@ sub goes_on
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	ok(poll_until($what, sub { !grep { -s $_ <= $before{$_} } @logs }, $seconds), $what);
-	return;
 }
 
 # The first block of statements, or of commands for a shell, in which the pattern is found.
@@ -669,7 +653,6 @@ sub shell_ok
 	my ($status, $output) = run_shell($node, $command, %environment);
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is($status, 0, $what) or diag($output);
-	return;
 }
 
 # The processes "uidgen NAME" of a server; without a name all its processes but the postmaster. Of a background process
@@ -727,7 +710,6 @@ sub seed_random
 	my $seed = $ENV{UIDGEN_SEED} // 1;
 	srand $seed;
 	note("UIDGEN_SEED=$seed");
-	return;
 }
 
 # A stopped process would block the shutdown of its server.

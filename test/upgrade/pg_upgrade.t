@@ -135,18 +135,6 @@ wait_for_node_rows($new, '%', 4);
 is( $new->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), count(DISTINCT (generator, system_identifier)) FROM worker_node'),
 	'4|4|4', 'the new server has rows of its own in worker_node, with other numbers');
 
-# A dump of the new one, restored beside it a minute later.
-{
-	my $file = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
-	freeze_clock($new, 60);
-	my %last = map { $_->[0] => $new->safe_psql('postgres', "SELECT $_->[1]") } @streams;
-	$new->command_ok([ 'pg_dump', '-f', $file, '-d', $new->connstr('postgres') ], 'pg_dump of the upgraded database');
-	$new->safe_psql('postgres', 'CREATE DATABASE beside');
-	$new->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $file, '-d', $new->connstr('beside') ], 'its restore');
-	my @below = grep { $new->safe_psql('beside', "SELECT $_->[1]") <= $last{ $_->[0] } } @streams;
-	is("@{[ map { $_->[0] } @below ]}", '', 'everything goes on above there too');
-}
-
 $new->safe_psql('postgres', 'DROP SEQUENCE uid_generators.orders, uid_segments."Any name"');
 is( $new->safe_psql('postgres', 'SELECT generator FROM uid_generator WHERE NOT builtin UNION ALL SELECT sequence FROM uid_segment ORDER BY 1'),
 	'uid_segments."not drawn from"', 'rows go with their sequences');
