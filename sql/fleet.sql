@@ -84,7 +84,8 @@ BEGIN
     outcome := CASE WHEN num_nulls(a.node, a.granted_from, a.granted_until, a.membership, a.held_seal) < 5
                       OR num_nulls(a.message, a.hint, a.serial) > 0 OR a.serial <= m.held_serial THEN 'not a refusal: ' || a
                     WHEN words ~ '\mwhy\M' THEN concat_ws(' | ', a.refusal,
-                      regexp_replace(regexp_replace(a.message, 'until .*', 'until ...'), '[0-9]+\.[0-9]+', '...'), a.hint)
+                      regexp_replace(regexp_replace(a.message, 'until .*', 'until ...'), '[0-9]+\.[0-9]+', '...'),
+                      regexp_replace(a.hint, 'ends at .*, unless', 'ends at ..., unless'))
                     ELSE a.refusal END;
     RETURN;
   END IF;
@@ -233,9 +234,6 @@ SELECT (a).fleet = s.fleet AND (a).epoch = s.epoch AND (a).epoch_nonce = s.epoch
   FROM uid_fleet_state s, LATERAL (SELECT :'answer'::uid_fleet_answer AS a) t;
 
 CALL run($$
--- A holder that would have renewed by now may have ended. Then the end of its grant is told.
-UPDATE uid_fleet_node SET granted_until = granted_until - 400000 WHERE node = (SELECT held_node FROM member WHERE name = 'c');
-f why;
 -- The node whose grant ended first comes first. The former holder then is a newcomer, and finds none.
 SELECT nodes_end('b', '1 s');
 SELECT nodes_end('c', '2 s');
@@ -280,13 +278,6 @@ $$);
 \echo -- A preset has one epoch in a fleet.
 CALL run($$
 w1 preset=leaf begins=2026-02-01, w2 preset=leaf, w4 preset=leaf generator=uid_generators."my.Gen" why, w2;
--- A layout that ends before a grant could is refused, and no pool is made of it.
-w5 preset=baidu worker_bits=22 layout_epoch_us=0 tick_us=1000000 time_bits=28 sequence_bits=13 lowest=268435400 why;
-SELECT count(*) AS pools FROM uid_fleet_pool WHERE preset = 'baidu';
--- The administrator lets another epoch in.
-w3 preset=leaf begins=2026-03-01;
-SELECT count(*) FROM uid_fleet_reserve(0, 'leaf', epoch => '2026-03-01 00:00:00+00', without_standby => true);
-w3 preset=leaf begins=2026-03-01;
 $$, 'worker_bits=10');
 
 \echo '-- Joining: the node used so far is left alone until the member''s high-water mark is over, unless it has a holder.'
@@ -304,24 +295,22 @@ SELECT uid_fleet_takeover(pool_of(5), 30) < now() + interval '11 s' AS free_soon
 SELECT granted_until < 2199023255552 AS taken FROM uid_fleet_node WHERE node = 30 AND host IS NULL;
 $$, 'worker_bits=5');
 
-\echo -- Nodes for generators outside.
-SELECT calls('uid_fleet_reserve(3)', 'uid_fleet_reserve(3, without_standby => NULL)') \gexec
+\echo -- Nodes for generators outside. Pool 6 is that of preset leaf, and pool 3 that of the datacenter ids, which is full.
+SELECT calls('uid_fleet_reserve(6)', 'uid_fleet_reserve(6, without_standby => NULL)') \gexec
 SELECT count(*), count(DISTINCT node) AS nodes, count(DISTINCT granted_until) AS ends,
-       bool_and(node = datacenter_id * 32 + worker_id AND granted_from <= clock_timestamp()) AS consistent, max(granted_until)
-  FROM uid_fleet_reserve(3, without_standby => true);
-SELECT calls(VARIADIC array_agg(format('uid_fleet_reserve(%s, without_standby => true)', c))) FROM unnest(ARRAY['0', $$1, 'baidu'$$,
-  $$1, 'baidu', '2026-03-01 00:00:00+00'$$, $$1, 'baidu'$$, '1, pool => 4711', '1, pool => 0', '-1', 'NULL', '1, NULL',
-  $$1, 'nonsense'$$, $$1, 'leaf', '-infinity'$$, $$1, 'leaf', '2090-01-01 00:00:00+00'$$, '8, pool => pool_of(3)',
-  '7, pool => pool_of(3)']) c \gexec
+       bool_and(node = datacenter_id * 1024 + worker_id AND granted_from <= clock_timestamp()) AS consistent, max(granted_until)
+  FROM uid_fleet_reserve(6, 3, without_standby => true);
+SELECT calls(VARIADIC array_agg(format('uid_fleet_reserve(%s, without_standby => true)', c)))
+  FROM unnest(ARRAY['6, 0', '4711', '6, -1', '3', 'pool_of(3), 8', 'pool_of(3), 7']) c \gexec
 CALL run($$
 y;
-UPDATE uid_fleet_node SET granted_until = granted_from WHERE pool = pool_of(3) AND NOT reserved;
+UPDATE uid_fleet_node SET granted_until = granted_from WHERE pool = pool_of(3) AND policy <> 'reserved';
 y;
 $$, 'worker_bits=3');
 SELECT pool, preset, nodes, live, cooling, reserved, free, fence_until FROM uid_fleet_pools ORDER BY pool;
 \echo '-- The registry''s clock is ahead of a holder, which says so at its call. Its grant lasts by its own clock.'
 BEGIN;
-UPDATE uid_fleet_node SET granted_until = granted_until - 3600000 WHERE pool = 1 AND NOT reserved AND incarnation <> 0;
+UPDATE uid_fleet_node SET granted_until = granted_until - 3600000 WHERE pool = 1 AND policy <> 'reserved' AND incarnation <> 0;
 SELECT string_agg(DISTINCT state, ' ' ORDER BY state) FROM uid_fleet WHERE pool = 1 AND state <> 'reserved';
 UPDATE uid_fleet_node SET clock_offset_us = -7200000000 WHERE pool = 1;
 SELECT string_agg(DISTINCT state, ' ' ORDER BY state) FROM uid_fleet WHERE pool = 1 AND state <> 'reserved' AND generator IS NOT NULL;
@@ -332,8 +321,8 @@ CALL run($$
 SELECT uid_fleet_handover();
 b;
 $$);
-SELECT calls('uid_fleet_reserve(1, without_standby => true)', 'uid_fleet_takeover(1, 2)', 'uid_fleet_handover(cancel => true)',
-  'uid_fleet_fence()', $$uid_fleet_admit('uidgen_fleet', 'unchanged')$$, $$uid_fleet_admit('uidgen_fleet', 'successor')$$) \gexec
+SELECT calls('uid_fleet_reserve(6, without_standby => true)', 'uid_fleet_takeover(1, 2)', 'uid_fleet_handover(cancel => true)',
+  'uid_fleet_fence()') \gexec
 CALL run($$
 UPDATE uid_fleet_state SET closed_until = closed_until - interval '320 s';
 b;
@@ -350,9 +339,9 @@ b;
 SELECT (epoch, closed_until, timeline > 0, fence_base) AS recorded FROM uid_fleet_state;
 -- A dump that was made after it needs nobody's word.
 SELECT uid_fleet_handover();
-UPDATE uid_fleet_state SET host = 'the former one';
+UPDATE uid_fleet_state SET directory = 'the former one';
 b;
-SELECT (epoch, closed_until, host <> 'the former one', fence_base) AS recorded FROM uid_fleet_state;
+SELECT (epoch, closed_until, directory <> 'the former one', fence_base) AS recorded FROM uid_fleet_state;
 -- It is too late for that if its clock and the bound are not below closed_until.
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET timeline = 0, closed_until = clock_timestamp() + interval '9 s';
@@ -369,7 +358,7 @@ SELECT uid_fleet_fence() > now() + interval '620 s' AS from_then_on;
 z2, z1, z3;
 SELECT string_agg(epoch::text, ' ' ORDER BY epoch) FROM member WHERE name IN ('z1', 'z2');
 $$, 'worker_bits=6');
-SELECT calls('uid_fleet_reserve(1, without_standby => true)') \gexec
+SELECT calls('uid_fleet_reserve(6, without_standby => true)') \gexec
 CALL run($$
 SELECT (count(*), min(refuses), max(refuses)) AS fenced FROM uid_fleet_pools WHERE fence_until > now();
 -- A standby was promoted: the same fence.
@@ -396,7 +385,7 @@ SELECT (epoch, refuses) FROM uid_fleet_state;
 SELECT uid_fleet_admit('uidgen_fleet', 'successor');
 z2, z3;
 SELECT (epoch, refuses, timeline = 1) AS recorded FROM uid_fleet_state;
-UPDATE uid_fleet_state SET directory_birth = directory_birth - 1;
+UPDATE uid_fleet_state SET directory = directory || '0';
 z2;
 $$, 'worker_bits=6');
 \set VERBOSITY default
@@ -407,7 +396,7 @@ SET client_min_messages = error;
 CALL run($$
 z2, z4;
 SELECT (epoch, refuses, fence_base) FROM uid_fleet_state;
-UPDATE uid_fleet_state SET table_oid = 1, fence_base = NULL;
+UPDATE uid_fleet_state SET database = '1/1/1', fence_base = NULL;
 z2;
 SELECT uid_fleet_fence() > now() + interval '10 min' AS fenced;
 z2;
@@ -437,20 +426,28 @@ SELECT (epoch, fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
 -- A member has seen a later epoch: this server must not be the registry any more.
 UPDATE uid_fleet_state SET epoch = epoch - 1;
 z2, a worker_bits=2;
-SELECT (epoch, shown_epoch, refuses, granted_last IS NOT NULL) AS granted FROM uid_fleet_state;
+SELECT (epoch, shown_epoch, refuses) FROM uid_fleet_state;
+-- It says when it granted last, whatever is done with a handover meanwhile.
+SELECT uid_fleet_handover();
+UPDATE uid_fleet_state SET closed_until = closed_until - interval '400 s';
+SELECT uid_fleet_handover(cancel => true);
+$$, 'worker_bits=6');
+CALL call('{}') \gset
+SELECT (a).refusal, (a).granted_last_us > 0 AS granted FROM (SELECT :'answer'::uid_fleet_answer AS a) t;
+CALL run($$
 SELECT uid_fleet_fence() > now() AS fenced;
-SELECT (epoch, shown_epoch, refuses, granted_last) FROM uid_fleet_state;
+SELECT (epoch, shown_epoch, refuses) FROM uid_fleet_state;
 z2;
 -- Or its number with another nonce: there are two registries. Members of this one renew, newcomers wait.
 UPDATE uid_fleet_state SET epoch_nonce = epoch_nonce / 2, fence_base = NULL;
 z2, z6, z1;
-SELECT (shown_epoch = epoch, shown_epoch_nonce = epoch_nonce, refuses) AS same_other_nonce FROM uid_fleet_state;
+SELECT (shown_epoch = epoch, refuses) AS same FROM uid_fleet_state;
 SELECT uid_fleet_fence(cancel => true) IS NOT NULL AS chosen;
 z2, z6;
 SELECT shown_epoch FROM uid_fleet_state;
 -- A fence that an administrator knows to be needless.
 z3;
-UPDATE uid_fleet_state SET shown_epoch = 4711, shown_epoch_nonce = 1, fence_base = now() + interval '60 years';
+UPDATE uid_fleet_state SET shown_epoch = 4711, fence_base = now() + interval '60 years';
 SELECT uid_fleet_fence(cancel => true) - now() < interval '1 s' AS at_once;
 z3;
 SELECT (shown_epoch, fence_base, epoch > 4711) AS above FROM uid_fleet_state;
@@ -484,14 +481,13 @@ clock1 ahead=1hour host=h1, clock1 host=h1, clock2 host=h2, clock3 host=h3;
 SELECT clock_moves('clock1', 3600000);
 SELECT clock_moves('clock2', 3600000);
 clock1 ahead=1hour host=h1, clock2 ahead=1hour host=h2, clock3 ahead=1hour host=h3, clock4 ahead=1hour host=h4, clock4 host=h4;
--- A holder that is refused shows its clock.
-SELECT string_agg(host || date_trunc('minute', clock_offset + interval '1 s'), ' ' ORDER BY host) FROM uid_fleet WHERE host LIKE 'h_';
 SELECT clock_moves('clock1', -3600000);
 SELECT clock_moves('clock2', -3600000);
 -- An epoch that is ahead is no fence.
 clock6 layout_epoch_us=4000000000000000 lowest=0 why;
 -- A clock that is behind gets a node too.
 clock5 ahead=-1hour host=h5;
+SELECT clock_offset BETWEEN '-61 min' AND '-59 min' AS an_hour FROM uid_fleet WHERE host = 'h5';
 -- A fence begins where the clock and the grants are. Reserved nodes do not count.
 SELECT date_trunc('minute', uid_fleet_fence() - now()) AS until;
 UPDATE uid_fleet_state SET fence_base = NULL;
@@ -524,7 +520,7 @@ SELECT calls('uid_fleet_fork()') \gexec
 CALL run($$
 -- A copy for testing: a fleet of its own. It is none while it has members.
 SELECT uid_fleet_admit('uidgen_fleet', 'new');
-UPDATE uid_fleet_state SET database_oid = 1;
+UPDATE uid_fleet_state SET database = '1/1/1';
 SELECT uid_fleet_admit('uidgen_fleet', 'new');
 l3;
 SELECT (epoch, first_epoch, s.fleet <> l.fleet, (SELECT count(*) FROM uid_fleet_node)) AS nodes FROM uid_fleet_state s, lost l;
@@ -660,15 +656,15 @@ block orders shown=1500, block orders shown=5000, block orders shown=1500;
 RESET ROLE;
 SELECT segment_next('orders') > 5020 AS above;
 -- While there is a rival, it may give the same values.
-UPDATE uid_fleet_state SET shown_epoch = epoch, shown_epoch_nonce = 1;
+UPDATE uid_fleet_state SET shown_epoch = epoch;
 block orders count=0, block orders;
-UPDATE uid_fleet_state SET shown_epoch = NULL, shown_epoch_nonce = NULL;
+UPDATE uid_fleet_state SET shown_epoch = NULL;
 SELECT refills_disturbed FROM segment_status WHERE name = 'orders';
 -- A call without values says what the segment is like; of any increment, to a server of any fleet.
 block orders count=0 increment=0 fleet=0, block orders fleet=4711;
 -- A registry that is shown a later epoch stops.
 block orders epoch=99, block orders;
-UPDATE uid_fleet_state SET shown_epoch = NULL, shown_epoch_nonce = NULL;
+UPDATE uid_fleet_state SET shown_epoch = NULL;
 block orders increment=2;
 ALTER SEQUENCE uid_segments.orders CYCLE;
 block orders;
@@ -702,7 +698,7 @@ ROLLBACK;
 SET ROLE uidgen_fleet;
 CALL run('stranger fleet=1 epoch=1 why', 'datacenter_bits=5 worker_bits=5');
 SELECT * FROM outcomes('SELECT count(*) FROM %s', 'uid_fleet_state', 'uid_fleet_node', 'uid_fleet', 'uid_fleet_fence()',
-  'uid_fleet_handover()', 'uid_fleet_takeover(1, 1)', 'uid_fleet_reserve(1, without_standby => true)',
+  'uid_fleet_handover()', 'uid_fleet_takeover(1, 1)', 'uid_fleet_reserve(1, 1, true)',
   $$uid_fleet_admit('uidgen_plain')$$);
 SET ROLE uidgen_plain;
 CALL uid_fleet_call(NULL);
@@ -754,8 +750,8 @@ RESET search_path;
 CALL run('clock1', 'worker_bits=7');
 DROP SCHEMA hostile CASCADE;
 
-\echo -- The inverse of uid_fleet_admit(), by an owner of the database who is no superuser: what admit made goes, and other
-\echo -- settings stay. The role then can be dropped.
+\echo -- The inverse of uid_fleet_admit(), by an owner of the database who is no superuser: all settings here go, and
+\echo -- others stay. The role then can be dropped.
 DROP TABLE known_fleet, member CASCADE;
 DROP SEQUENCE life;
 CREATE ROLE uidgen_owner;
