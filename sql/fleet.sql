@@ -523,7 +523,7 @@ SELECT uid_fleet_admit('uidgen_fleet', 'new');
 UPDATE uid_fleet_state SET database = '1/1/1';
 SELECT uid_fleet_admit('uidgen_fleet', 'new');
 l3;
-SELECT (epoch, first_epoch, s.fleet <> l.fleet, (SELECT count(*) FROM uid_fleet_node)) AS nodes FROM uid_fleet_state s, lost l;
+SELECT (s.epoch, s.first_epoch, s.fleet <> l.fleet, (SELECT count(*) FROM uid_fleet_node)) AS nodes FROM uid_fleet_state s, lost l;
 UPDATE member SET (fleet, epoch, epoch_nonce, serial, seal, held_node) = ROW(NULL, NULL, NULL, NULL, NULL, NULL);
 z3;
 $$, 'worker_bits=6');

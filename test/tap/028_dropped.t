@@ -99,8 +99,8 @@ while_dropped(
 	(map { $_ => $sequence } "SELECT uid_next('uid_generators.g')", "SELECT uid_generator_alter('uid_generators.g', lease_ms => 500)",
 		"SELECT uid_generator_raise('uid_generators.g', 5)",
 		"SELECT uid_default_set('uid_generators.g')", "SELECT segment_next('s')", "SELECT segment_set('s', 1000)",
-		"SELECT segment_alter('s', step => 5)",
-		"SELECT uid_key_rotate('k')"));
+		"SELECT segment_alter('s', step => 5)"),
+	"SELECT uid_key_rotate('k')" => $object);
 sql(q{SELECT uid_key_create('k')}, 'going');
 while_dropped('LOCK TABLE uid_secrets.uid_key; DROP SEQUENCE uid_keys.k', map { $_ => $object } "SELECT uid_conceal(1, 'k')", "SELECT uid_reveal(1, 'k')");
 sql("SELECT uid_generator_create('former'), uid_generator_create('next'); SELECT uid_default_set('uid_generators.former')", 'going');

@@ -34,7 +34,7 @@ sub refusal_of
 {
 	my ($node, $name) = @_;
 	my $refusal = '';
-	$node->safe_psql('postgres', "DO \$\$ BEGIN PERFORM " . (create($node, $name) =~ s/^SELECT //r) . "; EXCEPTION WHEN duplicate_object THEN END \$\$");
+	$node->safe_psql('postgres', "DO \$\$ BEGIN PERFORM " . (create($node, $name) =~ s/^SELECT //r) . "; EXCEPTION WHEN duplicate_table THEN END \$\$");
 	poll_until('a refusal',
 		sub {
 			return 1 if sqlstate($node, "SET $none; SELECT uid_next('uid_generators.$name')") eq '00000';
