@@ -36,7 +36,7 @@ CREATE FUNCTION uid_fleet_reserve(pool integer, nodes integer DEFAULT 1, without
     OUT node bigint, OUT datacenter_id integer, OUT worker_id integer,
     OUT granted_from timestamptz, OUT granted_until timestamptz)
 RETURNS SETOF record
-LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'uid_fleet_reserve';
+LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'uid_fleet_reserve';
 COMMENT ON FUNCTION uid_fleet_reserve(integer, integer, boolean) IS
   'Reserves nodes of a pool of uid_fleet_pools for generators outside PostgreSQL, from granted_from to the end of the '
   'layout. No member gets the nodes. A layout has a pool from its first generator on a member on. uid_fleet_takeover() '
@@ -103,6 +103,7 @@ DECLARE
   home text := (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
                  WHERE e.extname = 'uidgen' FOR KEY SHARE);
   sequence text;
+  setting text;
 BEGIN
   IF home IS NULL THEN
     RAISE EXCEPTION 'extension uidgen was dropped by another session'
@@ -121,11 +122,16 @@ BEGIN
                                  home) USING role LOOP
     EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', sequence, role);
   END LOOP;
-  EXECUTE format('ALTER ROLE %s IN DATABASE %I RESET ALL', role, current_database());
+  -- Others may be a superuser's.
+  FOREACH setting IN ARRAY ARRAY['statement_timeout', 'lock_timeout', 'client_connection_check_interval',
+      'idle_in_transaction_session_timeout', 'idle_session_timeout', 'default_transaction_isolation',
+      'default_transaction_read_only'] LOOP
+    EXECUTE format('ALTER ROLE %s IN DATABASE %I RESET %I', role, current_database(), setting);
+  END LOOP;
 END
 $$;
 COMMENT ON FUNCTION uid_fleet_expel(regrole) IS
-  'Undoes uid_fleet_admit(): the role may not call the registry any more, and all its settings in this database are '
+  'Undoes uid_fleet_admit(): the role may not call the registry any more, and the settings that uid_fleet_admit() made are '
   'reset. It also revokes the role''s privileges on the sequences of segments. Members that connect with the role draw to '
   'the end of their grants. Its sessions stay until pg_terminate_backend() ends them, but they cannot call the registry. Only '
   'superusers and the owner of the database may call it.';

@@ -146,7 +146,8 @@ int64_t take_over(const Registry &registry, int32_t pool, int64_t node) {
     // So far ahead of its clock the holder may have drawn.
     const int64_t ahead = record.asked_length - record.asked_length / 2;
     record.row = core::revoked(layout, registry.state.view, record.row, ahead);
-    record.policy = nullptr;
+    if (record.policy != nullptr && strcmp(record.policy, "reserved") == 0)
+        record.policy = nullptr; // a sticky holder may come back
     record.last_heard_us = registry.state.view.now_us;
     put_node(record);
     return core::start_of(layout, record.row.until);
@@ -272,6 +273,10 @@ Datum uid_fleet_takeover(PG_FUNCTION_ARGS) {
 
 Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {
     constexpr int32_t most = 10000;
+    if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2))
+        ereport(ERROR,
+                (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("pool, nodes and without_standby must not be null"),
+                 errhint("Run SELECT pool, preset FROM uid_fleet_pools to list the pools.")));
     const int32_t count = PG_GETARG_INT32(1);
     if (count < 0 || count > most)
         ereport(ERROR,

@@ -47,7 +47,7 @@ constexpr Words words[] = {
 bool refuse_ahead(const Registry &registry, Call *call) {
     const core::RegistryView &view = registry.state.view;
     const FleetRequest &r = call->request;
-    const int64_t claimed = Max(r.generator.lowest, r.former_until);
+    const int64_t claimed = r.former_node == no_node ? r.generator.lowest : Max(r.generator.lowest, r.former_until);
     const int64_t ahead_us = (claimed - core::beginning(r.layout, view, r.generator)) * r.layout.tick_us;
     const char *message = psprintf("the generator is too far ahead of the clocks of the fleet, by %.3f s",
                                    static_cast<double>(ahead_us + view.bound_us) / 1e6);
