@@ -396,6 +396,12 @@ SELECT plan($$ uidgen.uid_adopt('orders', 'id') $$);
 SELECT plan($$ uidgen.uid_release('later', 'id', start => 1) $$);
 ROLLBACK;
 
+-- A serial column that became an identity: its sequence is the identity's, although the column owns the former one, too.
+CREATE TABLE was_serial (id bigserial);
+ALTER TABLE was_serial ALTER COLUMN id DROP DEFAULT, ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY;
+SELECT sequence FROM uid_internal.uid_movable_column('was_serial', 'id');
+DROP TABLE was_serial;
+
 DROP SCHEMA shop CASCADE;
 DROP TABLE orders, seg, log, parts, parent, kinds, later, pages, falls CASCADE;
 DROP OWNED BY regress_owner, regress_clerk;

@@ -270,6 +270,16 @@ SELECT * FROM outcomes('SELECT %s', $$segment_next_array('three', 92233720368547
   'uid_next_array(-3000000000)');
 SELECT segment_drop('three');
 
+-- A call of the other kind that failed leaves nothing from which the next one could draw.
+CREATE SEQUENCE of_another_kind;
+SELECT uid_next('of_another_kind');
+SELECT uid_next('of_another_kind');
+BEGIN;
+SELECT segment_next('of_another_kind'::regclass);
+SELECT uid_next('of_another_kind');
+ROLLBACK;
+DROP SEQUENCE of_another_kind;
+
 DROP FUNCTION draws, along_paths, outcome, outcomes;
 DROP TABLE customers, origins;
 DROP SEQUENCE start_at, by_seven, downward, cut_short, cut_by_step, below_zero, rounds, rounds_down, pair, at_top, at_bottom,

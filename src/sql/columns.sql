@@ -78,7 +78,11 @@ BEGIN
   attnum := c.attnum;
   identity := CASE c.attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END;
   expression := c.expression;
-  sequence := pg_get_serial_sequence(relation, column_name);
+  -- That of the identity, if the column was a serial before, which leaves another one.
+  sequence := (SELECT d.objid FROM pg_depend d JOIN pg_class s ON s.oid = d.objid
+                WHERE s.relkind = 'S' AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+                  AND d.refobjid = table_name AND d.refobjsubid = c.attnum AND d.deptype IN ('a', 'i')
+                ORDER BY d.deptype DESC, d.objid LIMIT 1);
   drawn_by := c.drawn_by;
   generator := CASE drawn_by WHEN 'uid_next' THEN coalesce(
     c.source, (SELECT g.generator FROM uid_internal.generators g WHERE g.is_default)) END;

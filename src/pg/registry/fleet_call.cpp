@@ -203,7 +203,7 @@ uint64_t number_of_server() {
     return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0) >> 1 | 1;
 }
 
-void complete(const Registry &registry, const FleetRequest &request, FleetAnswer *answer) {
+void complete(const Registry &registry, FleetAnswer *answer) {
     const FleetState &state = registry.state;
     const core::RegistryView &view = state.view;
     answer->given.fleet = view.fleet;
@@ -213,10 +213,9 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
     answer->clock_us = view.now_us;
     answer->server = number_of_server();
     answer->is_open = registry.unclaimed == nullptr && state.refuses == nullptr;
-    // It grants nothing any more, so this changes no more. Only a hello asks for it.
-    const bool is_hello = request.generator.incarnation == 0 && request.segment == nullptr;
+    // It grants nothing any more, so this changes no more.
     const bool is_over = is_closed(registry) || view.shown.number > view.epoch.number;
-    const int64_t last_us = is_hello && is_over ? read_latest_grants(view).last_us : 0;
+    const int64_t last_us = is_over ? read_latest_grants(view).last_us : 0;
     answer->granted_last = {last_us, {}, seal_of_last(state, view.epoch, last_us)};
 }
 
@@ -278,7 +277,7 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     const SegmentOfCall segment = open_segment(registry, call->request);
     enter_registry(&registry);
     answer_call(&registry, segment, call);
-    complete(registry, call->request, &call->answer);
+    complete(registry, &call->answer);
     const Datum result = result_of(registry, fcinfo, call->answer);
     commit_registry(&registry);
     return result;

@@ -150,7 +150,8 @@ SessionEntry *find_entry(Oid sequence) {
 
 SessionEntry *find_entry(Oid sequence, SlotKind kind) {
     SessionEntry *e = find_entry(sequence);
-    return e != nullptr && e->kind == kind ? e : &empty_entry;
+    // Without a slot it has no kind yet.
+    return e != nullptr && e->slot != nullptr && e->kind == kind ? e : &empty_entry;
 }
 
 bool coarse_clock_allows(const SessionEntry *e) {
