@@ -284,8 +284,10 @@ bool perform(PGconn *server, const Item &item) {
 
 // libpq has no SQLSTATE for a connection that was refused.
 const char *state_of_refusal(const char *message) {
-    const bool full = strstr(message, "too many clients") != nullptr || strstr(message, "connection slots") != nullptr;
-    return full ? "53300" : "08001";
+    const auto says = [message](const char *words) { return strstr(message, words) != nullptr; };
+    if (says("canceling statement due to user request")) // while the session began
+        return "57014";
+    return says("too many clients") || says("connection slots") ? "53300" : "08001";
 }
 
 // A null pointer if that fails.
