@@ -78,4 +78,13 @@ const char *difference(const FileIdentity &then, const FileIdentity &now) {
     return nullptr;
 }
 
+int64_t random_number() {
+    uint64_t number = 0;
+    do
+        if (!pg_strong_random(&number, sizeof(number)))
+            ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
+    while ((number >>= 1) == 0);
+    return static_cast<int64_t>(number);
+}
+
 } // namespace uidgen::pg

@@ -49,4 +49,7 @@ bool birth_of(const char *path, uint64 *born);
 // Null: they are the same.
 const char *difference(const FileIdentity &then, const FileIdentity &now);
 
+// A random number above 0, for what must differ from every other server's and life's.
+int64_t random_number();
+
 } // namespace uidgen::pg

@@ -106,15 +106,6 @@ void publish(MembershipState *state, const core::Membership &next) {
 
 } // namespace
 
-uint64_t fresh_incarnation() {
-    uint64_t fresh = 0;
-    do
-        if (!pg_strong_random(&fresh, sizeof(fresh)))
-            ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
-    while ((fresh >>= 1) == 0);
-    return fresh;
-}
-
 // ---------------------------------------------------------------------------------------------------------
 // For the sessions that draw.
 // ---------------------------------------------------------------------------------------------------------

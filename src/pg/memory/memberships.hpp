@@ -16,6 +16,7 @@
 //      because no later membership of the generator has drawn: its incarnation would be in the file instead.
 #pragma once
 
+#include "base/identity.hpp"
 #include "slots.hpp"
 
 namespace uidgen::pg {
@@ -106,7 +107,7 @@ void membership_note_error(const Member &member, const GrantError &error);
 void memberships_begin_again();
 
 // A random number that was never used: the name of an incarnation. As an int64_t it is positive.
-uint64_t fresh_incarnation();
+inline uint64_t fresh_incarnation() { return static_cast<uint64_t>(random_number()); }
 
 // ---------------------------------------------------------------------------------------------------------
 // Blocks of segments: ranges of values that the registry gave to this server. A slot has one place for a block. So at

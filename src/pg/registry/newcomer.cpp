@@ -1,6 +1,7 @@
 #include "fleet_call.hpp"
 
 #include "base/settings.hpp"
+#include "base/identity.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -126,15 +126,6 @@ void settle_clock_bound(const Registry *registry) {
 
 int64_t server_start_us() { return to_unix_us(PgStartTime); }
 
-int64_t random_number() {
-    uint64_t number = 0;
-    do
-        if (!pg_strong_random(&number, sizeof(number)))
-            ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
-    while ((number >>= 1) == 0);
-    return static_cast<int64_t>(number);
-}
-
 [[noreturn]] void report_not_durable() {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the registry waits for its synchronous standby"),

@@ -70,7 +70,4 @@ void draw_epoch(Registry *registry, bool lost, const char *reason);
 // Error: the synchronous standby does not have what the registry has committed.
 [[noreturn]] void report_not_durable();
 
-// A random number above 0.
-int64_t random_number();
-
 } // namespace uidgen::pg
