@@ -1,7 +1,8 @@
-// The generator's word: one atomic that hands out each position of the leased ticks at most once.
+// The word of a generator or a segment: one atomic that hands out each position at most once.
 //
-// A *position* is tick << sequence_bits | sequence (layout.hpp). The word holds the last position handed out. A lease
-// is durable before it is usable. The next lease is written while the current one is in use.
+// A *position* of a generator is tick << sequence_bits | sequence (layout.hpp), and that of a segment an ordinal
+// (range.hpp). The word holds the last position handed out. A lease (of a segment: a range) is durable before it is
+// usable. The next one is written while the current one is in use.
 //
 // Numbered invariants
 //   1. `last` never decreases. take() and raise() are its only writers, and both compare-and-swap upward.
@@ -15,7 +16,7 @@
 //      written last (release). written_range() loads in the opposite order (acquire).
 //
 // Writers: any process moves `last`. One process at a time calls publish() and discard_below(): the holder of the
-// exclusive lock of the page that keeps the high-water mark. Any process that has made `lsn` durable calls confirm().
+// exclusive lock of the sequence's page. Any process that has made `lsn` durable calls confirm().
 //
 // A test may replace Atom by its own atomic that explores interleavings.
 #pragma once

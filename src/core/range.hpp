@@ -1,15 +1,13 @@
 // A segment's ranges: values of a PostgreSQL sequence, reserved many at a time and handed out one by one.
 //
 // plan_range() is the sequence arithmetic (START, INCREMENT, MINVALUE, MAXVALUE, CYCLE as nextval has them).
-// SegmentWord hands out *ordinals*, which only ever grow. A range maps its ordinals to values. A word with absolute
-// values could hold the same value twice, under CYCLE or after a downward setval.
+// The positions of a segment's word (position_allocator.hpp) are *ordinals*, which only ever grow. A range maps its
+// ordinals to values. A word with absolute values could hold the same value twice, under CYCLE or after a downward
+// setval.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-
-#include "position_allocator.hpp"
 
 namespace uidgen::core {
 
@@ -83,14 +81,13 @@ constexpr PlannedRange plan_range(const SequenceState &s, const SequenceRule &r,
     return {taken + 1, first, static_cast<int64_t>(last)};
 }
 
-// Ordinals [begin, end) stand for first, first + increment, ... What a published ordinal stands for never changes, so a
-// copy of a Range stays right forever.
+// Ordinals [begin, end) stand for first, first + increment, ... That never changes, so a copy of a Range stays right
+// forever.
 struct Range {
     uint64_t begin;
     uint64_t end;
     int64_t first;
     int64_t increment;
-    uint64_t lsn; // end of the record that reserved it; 0: nothing to wait for
 
     constexpr bool holds(uint64_t ordinal) const noexcept { return ordinal - begin < end - begin; }
     constexpr int64_t value(uint64_t ordinal) const noexcept {
@@ -99,91 +96,31 @@ struct Range {
     }
 };
 
-// The range in use and the one reserved ahead (Leaf's double buffer).
+// The range in use and the one reserved ahead (Leaf's double buffer). All zeros: none yet.
 //
 // Numbered invariants
-//   1. `next` never decreases; each ordinal is handed out at most once (compare-and-swap upward).
-//   2. Published ranges tile the ordinals: each begins where the one before it ended.
-//   4. An ordinal is handed out at level d only below usable[d]. usable[d] is raised to a range's end only after that
-//      range's record is durable at d. No `usable` ever decreases.
+//   1. Ranges tile the ordinals: each begins where the one before it ended, at the end of what was published to the
+//      segment's word.
+//   2. A range is replaced only when the word has left it, because the caller asks room() before add().
 //
-// Writers: any process moves `next` and `usable` (atomics). The ranges are written under the exclusive lock of the
-// sequence's page, and read under that lock, shared or exclusive.
-template <template <typename> class Atom = std::atomic> class SegmentWord {
-  public:
-    // Only while no other process can reach the word, which they find under a lock; so relaxed. Ordinals start at
-    // `first`; 64 bits of them are never used up.
-    void reset(uint64_t first) noexcept {
-        for (auto &range : ranges_)
-            range = {first, first, 0, 0, 0};
-        for (auto &usable : usable_)
-            usable.store(first, std::memory_order_relaxed);
-        next_.store(first, std::memory_order_relaxed);
+// They are written under the exclusive lock of the sequence's page, and read under that lock, shared or exclusive.
+struct Ranges {
+    Range former;
+    Range latest;
+
+    // The range that holds the ordinal. False: none does.
+    constexpr bool find(uint64_t ordinal, Range *out) const noexcept {
+        *out = former.holds(ordinal) ? former : latest;
+        return out->holds(ordinal);
     }
 
-    // Takes up to `want` consecutive ordinals below `limit`. The caller guarantees limit <= usable(level), and that all
-    // ordinals from the next one up to limit belong to one range: the caller has seen the word inside that range, and
-    // the word only grows. Relaxed: the word orders only itself. usable()'s acquire has shown that the ordinals are
-    // durable.
-    Run take(uint64_t limit, uint64_t want) noexcept {
-        uint64_t seen = next_.load(std::memory_order_relaxed);
-        for (;;) {
-            if (seen >= limit)
-                return {seen, 0};
-            const uint64_t count = std::min(limit - seen, want);
-            if (next_.compare_exchange_weak(seen, seen + count, std::memory_order_relaxed, std::memory_order_relaxed))
-                return {seen, count};
-        }
+    // Whether another range may be added while `next` is the next ordinal: at most one is reserved ahead.
+    constexpr bool room(uint64_t next) const noexcept { return former.end <= next; }
+
+    constexpr void add(const Range &range) noexcept {
+        former = latest;
+        latest = range;
     }
-
-    // For windows (window.hpp). A window draw is take() for one ordinal, with the limit checked in advance.
-    Atom<uint64_t> *word() noexcept { return &next_; }
-
-    uint64_t next() const noexcept { return next_.load(std::memory_order_relaxed); }
-
-    uint64_t usable(Durability level) const noexcept {
-        return usable_[index(level)].load(std::memory_order_acquire); // pairs with confirm()
-    }
-
-    void confirm(Durability level, uint64_t until) noexcept {
-        raise_to(usable_[index(level)], until, std::memory_order_release);
-    }
-
-    // The functions below need the page's lock: shared to read, exclusive to write.
-
-    uint64_t end() const noexcept { return newer().end; }
-
-    // The range that holds the next ordinal. False: all are used up.
-    bool current(Range *out) const noexcept {
-        const uint64_t ordinal = next();
-        for (const auto &range : ranges_)
-            if (range.holds(ordinal)) {
-                *out = range;
-                return true;
-            }
-        return false;
-    }
-
-    // Whether another range may be published: at most one is reserved ahead.
-    bool room() const noexcept { return older().end <= next(); }
-
-    void publish(uint64_t count, int64_t first, int64_t increment, uint64_t lsn) noexcept {
-        const uint64_t begin = end();
-        older() = {begin, begin + count, first, increment, lsn};
-    }
-
-    // Discards the rest of the published ranges: it is not handed out any more. Returns how many ordinals that were.
-    uint64_t discard() noexcept { return raise_to(next_, end(), std::memory_order_relaxed); }
-
-  private:
-    // Ranges tile the ordinals, so the one that ends later is the newer. If both are empty, either will do.
-    const Range &newer() const noexcept { return ranges_[ranges_[1].end > ranges_[0].end ? 1 : 0]; }
-    const Range &older() const noexcept { return ranges_[ranges_[1].end > ranges_[0].end ? 0 : 1]; }
-    Range &older() noexcept { return ranges_[ranges_[1].end > ranges_[0].end ? 0 : 1]; }
-
-    alignas(cache_line) Atom<uint64_t> next_;
-    alignas(cache_line) Atom<uint64_t> usable_[durability_levels];
-    Range ranges_[2];
 };
 
 // ---------------------------------------------------------------------------------------------------------

@@ -1,9 +1,8 @@
 // A window: values that a session may draw by one swap each, without the slow path.
 //
-// A word in shared memory holds the last position handed out (generators) or the next ordinal (segments). A draw swaps
-// the word's value n for n + 1, and returns origin + n * step. A session opens a window after a draw on the slow path.
-// The window keeps what the slow path has checked. The session closes it, or lets it end, when something must be
-// checked again.
+// A word in shared memory holds the last position that was handed out. A draw swaps its value n for n + 1, and returns
+// origin + n * step. A session opens a window after a draw on the slow path. The window keeps what the slow path has
+// checked. The session closes it, or lets it end, when something must be checked again.
 //
 // Numbered invariants
 //   1. Every n of a window stands for a value that was reserved, is as durable as the session asks, and belongs to one

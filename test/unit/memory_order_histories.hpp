@@ -337,48 +337,57 @@ struct WholeCalls : LeasedTicks {
 // ---------------------------------------------------------------------------------------------------------
 // The segment's word.
 
-// The segment's word, with its ranges under the page's lock. The first range stands for 100 and 110. Plain nextval has
+// The word, with its ranges under the page's lock. The first range stands for 100 and 110. Plain nextval has
 // drawn the values after it, so the next ones stand for 200 and 210, 220 and 230.
-struct Ranges {
-    SegmentWord<Weak> word;
+struct WeakRanges {
+    PositionAllocator<Weak> word;
+    Ranges ranges{}; // under the page's lock, as are the next two
     WeakLock page;
-    uint64_t log_end = 1; // under the page's lock, as is next_value
-    int64_t next_value = 200;
+    uint64_t log_end = 0;
+    int64_t next_value = 100;
     Weak<uint64_t> flushed;
 
-    explicit Ranges(bool first_is_durable) {
-        word.reset(0);
-        word.publish(2, 100, 10, 1);
+    explicit WeakRanges(bool first_is_durable) {
+        word.reset(1);
+        publish();
+        next_value = 200;
         if (!first_is_durable)
             return;
-        word.confirm(local, 2);
+        word.confirm(local, 3);
         flushed.store(1, relaxed);
+    }
+    uint64_t end() const { return word.written_range().until; }
+    void publish() {
+        const uint64_t begin = end();
+        ranges.add({begin, begin + 2, next_value, 10});
+        word.publish(begin, begin + 2, ++log_end);
+        next_value += 20;
     }
     void publish_successor() {
         const std::lock_guard<WeakLock> guard(page);
-        if (!word.room())
-            return;
-        word.publish(2, next_value, 10, ++log_end);
-        next_value += 20;
+        if (ranges.room(word.last() + 1))
+            publish();
     }
     // The first value that may come after it.
     uint64_t discard() {
         const std::lock_guard<WeakLock> guard(page);
-        word.discard();
+        word.discard_below(end());
         return static_cast<uint64_t>(next_value);
     }
     bool current(Range *range) {
         const std::shared_lock<WeakLock> guard(page);
-        return word.current(range);
+        return ranges.find(word.last() + 1, range);
     }
     // The limit is what was usable before the take, and at most the range's end.
     uint64_t limit_in(const Range &range) {
         if (word.usable(local) < range.end) {
-            know(&flushed, range.lsn);
-            word.confirm(local, range.end);
+            const WrittenRange written = word.written_range();
+            know(&flushed, written.lsn);
+            word.confirm(local, written.until);
         }
         return std::min(word.usable(local), range.end);
     }
+    bool is_durable(const Range &range) { return flushed.load(relaxed) >= (range.end - 1) / 2; }
     // A value, or 0: no published range has one left. *durable becomes false if the range is not known to be durable.
     template <typename StartOver> int64_t draw(StartOver start_over, bool *durable) {
         Range range{};
@@ -386,22 +395,22 @@ struct Ranges {
             start_over();
             if (!current(&range))
                 return 0;
-            const Run run = word.take(limit_in(range), 1);
+            const Run run = word.take(0, limit_in(range), 1);
             if (run.count == 0)
                 continue;
-            *durable = *durable && flushed.load(relaxed) >= range.lsn;
+            *durable = *durable && is_durable(range);
             return range.value(run.first);
         }
     }
 };
 
-struct Segment : Ranges {
+struct Segment : WeakRanges {
     bool durable[2] = {true, true}; // as far as the process knows
 
-    using Ranges::Ranges;
+    using WeakRanges::WeakRanges;
     // The bits say what the caller has kept of earlier calls.
     int64_t draw(int self, uint64_t bits) {
-        return Ranges::draw([bits] { weak_memory.start_over(bits); }, &durable[self]);
+        return WeakRanges::draw([bits] { weak_memory.start_over(bits); }, &durable[self]);
     }
     std::string suffix() const { return durable[0] && durable[1] ? "" : " UNKNOWN"; }
 };
@@ -416,7 +425,7 @@ inline std::string show(const int64_t (&values)[2]) {
 struct SegmentTakers : Segment {
     int64_t values[2] = {0, 0};
 
-    SegmentTakers() : Segment(true) { word.take(2, 1); }
+    SegmentTakers() : Segment(true) { word.take(0, 3, 1); }
     template <int self> static void caller(SegmentTakers &w) { w.values[self] = w.draw(self, self); }
     static void publisher(SegmentTakers &w) { w.publish_successor(); }
     std::string outcome() const { return show(values) + suffix(); }
@@ -454,17 +463,6 @@ struct SegmentDiscard : Segment {
     static Actors<SegmentDiscard> actors() { return {caller, discarder, publisher}; }
 };
 
-// Two processes confirm two ranges.
-//
-//   forbidden   a bound that falls back
-struct SegmentConfirms : Segment {
-    SegmentConfirms() : Segment(false) { word.publish(2, 200, 10, 2); }
-    template <uint64_t end> static void confirmer(SegmentConfirms &w) { w.word.confirm(local, end); }
-    std::string outcome() const { return std::to_string(word.usable(local)); }
-    static Table outcomes() { return {"4"}; }
-    static Actors<SegmentConfirms> actors() { return {confirmer<2>, confirmer<4>}; }
-};
-
 // One caller twice, against two publications. The second one has no room while the first range is in use.
 //
 //   forbidden   none, or 200 first: a range in use was overwritten
@@ -499,15 +497,14 @@ struct SegmentWindows : Segment {
         if (!w.current(&range))
             return;
         const uint64_t limit = w.limit_in(range);
-        const Run run = w.word.take(limit, 1);
+        const Run run = w.word.take(0, limit, 1);
         if (run.count == 0)
             return;
         w.values[0] = range.value(run.first);
-        const uint64_t next = run.first + 1;
-        Window<Weak> window = {w.word.word(), next, next, limit, 100 - 10 * range.begin, 10};
+        Window<Weak> window = {w.word.word(), run.first, run.first, limit - 1, 110 - 10 * range.begin, 10};
         if (!window.take(&w.third))
             w.third = 0;
-        w.durable[0] = w.flushed.load(relaxed) >= range.lsn;
+        w.durable[0] = w.is_durable(range);
     }
     static void by_call(SegmentWindows &w) { w.values[1] = w.draw(1, 1); }
     std::string outcome() const { return show(values) + " " + std::to_string(third) + suffix(); }

@@ -115,9 +115,12 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     generator->ring.shared_before.store(0 - run, std::memory_order_relaxed); // the word begins at the end of a run
 }
 
+constexpr uint64_t first_ordinal = 1;
+
 // All but the block.
 void reset(SegmentState *segment, const SlotInit &init) {
     memset(static_cast<void *>(segment), 0, offsetof(SegmentState, block));
+    segment->ordinals.reset(first_ordinal);
     segment->bounds = init.bounds;
     segment->step = init.bounds.base;
 }
@@ -125,7 +128,7 @@ void reset(SegmentState *segment, const SlotInit &init) {
 void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     slot->file = init.file;
     slot->expected = init.expected;
-    slot->passed_over.reset(init.first_position);
+    slot->passed_over.reset(slot->kind == SlotKind::segment ? first_ordinal : init.first_position);
     if (slot->kind == SlotKind::segment) {
         reset(&slot->segment, init);
         return;
@@ -173,10 +176,10 @@ uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
 }
 
 // Ids that are known without being counted.
-uint64_t ids_by_words(const Slot &slot) {
-    if (slot.kind == SlotKind::generator && slot.generator.config.cached.on)
-        return drawn_from_shared_runs(slot.generator.ring, slot.generator.config.cached.run);
-    return slot.passed_over.handed_out(next_by_word(slot));
+uint64_t ids_by_words(Slot *slot) {
+    if (slot->kind == SlotKind::generator && slot->generator.config.cached.on)
+        return drawn_from_shared_runs(slot->generator.ring, slot->generator.config.cached.run);
+    return slot->passed_over.handed_out(word_of(slot).last() + 1);
 }
 
 // The slot has no ring until now: it was free, or has lost it when it was reset. False: another session was first.
@@ -185,7 +188,7 @@ bool make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     const bool is_stale = slot->phase != SlotPhase::ready;
     if (is_stale) {
         const int64_t until_us = slot->kind == SlotKind::generator ? slot_last_time(*slot) : 0;
-        const uint64_t drawn = ids_by_words(*slot);
+        const uint64_t drawn = ids_by_words(slot);
         count(&slot->counters, Stat::ids, drawn); // the words lose what they say
         reset(slot, init, cells);
         if (slot->kind == SlotKind::generator)
@@ -385,7 +388,7 @@ Stats slot_counted(Slot *slot) {
     for (uint32_t i = 0; i < stat_count; i++)
         now.values[i] = slot->counters.values[i].load(std::memory_order_relaxed);
     uint64_t &ids = now.values[index(Stat::ids)];
-    ids += ids_by_words(*slot);
+    ids += ids_by_words(slot);
     core::raise_to(slot->ids_shown, ids, std::memory_order_relaxed);
     ids = Max(ids, slot->ids_shown.load(std::memory_order_relaxed));
     return now;

@@ -214,12 +214,13 @@ struct BlockPlace {
 };
 
 struct SegmentState {
-    core::SegmentWord<> word; // its ranges are guarded by the page
-    core::StepBounds bounds;  // page: those of the last range
-    int64_t step;             // page: of the last range
-    bool disturbed;           // page: another command has moved the counter since the last range was reserved
-    bool was_disturbed;       // page: the same at the time when the last range was reserved
-    uint64_t fleet;           // page: the fleet whose registry gave its ranges; 0: they are of the sequence itself
+    core::PositionAllocator<> ordinals; // the segment's word
+    core::Ranges ranges;                // page
+    core::StepBounds bounds;            // page: those of the last range
+    int64_t step;                       // page: of the last range
+    bool disturbed;                     // page: another command has moved the counter since the last range was reserved
+    bool was_disturbed;                 // page: the same at the time when the last range was reserved
+    uint64_t fleet; // page: the fleet whose registry gave its ranges; 0: they are of the sequence itself
     // page: start of the interval that the next pace is measured over. It is the time of a reservation on the monotonic
     // clock (0: none yet), and the next ordinal at that time plus the ordinals invalidated since. A reservation begins
     // a new interval only if a value was drawn in the present one.
@@ -327,9 +328,9 @@ int64_t slot_last_time(const Slot &slot);
 // What slots have counted.
 // ---------------------------------------------------------------------------------------------------------
 
-// What the word of the slot hands out next.
-inline uint64_t next_by_word(const Slot &slot) {
-    return slot.kind == SlotKind::generator ? slot.generator.ticks.last() + 1 : slot.segment.word.next();
+// The word that sessions draw from, except in cached mode.
+inline core::PositionAllocator<> &word_of(Slot *slot) {
+    return slot->kind == SlotKind::generator ? slot->generator.ticks : slot->segment.ordinals;
 }
 
 // What a slot has counted since its sequence has it. Under the slot's lock.

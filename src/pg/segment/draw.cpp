@@ -49,11 +49,11 @@ RangeState range_state_of(const SessionEntry *e) {
     RangeState view = {};
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
-    const core::SegmentWord<> &word = e->slot->segment.word;
-    view.found = word.current(&view.range);
+    const SegmentState &segment = e->slot->segment;
+    view.found = segment.ranges.find(segment.ordinals.last() + 1, &view.range);
     // While another session keeps moving the counter, a range reserved ahead would be lost as well.
-    view.may_prefetch = view.found && word.end() == view.range.end && !e->slot->segment.was_disturbed;
-    view.is_block = e->slot->segment.fleet != 0;
+    view.may_prefetch = view.found && segment.ranges.latest.end == view.range.end && !segment.was_disturbed;
+    view.is_block = segment.fleet != 0;
     unlock_page(&page);
     relation_close(rel, NoLock);
     return view;
@@ -61,7 +61,7 @@ RangeState range_state_of(const SessionEntry *e) {
 
 // The pace of draws since a range was reserved.
 core::Pace pace_of(const SegmentState &segment, int64_t now_us) {
-    return {segment.word.next() - segment.reserved_at, now_us - segment.reserved_at_us};
+    return {segment.ordinals.last() + 1 - segment.reserved_at, now_us - segment.reserved_at_us};
 }
 
 // How many values the next range gets. Under the page's exclusive lock.
@@ -95,7 +95,6 @@ void note_refill(SegmentState *segment, bool ahead, int64_t now_us) {
 bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     Slot *slot = e->slot;
     SegmentState &segment = slot->segment;
-    core::SegmentWord<> &word = segment.word;
     uint64_t lsn = InvalidXLogRecPtr;
     bool more = true;
     const int64_t now_us = monotonic_us();
@@ -104,8 +103,9 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_of(slot, rel);
     const core::SequenceState counter = slot->expected.counter;
+    const uint64_t next = segment.ordinals.last() + 1;
     core::Range in_use;
-    const bool wanted = ahead ? word.room() : !word.current(&in_use);
+    const bool wanted = ahead ? segment.ranges.room(next) : !segment.ranges.find(next, &in_use);
     if (wanted) {
         const int64_t step = size_next_range(segment, bounds, now_us);
         const core::PlannedRange planned = source.row.is_attached()
@@ -116,8 +116,10 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
             segment.step = step;
             segment.bounds = bounds;
             lsn = write_page(&page, planned.last, slot);
-            const uint64_t beyond = fault_is(Fault::overreach) ? 1 : 0;
-            word.publish(planned.count + beyond, planned.first, source.rule.increment, lsn);
+            const uint64_t begin = segment.ordinals.written_range().until;
+            const uint64_t end = begin + planned.count + (fault_is(Fault::overreach) ? 1 : 0);
+            segment.ranges.add({begin, end, planned.first, source.rule.increment});
+            (void)segment.ordinals.publish(begin, end, lsn);
             segment.fleet = source.row.fleet;
             count(&slot->counters, Stat::records);
             note_refill(&segment, ahead, now_us);
@@ -156,7 +158,7 @@ uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
     if (!view.may_prefetch)
         return view.range.end;
     const uint64_t prefetch_at = view.range.begin + (view.range.end - view.range.begin) / prefetch_divisor;
-    if (e->slot->segment.word.next() < prefetch_at)
+    if (e->slot->segment.ordinals.last() + 1 < prefetch_at)
         return prefetch_at;
     reserve_ahead(e, view.is_block);
     return view.range.end;
@@ -165,20 +167,21 @@ uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
 // Makes the range durable, and draws from it. Leaves a window up to the limit, unless a lower durability was reached
 // because no standby is awaited any more.
 SegmentValues draw_from(SessionEntry *e, const RangeState &view, core::Durability level, uint64_t want) {
-    core::SegmentWord<> &word = e->slot->segment.word;
+    core::PositionAllocator<> &ordinals = e->slot->segment.ordinals;
     const core::Range &range = view.range;
     core::Durability reached = level;
-    if (word.usable(level) < range.end) {
-        reached = durable(&e->slot->counters, range.lsn, level);
-        word.confirm(reached, range.end);
+    if (ordinals.usable(level) < range.end) {
+        const core::WrittenRange written = ordinals.written_range();
+        reached = durable(&e->slot->counters, written.lsn, level);
+        ordinals.confirm(reached, written.until);
     }
     const uint64_t limit = limit_of_draws(e, view);
-    const core::Run run = word.take(limit, want);
+    const core::Run run = ordinals.take(0, limit, want);
     const auto increment = static_cast<uint64_t>(range.increment);
     const uint64_t origin = static_cast<uint64_t>(range.first) - range.begin * increment;
-    const uint64_t next = run.first + run.count;
+    const uint64_t last = run.first + run.count - 1;
     if (run.count > 0 && reached == level)
-        open_window(e, {word.word(), next, next, limit, origin, increment});
+        open_window(e, {ordinals.word(), last, last, limit - 1, origin + increment, increment});
     return {origin + run.first * increment, increment, run.count};
 }
 

@@ -209,34 +209,30 @@ SequencePage lock_page_for_writing(Relation sequence) {
 namespace {
 
 // The next range becomes smaller because of lost values. A counter that moved while nothing was reserved costs nothing.
-uint64_t discard_ranges(SegmentState *segment) {
-    const uint64_t next = segment->word.next();
-    if (next < segment->word.end()) {
+void note_lost(SegmentState *segment, uint64_t values) {
+    if (values > 0)
         segment->step = core::disturbed_step(segment->step);
-        segment->reserved_at += segment->word.end() - next;
-    }
+    segment->reserved_at += values;
     segment->disturbed = true;
-    return segment->word.discard();
-}
-
-uint64_t discard_leases(GeneratorState *generator, uint64_t below) {
-    generator->backup.discard_below(below);
-    core::raise_to(generator->ring.discarded_below, below, std::memory_order_relaxed);
-    return generator->ticks.discard_below(below);
 }
 
 } // namespace
 
 // A counter that was moved down does not take a generator back. It continues above its own memory.
 void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
-    GeneratorState *generator = slot->kind == SlotKind::generator ? &slot->generator : nullptr;
-    const uint64_t end = generator != nullptr
-                             ? Max(core::position_above(generator->config.policy, state.counter.last_value),
-                                   generator->ticks.written_range().until)
-                             : slot->segment.word.end();
-    const uint64_t expected = slot->passed_over.expect(next_by_word(*slot), end);
-    const uint64_t passed_over = generator == nullptr ? discard_ranges(&slot->segment) : discard_leases(generator, end);
+    core::PositionAllocator<> &word = word_of(slot);
+    uint64_t end = word.written_range().until;
+    if (slot->kind == SlotKind::generator) {
+        GeneratorState &generator = slot->generator;
+        end = Max(end, core::position_above(generator.config.policy, state.counter.last_value));
+        generator.backup.discard_below(end);
+        core::raise_to(generator.ring.discarded_below, end, std::memory_order_relaxed);
+    }
+    const uint64_t expected = slot->passed_over.expect(word.last() + 1, end);
+    const uint64_t passed_over = word.discard_below(end);
     slot->passed_over.settle(expected, passed_over);
+    if (slot->kind == SlotKind::segment)
+        note_lost(&slot->segment, passed_over);
     slot->expected = state;
     slot->file = file;
 }

@@ -104,14 +104,15 @@ void put_segment(const Row *row, const Slot *slot, Relation rel) {
     const BlockAnswer next = blocks_look(slot);
     core::Range range;
     SequencePage page = lock_page_for_reading(rel);
-    const bool in_use = segment.word.current(&range);
-    const uint64_t at = segment.word.next();
+    const uint64_t at = segment.ordinals.last() + 1;
+    const bool in_use = segment.ranges.find(at, &range);
     const bool is_attached = segment.fleet != 0 || next.state != BlockState::none;
-    const bool next_ready = is_attached ? next.state == BlockState::ready : in_use && segment.word.end() != range.end;
+    const bool next_ready =
+        is_attached ? next.state == BlockState::ready : in_use && segment.ranges.latest.end != range.end;
     if (in_use) {
         put(row, "range_first", Int64GetDatum(range.first));
         put_number(row, "range_length", range.end - range.begin);
-        put_number(row, "range_left", range.end > at ? range.end - at : 0);
+        put_number(row, "range_left", range.end - at);
     }
     put(row, "next_ready", BoolGetDatum(next_ready));
     put(row, "step", Int64GetDatum(segment.step));
