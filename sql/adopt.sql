@@ -28,13 +28,14 @@ EXCEPTION WHEN OTHERS THEN
   RETURN QUERY SELECT masked(l) FROM unnest(ARRAY['DETAIL: ' || detail, 'HINT: ' || hint]) l WHERE l !~ ': $';
 END
 $$;
--- Runs a call. A dry run before it must promise the same statements, and change nothing; otherwise a line says so.
+-- Runs a call. A dry run before it must promise the same statements, and change nothing but generators; otherwise a line
+-- says so.
 CREATE FUNCTION state() RETURNS text LANGUAGE sql AS $$
   SELECT md5(string_agg(x, '' ORDER BY x)) FROM (
     SELECT format('%s %s %s %s', a.attrelid, a.attname, a.atttypid, a.attidentity) FROM pg_attribute a
      WHERE a.attrelid >= 16384
      UNION ALL SELECT d::text FROM pg_attrdef d UNION ALL SELECT q::text FROM pg_sequence q
-     UNION ALL SELECT s::text FROM pg_sequences s WHERE s.schemaname <> 'uid_generators') t(x)
+     UNION ALL SELECT s::text FROM pg_sequences s WHERE s.schemaname NOT IN ('uid_generators', 'uidgen')) t(x)
 $$;
 CREATE FUNCTION run(call text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
@@ -77,7 +78,6 @@ $$;
 CREATE TABLE orders (id bigserial PRIMARY KEY, item text);
 INSERT INTO orders (item) SELECT 'old' FROM generate_series(1, 10);
 DELETE FROM orders WHERE id > 8;
-COMMENT ON SEQUENCE orders_id_seq IS 'numbers of orders';
 SELECT plan($$ uidgen.uid_adopt('orders', 'id') $$);
 SELECT * FROM of_column('orders', 'id');
 SELECT moved($$ uidgen.uid_adopt('orders', 'id') $$);
@@ -85,33 +85,23 @@ SELECT * FROM of_column('orders', 'id');
 INSERT INTO orders (item) VALUES ('new');
 SELECT count(*), count(*) FILTER (WHERE id > 100000000000000000) AS new FROM orders;
 SELECT plan($$ uidgen.uid_adopt('orders', 'id') $$);
--- The way back: not from the largest id, not from a counter that setval(max(id)) has set, and not to numbers of deleted
--- rows.
-SELECT setval('orders_id_seq', max(id)) > 0 AS as_imports_do FROM orders;
-SELECT obj_description('orders_id_seq'::regclass);
+-- The way back: not from the largest id, and not to numbers of deleted rows.
 BEGIN;
 SELECT run($$ uidgen.uid_release('orders', 'id') $$);
 -- Nobody draws from the sequence between the look at it and the change.
 SELECT mode FROM pg_locks WHERE relation = 'orders_id_seq'::regclass AND mode = 'ShareRowExclusiveLock';
 COMMIT;
 SELECT * FROM of_column('orders', 'id');
-SELECT obj_description('orders_id_seq'::regclass);
 INSERT INTO orders (item) VALUES ('back') RETURNING id;
 SELECT plan($$ uidgen.uid_release('orders', 'id') $$);
--- Again, with a counter that is above the rows, and is set back by an import.
-SELECT setval('orders_id_seq', 40);
+-- From one generator to another.
 SELECT moved($$ uidgen.uid_adopt('orders', 'id') $$);
-SELECT setval('orders_id_seq', 12);
-SELECT moved($$ uidgen.uid_release('orders', 'id') $$);
-INSERT INTO orders (item) VALUES ('back') RETURNING id;
--- From one generator to another: the note stays.
-SELECT count(*) > 0 AS adopted FROM uidgen.uid_adopt('orders', 'id', dry_run => false);
-SELECT setval('orders_id_seq', max(id)) > 0 AS as_imports_do FROM orders;
 SELECT run($$ uidgen.uid_adopt('orders', 'id', 'uid_generators.uid_default') $$);
+-- A counter that an import has set back, and one that it has set to the largest id: with a start of one's own.
+SELECT setval('orders_id_seq', 5);
 SELECT moved($$ uidgen.uid_release('orders', 'id') $$);
 INSERT INTO orders (item) VALUES ('back') RETURNING id;
--- A default that was set by hand: nothing is noted. Then with a start of one's own.
-ALTER TABLE orders ALTER id SET DEFAULT uidgen.uid_next();
+SELECT moved($$ uidgen.uid_adopt('orders', 'id') $$);
 SELECT setval('orders_id_seq', max(id)) > 0 AS as_imports_do FROM orders;
 SELECT plan($$ uidgen.uid_release('orders', 'id') $$);
 SELECT plan($$ uidgen.uid_release('orders', 'id', start => (SELECT max(id) - 5 FROM orders)) $$);
@@ -158,14 +148,11 @@ SELECT run($$ uidgen.uid_adopt('seg', 'id', 'uid_segments.seg') $$);
 INSERT INTO seg DEFAULT VALUES RETURNING id;
 SELECT run($$ uidgen.uid_release('seg', 'id') $$);
 INSERT INTO seg DEFAULT VALUES RETURNING id;
-CREATE TEMPORARY SEQUENCE passing;
-SELECT uidgen.segment_create('numbers');
-UPDATE uidgen.uid_segment SET registry_name = name, fleet = 1, increment = 1 WHERE name = 'numbers';
-SELECT * FROM outcomes('SELECT uidgen.uid_adopt(''seg'', ''w'', %s)', $$'orders_pkey'$$, $$'passing'$$, $$'uid_segments.numbers'$$);
-SELECT uidgen.segment_drop('numbers');
+SELECT outcome('SELECT uidgen.uid_adopt(''seg'', ''w'', ''seg'')') ~ '^42' AS no_table;
+
 -- A segment's name as text does not tell which sequence gave the numbers.
 ALTER TABLE seg ALTER id SET DEFAULT uidgen.segment_next('seg');
-SELECT plan($$ uidgen.uid_adopt('seg', 'id') $$);
+SELECT plan($$ uidgen.uid_release('seg', 'id') $$);
 ALTER TABLE seg ALTER id SET DEFAULT nextval('seg_id_seq');
 -- From a generator to the segment of the sequence that was kept: its values would be below.
 SELECT count(*) > 0 AS adopted FROM uidgen.uid_adopt('seg', 'id', dry_run => false);
@@ -255,7 +242,9 @@ CREATE TABLE kinds (none bigint, big key, small smaller_key, txt text, dec numer
   big_serial key DEFAULT nextval('orders_id_seq'));
 CREATE VIEW kind_view AS TABLE kinds;
 SELECT run($$ uidgen.uid_adopt('kinds', 'none') $$);
-SELECT run($$ uidgen.uid_release('kinds', 'none', start => 1) $$);
+SELECT plan($$ uidgen.uid_release('kinds', 'none', start => 1) $$);
+CREATE SEQUENCE none_seq OWNED BY kinds.none;
+SELECT run($$ uidgen.uid_release('kinds', 'none') $$);
 SELECT moved($$ uidgen.uid_adopt('kinds', 'big') $$);
 SELECT run($$ uidgen.uid_adopt('kinds', 'big_serial') $$);
 SELECT plan($$ uidgen.uid_release('kinds', 'big_serial') $$);
@@ -316,6 +305,7 @@ GRANT USAGE ON SCHEMA uidgen TO regress_owner;
 SET ROLE regress_owner;
 CREATE TABLE shop.sale (id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY);
 CREATE TABLE shop.kept (id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY);
+CREATE TABLE shop.other (id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY);
 CREATE TABLE shop.bill (id bigserial PRIMARY KEY);
 GRANT INSERT ON shop.sale, shop.kept, shop.bill TO regress_clerk;
 RESET ROLE;
@@ -360,7 +350,7 @@ INSERT INTO shop.kept DEFAULT VALUES;
 RESET ROLE;
 -- The owner of the table is another role than the caller.
 SET ROLE "regress Admin";
-SELECT run($$ uidgen.uid_adopt('shop.sale', 'id', 'uid_generators.web') $$);
+SELECT run($$ uidgen.uid_adopt('shop.other', 'id', 'uid_generators.web') $$);
 SELECT relname, relowner::regrole FROM pg_class WHERE relnamespace = 'shop'::regnamespace AND relkind = 'S' ORDER BY 1;
 RESET ROLE;
 -- Row-level security would hide ids.
@@ -368,17 +358,6 @@ ALTER TABLE shop.kept ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 SET ROLE regress_owner;
 SELECT plan($$ uidgen.uid_adopt('shop.kept', 'id') $$);
 RESET ROLE;
-
--- A sequence that counts down.
-CREATE SEQUENCE lower INCREMENT -1;
-CREATE TABLE lower_ids (id bigint PRIMARY KEY);
-INSERT INTO lower_ids VALUES (-2), (-1);
-SELECT plan($$ uidgen.uid_adopt('lower_ids', 'id', 'lower') $$);
-SELECT setval('lower', min(id)) FROM lower_ids;
-SELECT run($$ uidgen.uid_adopt('lower_ids', 'id', 'lower') $$);
-INSERT INTO lower_ids DEFAULT VALUES RETURNING id;
-DROP TABLE lower_ids;
-DROP SEQUENCE lower;
 
 -- A transaction whose snapshot may be old, and a rollback.
 BEGIN ISOLATION LEVEL REPEATABLE READ;
@@ -393,7 +372,6 @@ BEGIN;
 SELECT uidgen.uid_default_set(uidgen.uid_generator_create('gone'));
 DROP SEQUENCE uid_generators.gone;
 SELECT plan($$ uidgen.uid_adopt('orders', 'id') $$);
-SELECT plan($$ uidgen.uid_release('later', 'id', start => 1) $$);
 ROLLBACK;
 
 -- A serial column that became an identity: its sequence is the identity's, although the column owns the former one, too.
