@@ -40,7 +40,7 @@ using SearchPath = SearchPathMatcher;
 inline SearchPath *copy_search_path(MemoryContext context) { return GetSearchPathMatcher(context); }
 inline bool search_path_is(SearchPath *path) { return SearchPathMatchesCurrentEnvironment(path); }
 inline WaitEventSet *new_wait_event_set(int events) { return CreateWaitEventSet(CurrentResourceOwner, events); }
-// Named wait events: a name is registered at its first wait.
+// A wait event of that name, as PostgreSQL 17 and later show it. Before that it is Extension.
 inline uint32 wait_event(const char *name) { return WaitEventExtensionNew(name); }
 #else
 using SearchPath = OverrideSearchPath;

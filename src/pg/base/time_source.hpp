@@ -62,20 +62,9 @@ inline int64_t monotonic_coarse_us() {
 inline int64_t clock_offset_us() { return wall_clock_us() - monotonic_us(); }
 constexpr int64_t suspicious_jump_us = 10 * us_per_second;
 
-// What a process waits for. PostgreSQL 17 and later show it as a wait event of that name, UidgenClock for example;
-// before that it is Extension.
-enum class Wait : uint32_t { clock, ring, refiller, registrar, grant };
-
-// Sleeps for at most that long, or until the latch is set. Honours cancel and shutdown.
-void sleep_for(int64_t us, Wait wait);
-
-// The same, for a synchronous standby, shown as PostgreSQL's own SyncRep. Returns when the session is asked to cancel
-// or to end; the caller must handle that.
-void sleep_for_standby(int64_t us);
-
-// The same, for a grant or a block of the registry. Returns when the condition variable is signaled, too; the caller
-// has prepared to sleep on it. True: the time is over.
-bool sleep_for_grant(ConditionVariable *changed, int64_t us);
+// Sleeps for at most that long, or until the latch is set, and shows that wait event (wait_event()). Honours cancel and
+// shutdown.
+void sleep_for(int64_t us, uint32 event);
 
 // The same, for the registrar, until one of its sockets is ready for one of its events, too. `ready` is set for each of
 // them.

@@ -3,37 +3,13 @@
 #include "compat.hpp"
 
 namespace uidgen::pg {
-namespace {
 
-constexpr const char *names[] = {"UidgenClock", "UidgenRing", "UidgenRefiller", "UidgenRegistrar", "UidgenGrant"};
+static long ms_of(int64_t us) { return static_cast<long>((us + us_per_ms - 1) / us_per_ms); }
 
-// Registers the name at the first wait.
-uint32 event_of(Wait wait) {
-    static uint32 events[lengthof(names)] = {};
-    uint32 &event = events[static_cast<int>(wait)];
-    if (event == 0)
-        event = wait_event(names[static_cast<int>(wait)]);
-    return event;
-}
-
-long ms_of(int64_t us) { return static_cast<long>((us + us_per_ms - 1) / us_per_ms); }
-
-void sleep_through_interrupts(int64_t us, uint32 event) {
+void sleep_for(int64_t us, uint32 event) {
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms_of(us), event);
     ResetLatch(MyLatch);
-}
-
-} // namespace
-
-void sleep_for(int64_t us, Wait wait) {
-    sleep_through_interrupts(us, event_of(wait));
     CHECK_FOR_INTERRUPTS();
-}
-
-void sleep_for_standby(int64_t us) { sleep_through_interrupts(us, WAIT_EVENT_SYNC_REP); }
-
-bool sleep_for_grant(ConditionVariable *changed, int64_t us) {
-    return ConditionVariableTimedSleep(changed, ms_of(us), event_of(Wait::grant));
 }
 
 void wait_as_registrar(WaitingSocket *sockets, int count, int64_t us) {
@@ -45,7 +21,7 @@ void wait_as_registrar(WaitingSocket *sockets, int count, int64_t us) {
         sockets[i].ready = false;
         AddWaitEventToSet(set, sockets[i].events, sockets[i].socket, nullptr, &sockets[i]);
     }
-    const int happened = WaitEventSetWait(set, ms_of(us), ready, count + 1, event_of(Wait::registrar));
+    const int happened = WaitEventSetWait(set, ms_of(us), ready, count + 1, wait_event("UidgenRegistrar"));
     for (int i = 0; i < happened; i++)
         if ((ready[i].events & WL_LATCH_SET) != 0)
             ResetLatch(MyLatch);

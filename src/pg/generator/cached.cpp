@@ -74,7 +74,7 @@ void wait_for_refiller(Call *call) {
     }
     (void)wake_worker(SingleWorker::refiller);
     const int64_t began_us = monotonic_us();
-    sleep_for(Min(left_us, nap_us), Wait::ring);
+    sleep_for(Min(left_us, nap_us), wait_event("UidgenRing"));
     count_time(&slot->counters, Stat::ring_waits, began_us);
 }
 

@@ -79,7 +79,7 @@ void wait_for_clock(Call *call, int64_t missing_us) {
                         errhint("%s", clock_hint(call->e, missing_us, soon))));
     }
     const int64_t began_us = monotonic_us();
-    sleep_for(Min(Min(missing_us, left_us), longest_nap_us), Wait::clock);
+    sleep_for(Min(Min(missing_us, left_us), longest_nap_us), wait_event("UidgenClock"));
     count_time(&slot->counters, Stat::clock_waits, began_us);
 }
 
@@ -170,7 +170,7 @@ void reject_reading(Call *call) {
 // Whether the wall clock keeps showing the same offset above the monotonic clock.
 bool clock_shows_it_again(Call *call) {
     for (int i = 0; i < rereads; i++) {
-        sleep_for(between_rereads_us, Wait::clock);
+        sleep_for(between_rereads_us, wait_event("UidgenClock"));
         const int64_t change_us = clock_offset_us() - call->offset_us;
         if (change_us > agreement_us || change_us < -agreement_us) {
             reject_reading(call);

@@ -76,7 +76,7 @@ template <typename Condition> void wait_until(ConditionVariable *changed, int64_
     ConditionVariablePrepareToSleep(changed);
     while (!is_over()) {
         const int64_t left_us = until_us - monotonic_us();
-        if (left_us <= 0 || sleep_for_grant(changed, left_us))
+        if (left_us <= 0 || ConditionVariableTimedSleep(changed, left_us / us_per_ms + 1, wait_event("UidgenGrant")))
             break;
     }
     ConditionVariableCancelSleep();

@@ -96,8 +96,7 @@ void wait_until_durable(uint64_t lsn, core::Durability level) {
         const int64_t waited_us = monotonic_us() - began_us;
         if (waited_us >= longest_wait_us)
             report_not_durable();
-        sleep_for_standby(Max(waited_us / 8, us_per_ms));
-        CHECK_FOR_INTERRUPTS();
+        sleep_for(Max(waited_us / 8, us_per_ms), WAIT_EVENT_SYNC_REP);
     }
 }
 

@@ -168,18 +168,6 @@ bool standby_has(uint64_t lsn) {
 
 bool standby_lags(uint64_t lsn) { return !standby_has(lsn) && standbys_are_awaited(); }
 
-// Like CHECK_FOR_INTERRUPTS, but the error of a cancelled query says what it waited for.
-void check_for_interrupts_of_wait() {
-    if (QueryCancelPending && !ProcDiePending && INTERRUPTS_CAN_BE_PROCESSED()) {
-        QueryCancelPending = false;
-        (void)get_timeout_indicator(STATEMENT_TIMEOUT, true); // else a later cancel would be reported as the timeout's
-        ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED), errmsg("canceling wait for a synchronous standby"),
-                        errdetail("The record of the range has not reached the standby. No value was handed out."),
-                        errhint("Bring the standby back, or remove it from synchronous_standby_names.")));
-    }
-    CHECK_FOR_INTERRUPTS();
-}
-
 // The standby's answer does not wake this wait. The wait checks again after an eighth of the time that it has taken so
 // far. So it adds little to a short wait, and a long wait costs a few checks a second.
 constexpr int64_t shortest_nap_us = us_per_ms;
@@ -190,9 +178,8 @@ void wait_for_standby(uint64_t lsn, Counters *counters) {
     do {
         const int64_t nap_began_us = monotonic_us();
         const int64_t nap_us = (nap_began_us - began_us) / 8;
-        sleep_for_standby(Min(Max(nap_us, shortest_nap_us), longest_nap_us));
+        sleep_for(Min(Max(nap_us, shortest_nap_us), longest_nap_us), WAIT_EVENT_SYNC_REP);
         count_time(counters, Stat::standby_waits, nap_began_us);
-        check_for_interrupts_of_wait();
     } while (standby_lags(lsn));
 }
 

@@ -42,7 +42,7 @@ void wait_out_lead(Oid generator, const GeneratorConfig &former, const Generator
                             errdetail("The generator has leased ids up to %.3f s ahead of the clock.",
                                       static_cast<double>((mark - now) * layout.tick_us) / 1e6),
                             errhint("Try again in %lld s.", static_cast<long long>((missing_us + 999999) / 1000000))));
-        sleep_for(Min(missing_us, Min(left_us, 100 * us_per_ms)), Wait::clock);
+        sleep_for(Min(missing_us, Min(left_us, 100 * us_per_ms)), wait_event("UidgenClock"));
     }
 }
 
