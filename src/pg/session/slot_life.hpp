@@ -16,8 +16,8 @@ Slot *ready_slot(Relation rel, SlotKind kind);
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);
 
 // How far ids of lost generators of this layout reach (docs/design.md, P1 10), as ticks; negative: there are none. They
-// are those of generators whose sequence the transaction does not see, or which had the oid of this one, and what is
-// remembered for the database.
+// are those of generators whose sequence the transaction does not see, or which had the oid of this one, and the
+// latest one of those whose slots were freed.
 struct LostTicks {
     int64_t latest;
     int64_t latest_to_pass; // of those that are ahead of the clock by at most max_ahead
