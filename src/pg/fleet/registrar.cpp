@@ -124,6 +124,8 @@ bool comes_first(const Member &a, const Member &b) {
 
 Agenda look_around() {
     Agenda agenda = {};
+    if (settings::registry[0] == '\0')
+        return agenda;
     const int64_t now_us = wall_clock_us();
     const int64_t now_monotonic_us = monotonic_us();
     int64_t block_due_us = 0;
@@ -309,18 +311,6 @@ void read_settings() {
 // The process
 // ---------------------------------------------------------------------------------------------------------
 
-// From now on another registrar may be started at once.
-void leave() {
-    worker_found_nothing(SingleWorker::registrar);
-    resign_as_worker(SingleWorker::registrar);
-}
-
-// Whether no member is in use (server_state.hpp).
-bool may_end() {
-    leave();
-    return !look_around().any || !become_worker(SingleWorker::registrar);
-}
-
 void nap(int64_t us) {
     WaitingSocket socket = {connection_socket(), WL_SOCKET_READABLE, false};
     wait_as_registrar(&socket, connection_is_open() ? 1 : 0, us);
@@ -334,13 +324,9 @@ bool one_round() {
         ConfigReloadPending = false;
         read_settings();
     }
-    if (settings::registry[0] == '\0') {
-        leave();
-        return false;
-    }
     Agenda agenda = look_around();
-    if (!agenda.any && may_end())
-        return false;
+    if (!agenda.any)
+        return !worker_may_end(SingleWorker::registrar, [] { return look_around().any; });
     const bool is_newcomer = agenda.due && !agenda.member.membership.holds;
     const int64_t looked_ago_us = monotonic_us() - last_inquiry_us;
     if (connection_is_open() && ((is_newcomer && looked_ago_us > inquiry_counts_us) ||

@@ -63,18 +63,11 @@ void refill_some(Slot *slot, Round *round) {
         discard_rest_of_tick(&generator, limit);
 }
 
+// A session makes a slot ready under the slot's lock, and wakes the refiller afterwards.
 bool has_any_ring() {
     bool any = false;
     for_each_slot(SlotKind::generator, [&any](const Slot *slot) { any = any || has_ring(slot); });
     return any;
-}
-
-// Whether the refiller may end because there is no ring (server_state.hpp). A session makes a slot ready under the
-// slot's lock, and wakes the refiller afterwards.
-bool may_end() {
-    worker_found_nothing(SingleWorker::refiller);
-    resign_as_worker(SingleWorker::refiller);
-    return !has_any_ring() || !become_worker(SingleWorker::refiller);
 }
 
 // Runs until asked to stop, or until no generator in cached mode is in use.
@@ -86,10 +79,10 @@ void refill_rings() {
             if (has_ring(slot))
                 refill_some(slot, &round);
         });
-        if (!round.has_ring && may_end())
+        if (!round.has_ring && worker_may_end(SingleWorker::refiller, has_any_ring))
             return;
         nap_ms = round.refilled || !round.has_ring ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
-        sleep_for(round.more ? 0 : nap_ms * us_per_ms, Wait::refiller);
+        sleep_for(round.more ? 0 : nap_ms * us_per_ms, wait_event("UidgenRefiller"));
     }
 }
 

@@ -145,14 +145,13 @@ namespace {
 
 constexpr int64_t pause_us = 1000 * us_per_ms;
 
-constexpr WorkerStart kinds[] = {
-    {"uidgen refiller", "uidgen_refiller_main", BGWORKER_SHMEM_ACCESS, BgWorkerStart_PostmasterStart,
-     "Increase max_worker_processes. Until then, calls refill rings themselves.", nullptr, 0},
-    {"uidgen registrar", "uidgen_registrar_main", BGWORKER_SHMEM_ACCESS, BgWorkerStart_RecoveryFinished,
-     "Increase max_worker_processes. Until then, this server gets no grant from its registry.", nullptr, 0},
+constexpr struct {
+    const char *name;
+    const char *function;
+} kinds[single_workers] = {
+    {"uidgen refiller", "uidgen_refiller_main"},
+    {"uidgen registrar", "uidgen_registrar_main"},
 };
-
-static_assert(lengthof(kinds) == single_workers, "each kind has its place in the state of the server");
 
 WorkerState &registration(SingleWorker kind) { return server_state->workers[static_cast<uint32_t>(kind)]; }
 
@@ -163,25 +162,37 @@ bool may_start(WorkerState *own, int64_t now_us) {
            own->started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
 }
 
-void resign_at_exit(int, Datum kind) { resign_as_worker(static_cast<SingleWorker>(DatumGetInt32(kind))); }
+// Registers this process as the worker. False: another one is running. Release also in resign(): a process that sees no
+// worker sees what the last one wrote before.
+bool become_worker(SingleWorker kind) {
+    Latch *none = nullptr;
+    return registration(kind).latch.compare_exchange_strong(none, MyLatch, std::memory_order_acq_rel,
+                                                            std::memory_order_relaxed);
+}
+
+// Does nothing if another process is registered.
+void resign(SingleWorker kind) {
+    Latch *own = MyLatch;
+    registration(kind).latch.compare_exchange_strong(own, nullptr, std::memory_order_acq_rel,
+                                                     std::memory_order_relaxed);
+}
+
+void resign_at_exit(int, Datum kind) { resign(static_cast<SingleWorker>(DatumGetInt32(kind))); }
 
 } // namespace
 
-bool start_worker(const WorkerStart &start) {
+bool start_worker(const char *name, const char *function, int flags, const void *argument, Size bytes) {
     BackgroundWorker worker = {};
-    worker.bgw_flags = start.flags;
-    worker.bgw_start_time = start.starts;
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | flags;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
     worker.bgw_restart_time = BGW_NEVER_RESTART;
-    if (start.argument != nullptr)
-        memcpy(worker.bgw_extra, start.argument, start.argument_bytes);
-    snprintf(worker.bgw_library_name, BGW_MAXLEN, "uidgen");
-    snprintf(worker.bgw_function_name, BGW_MAXLEN, "%s", start.function);
-    snprintf(worker.bgw_name, BGW_MAXLEN, "%s", start.name);
-    snprintf(worker.bgw_type, BGW_MAXLEN, "%s", start.name);
-    if (RegisterDynamicBackgroundWorker(&worker, nullptr))
-        return true;
-    ereport(DEBUG1, (errmsg("out of background worker slots for the %s", start.name), errhint("%s", start.without)));
-    return false;
+    if (bytes > 0)
+        memcpy(worker.bgw_extra, argument, bytes);
+    strlcpy(worker.bgw_library_name, "uidgen", BGW_MAXLEN);
+    strlcpy(worker.bgw_function_name, function, BGW_MAXLEN);
+    strlcpy(worker.bgw_name, name, BGW_MAXLEN);
+    strlcpy(worker.bgw_type, name, BGW_MAXLEN);
+    return RegisterDynamicBackgroundWorker(&worker, nullptr);
 }
 
 // Acquire pairs with the release in become_worker(), so that the latch is seen initialized.
@@ -192,7 +203,8 @@ bool wake_worker(SingleWorker kind) {
         SetLatch(running);
         return true;
     }
-    return !may_start(&own, monotonic_us()) || start_worker(kinds[static_cast<uint32_t>(kind)]);
+    const auto &started = kinds[static_cast<uint32_t>(kind)];
+    return !may_start(&own, monotonic_us()) || start_worker(started.name, started.function);
 }
 
 bool wake_registrar(GrantError *error) {
@@ -205,19 +217,6 @@ bool wake_registrar(GrantError *error) {
     return false;
 }
 
-// Release also in resign_as_worker(): a process that sees no worker sees what the last one wrote before.
-bool become_worker(SingleWorker kind) {
-    Latch *none = nullptr;
-    return registration(kind).latch.compare_exchange_strong(none, MyLatch, std::memory_order_acq_rel,
-                                                            std::memory_order_relaxed);
-}
-
-void resign_as_worker(SingleWorker kind) {
-    Latch *own = MyLatch;
-    registration(kind).latch.compare_exchange_strong(own, nullptr, std::memory_order_acq_rel,
-                                                     std::memory_order_relaxed);
-}
-
 void begin_as_worker(SingleWorker kind) {
     BackgroundWorkerUnblockSignals();
     (void)attach_server_state();
@@ -226,6 +225,10 @@ void begin_as_worker(SingleWorker kind) {
     before_shmem_exit(resign_at_exit, Int32GetDatum(static_cast<int32>(kind)));
 }
 
-void worker_found_nothing(SingleWorker kind) { registration(kind).started_at_us.store(0, std::memory_order_relaxed); }
+bool worker_may_end(SingleWorker kind, bool (*has_work)()) {
+    registration(kind).started_at_us.store(0, std::memory_order_relaxed);
+    resign(kind);
+    return !has_work() || !become_worker(kind);
+}
 
 } // namespace uidgen::pg

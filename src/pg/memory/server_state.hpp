@@ -139,18 +139,10 @@ int64_t clock_moved_us();
 // work, or the session finds no worker and starts one.
 // ---------------------------------------------------------------------------------------------------------
 
-struct WorkerStart {
-    const char *name;
-    const char *function; // its main function
-    int flags;
-    BgWorkerStartTime starts;
-    const char *without;  // the hint if there is no place for one
-    const void *argument; // of BGW_EXTRALEN bytes at most, for its bgw_extra
-    Size argument_bytes;
-};
-
-// Allocates nothing and raises no error. False: there is no place for one.
-bool start_worker(const WorkerStart &start);
+// Starts one after the recovery, with an argument of at most BGW_EXTRALEN bytes in its bgw_extra. Allocates nothing and
+// raises no error. False: there is no place for one.
+bool start_worker(const char *name, const char *function, int flags = 0, const void *argument = nullptr,
+                  Size bytes = 0);
 
 enum class SingleWorker : uint32_t {
     refiller,  // fills rings of generators in cached mode
@@ -158,7 +150,7 @@ enum class SingleWorker : uint32_t {
 };
 
 // Wakes the worker, or starts it if none runs, at most one a second. That second is not waited for after
-// worker_found_nothing(). Allocates nothing and raises no error. False: no background worker can be started.
+// worker_may_end(). Allocates nothing and raises no error. False: no background worker can be started.
 bool wake_worker(SingleWorker kind);
 
 // The same for the registrar. False: it cannot be started, and *error says why.
@@ -168,12 +160,7 @@ bool wake_registrar(GrantError *error);
 // one is running, this one ends.
 void begin_as_worker(SingleWorker kind);
 
-// Registers this process as the worker. False: another one is running.
-bool become_worker(SingleWorker kind);
-
-// Does nothing if another process is registered.
-void resign_as_worker(SingleWorker kind);
-
-void worker_found_nothing(SingleWorker kind);
+// For a worker that has found no work: resigns. False: there is work by now, and this process is the worker again.
+bool worker_may_end(SingleWorker kind, bool (*has_work)());
 
 } // namespace uidgen::pg

@@ -36,14 +36,6 @@ struct Argument {
 };
 static_assert(sizeof(Argument) <= BGW_EXTRALEN, "it goes with the background worker's entry");
 
-// At the end of a transaction nothing may fail.
-void start_writer(const Argument &argument) {
-    (void)start_worker({"uidgen node writer", "uidgen_node_writer_main",
-                        BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION, BgWorkerStart_RecoveryFinished,
-                        "Increase max_worker_processes. Ids do not depend on the rows of worker_node.", &argument,
-                        sizeof(argument)});
-}
-
 // ---------------------------------------------------------------------------------------------------------
 // In the writer.
 // ---------------------------------------------------------------------------------------------------------
@@ -215,9 +207,13 @@ void note_generator_in_use(Slot *slot) {
     is_wanted = true;
 }
 
+// At the end of a transaction nothing may fail. If there is no place for the writer, a later transaction starts it.
 void node_writer_transaction_ended() {
-    if (is_wanted)
-        start_writer({MyDatabaseId, GetCurrentTimestamp()});
+    if (is_wanted) {
+        const Argument started = {MyDatabaseId, GetCurrentTimestamp()};
+        (void)start_worker("uidgen node writer", "uidgen_node_writer_main", BGWORKER_BACKEND_DATABASE_CONNECTION,
+                           &started, sizeof(started));
+    }
     is_wanted = false;
 }
 
