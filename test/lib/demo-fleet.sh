@@ -31,7 +31,7 @@ start_named() {
 
 # Where a member finds the registry: both servers, whichever accepts writes.
 registry="host=$sockets,$sockets port=$(port_of registry),$(port_of standby) dbname=postgres user=uid_fleet"
-registry="$registry target_session_attrs=read-write connect_timeout=2"
+registry="$registry target_session_attrs=read-write"
 
 make_member() {
     make_server "server-$1" "$tree"

@@ -458,7 +458,7 @@ sub registry_line
 	  . join(',', map { $_->host } @nodes)
 	  . ' port='
 	  . join(',', map { $_->port } @nodes)
-	  . ' dbname=postgres user=uid_fleet target_session_attrs=read-write connect_timeout=2';
+	  . ' dbname=postgres user=uid_fleet target_session_attrs=read-write';
 }
 
 sub join_fleet

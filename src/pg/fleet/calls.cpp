@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "base/identity.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 
@@ -106,9 +107,23 @@ bool is_what_was_asked(const BlockAsk &ask, const FleetAnswer &a) {
 
 } // namespace
 
+FleetRequest new_request(const core::FleetSeen &seen) {
+    static char host[256];
+    FleetRequest request = {};
+    (void)read_host_name(host, sizeof(host));
+    clear_fields(request_fields, &request);
+    request.protocol = fleet_protocol;
+    request.generator.seen = seen;
+    request.host = host;
+    request.port = psprintf("%d", PostPortNumber);
+    request.version = UIDGEN_VERSION;
+    return request;
+}
+
 bool member_call(const Member &member, const core::Request &request, const GrantedLast &other, FleetAnswer *answer,
                  GrantError *error) {
-    if (!call(request_for(member, request, other), answer, error))
+    const FleetRequest message = request_for(member, request, other);
+    if (!call(message, answer, error))
         return false;
     answer->given.why = refusal_of(answer->refusal);
     answer->given.incarnation = request.incarnation;

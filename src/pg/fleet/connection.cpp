@@ -2,7 +2,6 @@
 
 #include <sys/resource.h>
 
-#include "base/identity.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
@@ -128,8 +127,8 @@ core::Hello hello_of(const Host &host) {
             answer.granted_last.granted_us};
 }
 
-void say_hello(const core::FleetSeen &seen) {
-    const char *json = json_of(new_request(seen));
+void say_hello(const FleetRequest &hello) {
+    const char *json = json_of(hello);
     for (int i = 0; i < host_count; i++) {
         hosts[i].call = json;
         if (hosts[i].connection == nullptr)
@@ -140,21 +139,22 @@ void say_hello(const core::FleetSeen &seen) {
     run(true);
 }
 
-// The stamp of the answer that the host has given, for another one.
-const char *json_of_stamp(const Host &host) {
+// A hello that shows the stamp of the host's answer to another one.
+const char *json_of_stamp(FleetRequest hello, const Host &host) {
     const core::Answer &given = host.answer.given;
-    return json_of(new_request({given.fleet, given.grant.epoch, given.grant.serial, given.seal}));
+    hello.generator.seen = {given.fleet, given.grant.epoch, given.grant.serial, given.seal};
+    return json_of(hello);
 }
 
 // The largest epoch, to the registries that have another one. Of two with one number each learns of the other.
-void show_epochs(core::Hello *hellos, int best) {
-    const char *of_best = json_of_stamp(hosts[best]);
+void show_epochs(const FleetRequest &hello, core::Hello *hellos, int best) {
+    const char *of_best = json_of_stamp(hello, hosts[best]);
     const core::Hello chosen = hellos[best];
     for (int i = 0; i < host_count; i++) {
         if (!hellos[i].answers || hellos[i].fleet != chosen.fleet || hellos[i].epoch == chosen.epoch)
             continue;
         if (core::are_rivals(hellos[i].epoch, chosen.epoch) && hosts[best].has_answered) {
-            hosts[best].call = json_of_stamp(hosts[i]);
+            hosts[best].call = json_of_stamp(hello, hosts[i]);
             send_call(&hosts[best]);
         }
         hosts[i].call = of_best;
@@ -223,7 +223,7 @@ bool connection_use(const char *text) {
     return true;
 }
 
-bool connection_inquire(const core::FleetSeen &seen, Found *found, GrantError *error) {
+bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *error) {
     *found = {};
     *error = {};
     if (host_count == 0) { // libpq's message would quote parts of it, perhaps a password
@@ -234,14 +234,14 @@ bool connection_inquire(const core::FleetSeen &seen, Found *found, GrantError *e
         return false;
     }
     auto *hellos = static_cast<core::Hello *>(palloc0(sizeof(core::Hello) * static_cast<Size>(host_count)));
-    say_hello(seen);
+    say_hello(hello);
     for (int i = 0; i < host_count; i++)
         hellos[i] = hello_of(hosts[i]);
-    const core::Best best = core::best_registry(hellos, host_count, seen);
+    const core::Best best = core::best_registry(hellos, host_count, hello.generator.seen);
     count_registries(hellos, best.index, found);
     current = nullptr;
     if (best.index != core::no_registry) {
-        show_epochs(hellos, best.index);
+        show_epochs(hello, hellos, best.index);
         const int last = core::last_of_others(hellos, host_count, best.index);
         if (last != core::no_registry) {
             const FleetAnswer &answer = hosts[last].answer;
@@ -286,19 +286,6 @@ bool connection_call(const FleetRequest &request, FleetAnswer *answer, GrantErro
     *answer = current->answer;
     *error = current->error;
     return current->has_answered;
-}
-
-FleetRequest new_request(const core::FleetSeen &seen) {
-    static char host[256];
-    FleetRequest request = {};
-    (void)read_host_name(host, sizeof(host));
-    clear_fields(request_fields, &request);
-    request.protocol = fleet_protocol;
-    request.generator.seen = seen;
-    request.host = host;
-    request.port = psprintf("%d", PostPortNumber);
-    request.version = UIDGEN_VERSION;
-    return request;
 }
 
 } // namespace uidgen::pg

@@ -26,9 +26,9 @@ struct Found {
 // was the same.
 bool connection_use(const char *conninfo);
 
-// Asks all hosts, and connects to the registry, if that was another one before. `seen` is what this server has seen of
-// its fleet. False: there is none, and *error says why.
-bool connection_inquire(const core::FleetSeen &seen, Found *found, GrantError *error);
+// Says hello to all hosts, and connects to the registry, if that was another one before. False: there is none, and
+// *error says why.
+bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *error);
 
 void connection_close();
 bool connection_is_open();
@@ -41,8 +41,5 @@ void connection_read_idle();
 // the next statement. Its texts are in the current memory context. *error also says why the registry refuses. False:
 // there is no answer, and *error says why; then the connection may have been closed.
 bool connection_call(const FleetRequest &request, FleetAnswer *answer, GrantError *error);
-
-// A request with what this server says of itself.
-FleetRequest new_request(const core::FleetSeen &seen);
 
 } // namespace uidgen::pg

@@ -14,17 +14,8 @@
 // control file names. The end of a recovery is in the control file before the server writes anything else. So the
 // grants of a file that counts may be used at once. They are the same membership, on the same timeline, as before.
 //
-// The file is a header, which says what the file is, and a record for each membership. A change adds a record, which is
-// flushed before the change is used; the last record of a membership counts. The whole file is written, under another
-// inode, when a process writes it for the first time, and when it has grown long. Each part has a checksum. A record
-// also has its number and the checksum of its header, so that what another file has left on the disk does not pass for
-// one.
-//
-// A crash can tear only the last record, because each one is flushed before the next is written, and a whole file
-// follows a write that failed. The grant of that record was not used. So if the last record is damaged, the others
-// count, with the earlier one of its membership. That is right even if the record was whole once: the ticks of the
-// earlier grant are still the membership's, and its own high-water mark keeps it from those that it has used. If
-// another record is damaged, the file does not count.
+// Each change writes another file and renames it. So a crash leaves the file of before, whose grants are still the
+// memberships' own. The new grant was not used.
 //
 // A copy made below the file system, such as a clone of a machine's disk, cannot be told here. The registry finds it
 // out, because both copies follow the same incarnation.
@@ -38,15 +29,17 @@ namespace uidgen::pg {
 // why.
 void grant_file_check();
 
-// While the area is made: begins the next incarnation of each membership in the file and restores it.
+// While the area is made: begins the next incarnation of each membership in the file, restores it, and writes the file,
+// so that it has the incarnations before they ask. (One that holds no grant need not be in it: it is a newcomer after a
+// restart, too.) Raises an error if the file cannot be written.
 void grant_file_restore();
 
-// Stores a change durably, if membership_publish() would take it. False: it could not be written, and the log says why;
-// the file then counts as it did.
-bool grant_file_write(const MembershipChange &change);
+// Stores a change durably, and then publishes it. False: it could not be written, and the log says why; the file is
+// then as it was.
+bool grant_file_store(const MembershipChange &change);
 
-// Removes the file durably, if there is one, so that no later start knows the memberships that were in it. The caller
-// has changed them in shared memory. Raises an error.
-void grant_file_remove();
+// All memberships begin again (memberships_begin_again()), and the file is removed durably. So no later start knows the
+// former ones. Raises an error.
+void grant_file_forget();
 
 } // namespace uidgen::pg

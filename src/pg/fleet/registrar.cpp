@@ -4,11 +4,10 @@
 // The first draw that needs it starts it. It ends when no generator of the server has drawn for ten grants' length, or
 // when uidgen.registry is empty. It has no database connection, so it blocks no other command. It can be killed at any
 // moment:
-//   1. An incarnation is in the file of grants before it asks, so that the registry can tell which of two lives is the
-//      later one, even if the answer is lost.
+//   1. An incarnation that follows another one is in the file of grants before it asks (grant_file_restore()), so that
+//      the registry can tell which of two lives is the later one, even if the answer is lost.
 //   2. A grant is in the file before sessions see it.
-// It is the only process that writes the file, and a server has one of it (memory/server_state.hpp). uid_fleet_move()
-// removes the file.
+// A server has one of it (memory/server_state.hpp).
 
 #include "calls.hpp"
 #include "grant_file.hpp"
@@ -117,9 +116,12 @@ void explain_superseded(const Member &member) {
     membership_note_error(member, error);
 }
 
-// Wanted members come before those that are due for renewal. Of each, the one that may be asked for since longest.
+// Wanted members come before those that are due for renewal, unless they were refused last time: these ask again every
+// second, and must not hold up renewals. Of each, the one that may be asked for since longest.
 bool comes_first(const Member &a, const Member &b) {
-    return is_wanted(a) != is_wanted(b) ? is_wanted(a) : notes_of(a)->not_before_us < notes_of(b)->not_before_us;
+    const bool a_is_urgent = is_wanted(a) && !notes_of(a)->refused;
+    const bool b_is_urgent = is_wanted(b) && !notes_of(b)->refused;
+    return a_is_urgent != b_is_urgent ? a_is_urgent : notes_of(a)->not_before_us < notes_of(b)->not_before_us;
 }
 
 Agenda look_around() {
@@ -171,40 +173,22 @@ void note_away(const GrantError &error) {
 // Asking
 // ---------------------------------------------------------------------------------------------------------
 
-MembershipChange change_of(const Member &member) {
-    const core::FleetSeen seen = fleet_seen();
-    return {member.slot, member.membership, seen, seen};
-}
-
-// The file must have the member's incarnation before it asks.
-bool store_incarnation(const Member &member) {
-    RegistrarNotes *notes = notes_of(member);
-    notes->stored = notes->stored || grant_file_write(change_of(member));
-    return notes->stored;
-}
-
-// What accept() made of the answer goes to the file, and then to the sessions. An answer that says nothing new of the
-// fleet, and has no grant, is not worth the file. No registry gives a grant that accept() does not take, since it
-// refuses a server that has seen another fleet, or a later answer than its own.
+// What accept() made of the answer goes to the file, and then to the sessions, unless it has no grant and says nothing
+// new of the fleet. No registry gives a grant that accept() does not take, since it refuses a server that has seen
+// another fleet, or a later answer than its own.
 void take_answer(const Member &member, const core::Request &ask, const core::Answer &answer, GrantError *error) {
-    MembershipChange change = change_of(member);
-    const core::Accepted accepted = core::accept(&change.membership, &change.seen, answer);
-    const bool changed = accepted == core::Accepted::grant ||
-                         change.membership.superseded != member.membership.superseded ||
-                         change.seen.fleet != change.before.fleet || change.seen.epoch != change.before.epoch;
-    if (changed && !grant_file_write(change)) {
+    const core::FleetSeen before = fleet_seen();
+    MembershipChange change = {member.slot, member.membership, before, before};
+    const bool is_granted = core::accept(&change.membership, &change.seen, answer) == core::Accepted::grant;
+    const bool is_news = is_granted || change.membership.superseded || change.seen.epoch != before.epoch;
+    if (is_news && !grant_file_store(change))
         set_error(error, "could not write the file of grants", "See the server log of this server.");
-        return;
-    }
-    if (answer.why == core::Refusal::none && accepted != core::Accepted::grant)
+    else if (is_granted)
+        *notes_of(member) = {ask.incarnation, false,
+                             renewal(ask.lowest, change.membership.held.until - ask.lowest, ask.incarnation),
+                             monotonic_us() + granted_pause_us};
+    else if (answer.why == core::Refusal::none)
         set_not_a_registry(error);
-    membership_publish(change);
-    if (accepted != core::Accepted::grant)
-        return;
-    RegistrarNotes *notes = notes_of(member);
-    notes->refused = false;
-    notes->renew_at = renewal(ask.lowest, change.membership.held.until - ask.lowest, ask.incarnation);
-    notes->not_before_us = monotonic_us() + granted_pause_us;
 }
 
 // The first of several errors is logged.
@@ -235,13 +219,9 @@ void ask_for(const Member &member) {
         note_error(notes, member, two_registries());
         return;
     }
-    if (!store_incarnation(member))
-        return;
-    const core::Layout &layout = member.request.layout;
     const int64_t sent_us = wall_clock_us();
-    const core::FleetSeen seen = fleet_seen();
-    const int64_t lowest = Max(core::tick_at(layout, sent_us), member.wanted);
-    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.request.length);
+    const int64_t lowest = Max(core::tick_at(member.request.layout, sent_us), member.wanted);
+    const core::Request ask = core::request_of(member.membership, fleet_seen(), sent_us, lowest, member.request.length);
     if (member_call(member, ask, found.other, &answer, &error)) {
         report_clocks(sent_us, answer.clock_us);
         take_answer(member, ask, answer.given, &error);
@@ -275,7 +255,7 @@ int64_t with_jitter(int64_t us) {
 // Asks all hosts of the connection string.
 void connect() {
     GrantError error;
-    const bool connected = connection_inquire(fleet_seen(), &found, &error);
+    const bool connected = connection_inquire(new_request(fleet_seen()), &found, &error);
     last_attempt_us = last_inquiry_us = monotonic_us();
     pause_us = connected ? shortest_pause_us : Min(Max(2 * pause_us, shortest_pause_us), longest_pause_us);
     if (connected)

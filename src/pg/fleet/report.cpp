@@ -192,8 +192,7 @@ Datum uid_fleet_move(PG_FUNCTION_ARGS) {
     if (!settings::is_preloaded)
         report_not_preloaded();
     open_area(); // or one that is being made would have the former memberships
-    memberships_begin_again();
-    grant_file_remove(); // or a start while the registry is away would go on with the former grants
+    grant_file_forget();
     (void)wake_worker(SingleWorker::registrar);
     PG_RETURN_VOID();
 }

@@ -216,10 +216,6 @@ void membership_publish(const MembershipChange &change) {
     });
 }
 
-bool membership_may_follow(const Member &present, const MembershipChange &change) {
-    return change.membership.incarnation == present.membership.incarnation && fleet_seen().fleet == change.before.fleet;
-}
-
 void membership_unwant(const Member &member) {
     with_incarnation(member.slot, member.membership.incarnation, [&member](MembershipState *state) {
         int64_t wanted = member.wanted;

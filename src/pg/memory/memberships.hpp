@@ -94,9 +94,6 @@ struct MembershipChange {
 // left that fleet. Wakes the sessions that wait.
 void membership_publish(const MembershipChange &change);
 
-// Whether membership_publish() would take it for the member of that slot, which was copied.
-bool membership_may_follow(const Member &present, const MembershipChange &change);
-
 // No grant reaches the tick that the member wants, so it is not asked for until a session wants it again.
 void membership_unwant(const Member &member);
 

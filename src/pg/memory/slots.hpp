@@ -119,7 +119,6 @@ struct GrantRequest {
 // What the registrar keeps about a member, as long as its incarnation stays the same.
 struct RegistrarNotes {
     uint64_t incarnation;
-    bool stored;           // in the file of grants
     bool refused;          // the log says so
     int64_t renew_at;      // tick; 0: unknown
     int64_t not_before_us; // when it may be asked for (again), on the monotonic clock
