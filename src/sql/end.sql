@@ -7,43 +7,28 @@
 
 DO $$
 DECLARE
+  grantees text := (
+    SELECT coalesce(pg_catalog.string_agg(
+             DISTINCT CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN 'PUBLIC'::pg_catalog.text
+                           ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text) END,
+             ', '::pg_catalog.text), 'PUBLIC'::pg_catalog.text)
+      FROM pg_catalog.pg_default_acl d CROSS JOIN LATERAL pg_catalog.aclexplode(d.defaclacl) a);
   o record;
 BEGIN
   FOR o IN
-    SELECT k.kind, i.identity AS name, g.grantees,
-           CASE WHEN k.kind OPERATOR(pg_catalog.=) ANY ('{ROUTINE,TYPE}'::pg_catalog.text[])
+    SELECT CASE i.type WHEN 'view'::pg_catalog.text THEN 'table'::pg_catalog.text ELSE i.type END AS kind, i.identity,
+           CASE WHEN i.type OPERATOR(pg_catalog.=) ANY ('{function,procedure,type}'::pg_catalog.text[])
                 THEN ', PUBLIC'::pg_catalog.text ELSE ''::pg_catalog.text END AS rest
       FROM pg_catalog.pg_extension e
       JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) e.tableoid
        AND d.refobjid OPERATOR(pg_catalog.=) e.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char"
-     CROSS JOIN LATERAL (
-             SELECT CASE c.relkind WHEN 'S'::pg_catalog."char" THEN 'SEQUENCE'::pg_catalog.text
-                                   ELSE 'TABLE'::pg_catalog.text END, c.relacl
-               FROM pg_catalog.pg_class c WHERE c.tableoid OPERATOR(pg_catalog.=) d.classid
-                                            AND c.oid OPERATOR(pg_catalog.=) d.objid
-              UNION ALL
-             SELECT 'ROUTINE'::pg_catalog.text, p.proacl
-               FROM pg_catalog.pg_proc p WHERE p.tableoid OPERATOR(pg_catalog.=) d.classid
-                                           AND p.oid OPERATOR(pg_catalog.=) d.objid
-              UNION ALL
-             SELECT 'TYPE'::pg_catalog.text, t.typacl
-               FROM pg_catalog.pg_type t WHERE t.tableoid OPERATOR(pg_catalog.=) d.classid
-                                           AND t.oid OPERATOR(pg_catalog.=) d.objid
-              UNION ALL
-             SELECT 'SCHEMA'::pg_catalog.text, n.nspacl
-               FROM pg_catalog.pg_namespace n WHERE n.tableoid OPERATOR(pg_catalog.=) d.classid
-                                                AND n.oid OPERATOR(pg_catalog.=) d.objid) k(kind, acl)
-     CROSS JOIN LATERAL (
-             SELECT coalesce(pg_catalog.string_agg(
-                      DISTINCT CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN 'PUBLIC'::pg_catalog.text
-                                    ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text)
-                                    END, ', '::pg_catalog.text), 'PUBLIC'::pg_catalog.text) AS grantees
-               FROM pg_catalog.aclexplode(k.acl) a) g
      CROSS JOIN LATERAL pg_catalog.pg_identify_object(d.classid, d.objid, 0) i
-     WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name AND k.acl IS NOT NULL
+     WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name
+       AND i.type OPERATOR(pg_catalog.<>) 'event trigger'::pg_catalog.text
+       AND EXISTS (SELECT FROM pg_catalog.pg_default_acl)
   LOOP
     EXECUTE pg_catalog.format('REVOKE ALL ON %1$s %2$s FROM %3$s; GRANT ALL ON %1$s %2$s TO CURRENT_USER%4$s'
-                              ::pg_catalog.text, o.kind, o.name, o.grantees, o.rest);
+                              ::pg_catalog.text, o.kind, o.identity, grantees, o.rest);
   END LOOP;
 END
 $$;
