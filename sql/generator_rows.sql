@@ -80,7 +80,7 @@ SELECT decodes(uid_next('uid_generators.made'), 'uid_generators.made');
 COMMIT;
 SELECT decodes(uid_next('uid_generators.made'), 'uid_generators.made');
 
--- The builtin generator's row is that of CREATE EXTENSION until it is altered.
+-- An alteration of the builtin generator.
 SELECT uid_default_set('uid_generators.uid_default');
 SELECT lease_ms, builtin, is_default FROM uid_generator WHERE generator = 'uid_generators.uid_default'::regclass;
 SELECT uid_next() AS id \gset
@@ -121,6 +121,12 @@ SELECT restored(3, 1, 3);
 ROLLBACK;
 SELECT restored(4);
 SELECT uid_next() > :id AS above;
+-- A row that is not added takes nothing from the builtin generator.
+SELECT uid_generator_create('present');
+INSERT INTO uid_generator SELECT r.* FROM uid_generator AS g, jsonb_populate_record(g, '{"is_default": true}') AS r
+  WHERE g.generator = 'uid_generators.present'::regclass ON CONFLICT DO NOTHING;
+SELECT uid_next() > :id AS above;
+SELECT uid_generator_drop('uid_generators.present');
 SELECT restored(1, 3);
 SELECT uid_default_set('uid_generators.uid_default');
 SELECT uid_next() > :id AS above, uid_next('uid_generators.made') > 0 AS draws;

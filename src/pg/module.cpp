@@ -7,7 +7,7 @@
 #include "memory/area.hpp"
 #include "memory/memberships.hpp"
 #include "node/worker_node.hpp"
-#include "session/names.hpp"
+#include "session/session.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -47,8 +47,10 @@ void registry_changed(bool in_fleet) {
 void relation_changed(Datum, Oid relation) {
     relation_changes++;
     session_relation_changed(relation);
-    default_relation_changed(relation);
 }
+
+// A name that was looked up may mean another sequence.
+void schema_changed(Datum, SysCacheIdentifier, uint32) { relation_changes++; }
 
 void transaction_event(XactEvent event, void *) {
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
@@ -93,6 +95,7 @@ void receive_events() {
         return;
     received = true;
     CacheRegisterRelcacheCallback(relation_changed, 0);
+    CacheRegisterSyscacheCallback(NAMESPACEOID, schema_changed, 0);
     RegisterXactCallback(transaction_event, nullptr);
     RegisterSubXactCallback(subtransaction_event, nullptr);
     next_process_utility = ProcessUtility_hook;

@@ -53,8 +53,6 @@ Oid owner_of(Oid relation) {
     return owner;
 }
 
-namespace {
-
 uint64 execute_as(Oid owner, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
     Oid role = InvalidOid;
     int security = 0;
@@ -72,6 +70,8 @@ uint64 execute_as(Oid owner, const char *statement, int arguments, Oid *types, D
     AtEOXact_GUC(true, nest_level);
     return rows;
 }
+
+namespace {
 
 bool is_superusers(Oid owner) {
     const bool is_databases = owner == ROLE_PG_DATABASE_OWNER;
@@ -103,17 +103,14 @@ void hold_names(Oid schema) {
         report_dropped();
 }
 
-uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
-    return execute_as(owner_of(table), statement, arguments, types, values, nulls);
-}
-
 uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
     const Oid home = get_rel_namespace(table);
     hold_names(home == schema_of_keys() ? find_extension().schema : home);
     if (get_rel_name(table) == nullptr)
         report_dropped();
     const char *schema = quote_identifier(get_namespace_name(get_rel_namespace(table)));
-    return execute_as_owner(table, psprintf(statement, qualified_name(table), schema), arguments, types, values, nulls);
+    return execute_as(owner_of(table), psprintf(statement, qualified_name(table), schema), arguments, types, values,
+                      nulls);
 }
 
 void check_owner(Oid sequence, Oid table) {

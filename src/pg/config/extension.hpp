@@ -40,11 +40,11 @@ void hold_names(Oid schema);
 
 // Runs one statement and returns the number of rows that it wrote. `nulls` has an 'n' for each argument that is NULL;
 // nullptr: none is. After an error the end of the (sub)transaction restores the user. Needs an active snapshot.
-uint64 execute_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values,
-                        const char *nulls = nullptr);
+uint64 execute_as(Oid owner, const char *statement, int arguments, Oid *types, Datum *values,
+                  const char *nulls = nullptr);
 
-// The same on a table of the extension, after hold_names(). In the statement %1$s stands for the table, %2$s for its
-// schema.
+// The same as the owner of a table of the extension, after hold_names(). In the statement %1$s stands for the table,
+// %2$s for its schema.
 uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values,
                       const char *nulls = nullptr);
 

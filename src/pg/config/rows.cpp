@@ -45,21 +45,14 @@ bool is_in(Oid catalog, Oid index, AttrNumber oid_column, Oid oid) {
 bool is_relation(Oid oid) { return is_in(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid); }
 bool is_database(Oid oid) { return is_in(DatabaseRelationId, DatabaseOidIndexId, Anum_pg_database_oid, oid); }
 
-AttrNumber column_number(TupleDesc desc, const char *name) {
+AttrNumber column_number(TupleDesc desc, const char *name, Oid type) {
     const int number = SPI_fnumber(desc, name);
-    if (number <= 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_UNDEFINED_COLUMN), errmsg("a table of extension uidgen has no column \"%s\"", name),
-                 errhint("Run ALTER EXTENSION uidgen UPDATE.")));
+    if (number <= 0 || (OidIsValid(type) && !IsBinaryCoercible(SPI_gettypeid(desc, number), type)))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                        errmsg("a table of extension uidgen has no column \"%s\"%s", name,
+                               OidIsValid(type) ? psprintf(" of type %s", format_type_be(type)) : ""),
+                        errhint("Run ALTER EXTENSION uidgen UPDATE, or change your own table with ALTER TABLE.")));
     return static_cast<AttrNumber>(number);
-}
-
-void check_column_type(TupleDesc desc, const char *name, Oid type) {
-    if (!IsBinaryCoercible(TupleDescAttr(desc, column_number(desc, name) - 1)->atttypid, type))
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("column \"%s\" of table %s is not of type %s", name,
-                               qualified_name(TupleDescAttr(desc, 0)->attrelid), format_type_be(type)),
-                        errhint("Give the column that type with ALTER TABLE.")));
 }
 
 bool is_null(Row row, const char *name) { return heap_attisnull(row.tuple, column_number(row.desc, name), row.desc); }
@@ -71,24 +64,28 @@ Datum column(Row row, const char *name) {
 }
 
 const char *text_column(Row row, const char *name) {
-    check_column_type(row.desc, name, TEXTOID);
+    (void)column_number(row.desc, name, TEXTOID);
     return is_null(row, name) ? "" : TextDatumGetCString(column(row, name));
 }
 
+namespace {
+
+// Begins a scan for the rows whose column equals the value by the function `equal`. It uses the unique index on that
+// column alone, if there is one.
 SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Datum value) {
     const TupleDesc desc = RelationGetDescr(table);
-    const AttrNumber number = column_number(desc, name);
     Oid *types = nullptr;
     int arguments = 0;
     (void)get_func_signature(equal, &types, &arguments);
-    check_column_type(desc, name, types[0]);
-    pfree(types);
+    const AttrNumber number = column_number(desc, name, types[0]);
     const Oid index = unique_index_on(table, number);
     ScanKeyData key;
     ScanKeyEntryInitialize(&key, 0, number, BTEqualStrategyNumber, InvalidOid,
                            TupleDescAttr(desc, number - 1)->attcollation, equal, value);
     return systable_beginscan(table, index, OidIsValid(index), nullptr, 1, &key);
 }
+
+} // namespace
 
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value) {
     Relation rel = open_required_table(schema, table);
@@ -130,6 +127,24 @@ int64_t number_column(Row row, const char *name, int64_t least, int64_t most) {
 // How many ticks that many milliseconds take.
 int64_t ticks_of_ms(const core::Layout &layout, int64_t ms) { return ms * us_per_ms / layout.tick_us; }
 int64_t at_least_one(int64_t ticks) { return ticks > 0 ? ticks : 1; }
+
+core::Layout layout_of_row(Row row) {
+    core::Layout layout = {};
+    const TimestampTz epoch = DatumGetTimestampTz(column(row, "epoch"));
+    // An infinite epoch must not wrap into a valid one.
+    layout.epoch_us = TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
+    layout.tick_us = DatumGetInt64(column(row, "tick_us"));
+    layout.time_bits = DatumGetInt16(column(row, "time_bits"));
+    layout.datacenter_bits = DatumGetInt16(column(row, "datacenter_bits"));
+    layout.worker_bits = DatumGetInt16(column(row, "worker_bits"));
+    layout.sequence_bits = DatumGetInt16(column(row, "sequence_bits"));
+    layout.sequence_first = DatumGetBool(column(row, "sequence_first"));
+    layout.backup = DatumGetBool(column(row, "backup_worker"));
+    const core::LayoutFault fault = core::check(layout);
+    if (fault != core::LayoutFault::none)
+        report_layout(DatumGetObjectId(column(row, "generator")), fault);
+    return layout;
+}
 
 core::ClockPolicy policy_of_row(Row row, const core::Layout &layout) {
     const int64_t max_ahead_ms = number_column(row, "max_ahead_ms", 1, core::longest_ahead_ms);
@@ -275,43 +290,15 @@ void copy_clipped(char *to, const char *from, size_t size) {
     to[length] = '\0';
 }
 
-core::Layout generator_layout_of(Row row) {
-    core::Layout layout = {};
-    const TimestampTz epoch = DatumGetTimestampTz(column(row, "epoch"));
-    // An infinite epoch must not wrap into a valid one.
-    layout.epoch_us = TIMESTAMP_NOT_FINITE(epoch) ? -1 : to_unix_us(epoch);
-    layout.tick_us = DatumGetInt64(column(row, "tick_us"));
-    layout.time_bits = DatumGetInt16(column(row, "time_bits"));
-    layout.datacenter_bits = DatumGetInt16(column(row, "datacenter_bits"));
-    layout.worker_bits = DatumGetInt16(column(row, "worker_bits"));
-    layout.sequence_bits = DatumGetInt16(column(row, "sequence_bits"));
-    layout.sequence_first = DatumGetBool(column(row, "sequence_first"));
-    layout.backup = DatumGetBool(column(row, "backup_worker"));
-    const core::LayoutFault fault = core::check(layout);
-    if (fault != core::LayoutFault::none)
-        report_layout(DatumGetObjectId(column(row, "generator")), fault);
-    return layout;
-}
-
 GeneratorConfig generator_config_of(Row row) {
     GeneratorConfig config = {};
-    config.layout = generator_layout_of(row);
+    config.layout = layout_of_row(row);
     config.policy = policy_of_row(row, config.layout);
     config.cached = cached_of_row(row, config.layout, config.policy);
     worker_of_row(row, &config);
     config.datacenter_id = static_cast<int32_t>(datacenter_of_row(row, config.layout));
     copy_clipped(config.preset, text_column(row, "preset"), sizeof(config.preset));
     return config;
-}
-
-List *list_generators(Oid schema) {
-    List *generators = NIL;
-    for_each_row(schema, "uid_generator", [&](Row row) {
-        auto *named = static_cast<NamedConfig *>(palloc(sizeof(NamedConfig)));
-        *named = {DatumGetObjectId(column(row, "generator")), generator_config_of(row)};
-        generators = lappend(generators, named);
-    });
-    return generators;
 }
 
 GeneratorConfig read_generator_config(Oid schema, Oid generator) {

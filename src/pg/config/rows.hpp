@@ -12,20 +12,14 @@ struct Row {
     TupleDesc desc;
 };
 
-// The number of a column; error if there is none of that name.
-AttrNumber column_number(TupleDesc desc, const char *name);
-
-// Error if the column has another type. In a moment in which the extension is dropped, the table may be one of the
-// schema's owner. So it comes before the use of a Datum as a pointer, and before a comparison in an index.
-void check_column_type(TupleDesc desc, const char *name, Oid type);
+// The number of a column; error if there is none of that name and, where it is given, that type. In a moment in which
+// the extension is dropped, the table may be one of the schema's owner. So a type is given before a Datum is used as a
+// pointer, or compared in an index.
+AttrNumber column_number(TupleDesc desc, const char *name, Oid type = InvalidOid);
 
 bool is_null(Row row, const char *name);
 Datum column(Row row, const char *name);            // 0 for NULL
 const char *text_column(Row row, const char *name); // "" for NULL
-
-// Begins a scan for the rows whose column equals the value by the function `equal`. It uses the unique index on that
-// column alone, if there is one.
-SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Datum value);
 
 // Whether the catalogs have the relation, or the database. They bypass the caches, which would remember each oid that
 // does not exist.
@@ -66,19 +60,11 @@ template <typename Visit> void for_each_row(Oid schema, const char *table, Visit
     table_close(rel, AccessShareLock);
 }
 
-// The configuration in a row of uid_generator, and its layout alone; error if it is not valid.
+// The configuration in a row of uid_generator; error if it is not valid.
 GeneratorConfig generator_config_of(Row row);
-core::Layout generator_layout_of(Row row);
 
 // A copy of a generator's row. Without one the tuple is null.
 Row find_generator_row(Oid schema, Oid generator);
-
-// All generators, as NamedConfig.
-struct NamedConfig {
-    Oid generator;
-    GeneratorConfig config;
-};
-List *list_generators(Oid schema);
 
 // The configuration of a generator. Error if the sequence is not a generator's.
 GeneratorConfig read_generator_config(Oid schema, Oid generator);

@@ -93,10 +93,10 @@ core::PlannedRange start_over(const BlockRow &r, uint64_t count) {
     if (pg_class_aclcheck(r.sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(r.sequence));
     const core::SequenceRule rule = sequence_rule(r.sequence);
-    execute_as_owner(r.sequence,
-                     psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(r.sequence),
-                              static_cast<long long>(Min(Max(rule.min_value, 0), rule.max_value))),
-                     0, nullptr, nullptr);
+    execute_as(owner_of(r.sequence),
+               psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(r.sequence),
+                        static_cast<long long>(Min(Max(rule.min_value, 0), rule.max_value))),
+               0, nullptr, nullptr);
     return reserve(open_entry(r.sequence, SlotKind::segment), {count, count, 0, PG_INT64_MIN});
 }
 
@@ -188,11 +188,11 @@ Datum shown_in_leaf_alloc(const BlockRow &r) {
 
 Datum leaf_alloc_changes(BlockRow r) {
     // The table is the service's, so its owner may have altered the types.
-    check_column_type(r.after.desc, "max_id", INT8OID);
-    check_column_type(r.after.desc, "step", INT4OID);
+    (void)column_number(r.after.desc, "max_id", INT8OID);
+    (void)column_number(r.after.desc, "step", INT4OID);
     r.name = text_column(r.after, "biz_tag");
     if (r.before.tuple != nullptr) { // Leaf's table has it set by each UPDATE
-        check_column_type(r.after.desc, "update_time", TIMESTAMPTZOID);
+        (void)column_number(r.after.desc, "update_time", TIMESTAMPTZOID);
         set_column(&r, "update_time", TimestampTzGetDatum(GetCurrentTransactionStartTimestamp()));
     }
     if (is_null(r.after, r.column) || (!r.was_null() && r.from() == r.to()))

@@ -8,57 +8,30 @@ namespace uidgen::pg {
 
 namespace {
 
-// The default generator as this session knows it. InvalidOid: it must be looked up.
+// The default generator, as of that value of relation_changes.
 Oid default_sequence = InvalidOid;
-// Relcache changes of uid_generator (a new extension, another default) reset default_sequence.
-Oid default_table = InvalidOid;
-
-void look_up_default() {
-    const Oid schema = extension_schema();
-    default_table = extension_table(schema, "uid_generator");
-    Oid found = InvalidOid;
-    (void)read_unchanged([&] { found = read_default_generator(schema); });
-    default_sequence = found;
-}
+uint64 default_as_of = 0;
 
 } // namespace
 
+// While it waits for the lock of uid_default_set(), open_entry() processes the invalidation that comes with the choice.
 SessionEntry *open_default() {
     if (default_changed_in == transaction_number)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("cannot use the default generator because it was changed in this transaction"),
                         errdetail("If the transaction rolled back, later ids could be lower than ids drawn now."),
                         errhint("Commit the transaction before you draw.")));
-    constexpr int most_rounds = 8; // as in read_unchanged()
-    for (int round = 1;; round++) {
-        if (default_sequence == InvalidOid)
-            look_up_default();
-        const Oid sequence = default_sequence;
-        SessionEntry *e = open_entry(sequence, SlotKind::generator);
-        // open_entry() may have waited for the lock of uid_default_set(), and has then processed its invalidation.
-        if (sequence != default_sequence && round < most_rounds)
-            continue;
-        last_used.default_generator = sequence == default_sequence ? e : &empty_entry;
-        return e;
-    }
-}
-
-void default_relation_changed(Oid relation) {
-    if (relation != default_table && OidIsValid(relation))
-        return;
-    default_sequence = InvalidOid;
-    last_used.default_generator = &empty_entry;
+    SessionEntry *e = nullptr;
+    default_as_of = read_unchanged([&] {
+        if (default_as_of != relation_changes)
+            default_sequence = read_default_generator(extension_schema());
+        e = open_entry(default_sequence, SlotKind::generator);
+    });
+    last_used.default_generator = default_as_of == relation_changes ? e : &empty_entry;
+    return e;
 }
 
 namespace {
-
-struct Name {
-    uint64 hash;      // must come first: the key of the backend's table
-    text *name;       // in full, because two names may share a hash
-    SearchPath *path; // the path that found a plain sequence; null for a named segment
-    Oid role;         // the role that looked it up: a plain sequence's schema may be closed to others
-    Oid sequence;
-};
 
 HTAB *names = nullptr;
 MemoryContext names_context = nullptr; // all of the above
@@ -71,19 +44,7 @@ constexpr uint64 most_names = 16384;
 
 constexpr Size longest_qualified_name = 1024;
 
-void catalog_changed(Datum, SysCacheIdentifier, uint32) { relation_changes++; }
-
-void register_callbacks() {
-    static bool registered = false;
-    if (registered)
-        return;
-    CacheRegisterSyscacheCallback(RELNAMENSP, catalog_changed, 0);
-    CacheRegisterSyscacheCallback(NAMESPACEOID, catalog_changed, 0);
-    registered = true;
-}
-
 void start_afresh() {
-    register_callbacks();
     if (names_context == nullptr)
         names_context = AllocSetContextCreate(TopMemoryContext, "uidgen segment names", ALLOCSET_DEFAULT_SIZES);
     names = nullptr;
@@ -95,16 +56,6 @@ void start_afresh() {
     names = hash_create("uidgen segment names", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
     names_as_of = relation_changes;
     names_kept = 0;
-}
-
-bool same_text(const text *a, const text *b) {
-    return VARSIZE_ANY_EXHDR(a) == VARSIZE_ANY_EXHDR(b) &&
-           memcmp(VARDATA_ANY(a), VARDATA_ANY(b), VARSIZE_ANY_EXHDR(a)) == 0;
-}
-
-bool still_means(const Name *known, const text *name) {
-    return known->role == GetUserId() && same_text(known->name, name) &&
-           (known->path == nullptr || search_path_is(known->path));
 }
 
 uint64 hash_of(const text *name) {
@@ -138,10 +89,7 @@ const Name *look_up(const text *name) {
     SearchPath *path = is_segment ? nullptr : copy_search_path(names_context);
     MemoryContextSwitchTo(caller);
     auto *entry = static_cast<Name *>(hash_search(names, &hash, HASH_ENTER, nullptr));
-    entry->name = copy;
-    entry->path = path;
-    entry->role = GetUserId();
-    entry->sequence = sequence;
+    *entry = {hash, copy, path, GetUserId(), sequence};
     return entry;
 }
 
@@ -158,7 +106,7 @@ const Name *find_name(const text *name) {
     if (names != nullptr && names_as_of == relation_changes) {
         const uint64 hash = hash_of(name);
         const auto *known = static_cast<const Name *>(hash_search(names, &hash, HASH_FIND, nullptr));
-        if (known != nullptr && still_means(known, name))
+        if (known != nullptr && same_text(known->name, name) && still_counts(*known, GetUserId()))
             return known;
     }
     return look_up(name);
@@ -178,29 +126,8 @@ SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name) {
         fcinfo->flinfo->fn_extra = last;
     }
     // A name looked up again under another path replaces its entry in the table, but this text and path stay in memory.
-    *last = {as_of,
-             known->sequence,
-             known->role,
-             known->path,
-             has_constant_argument(fcinfo->flinfo),
-             VARSIZE_ANY_EXHDR(known->name),
-             VARDATA_ANY(known->name)};
+    *last = {as_of, has_constant_argument(fcinfo->flinfo), *known};
     return entry;
 }
 
 } // namespace uidgen::pg
-
-using namespace uidgen::pg;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_segment_changed);
-
-Datum uid_segment_changed(PG_FUNCTION_ARGS) {
-    if (!CALLED_AS_TRIGGER(fcinfo))
-        report_other_call("uid_segment_changed", "trigger");
-    const auto *trigger = reinterpret_cast<TriggerData *>(fcinfo->context);
-    CacheInvalidateRelcache(trigger->tg_relation);
-    PG_RETURN_DATUM(0);
-}
-}

@@ -1,6 +1,6 @@
 // What uid_next() and segment_next(text) mean.
 //
-// The generator behind uid_next(), as this session knows it: looked up once, and again after uid_generator changes.
+// The generator behind uid_next() is looked up once, and again after any relation changed.
 #pragma once
 
 #include "config/extension.hpp"
@@ -10,9 +10,6 @@ namespace uidgen::pg {
 
 // The default generator's entry, opened for the current user and transaction.
 SessionEntry *open_default();
-
-// For module.cpp.
-void default_relation_changed(Oid relation);
 
 // ---------------------------------------------------------------------------------------------------------
 // segment_next(text): resolves any text to a sequence, looked up once.
@@ -28,23 +25,35 @@ Oid sequence_named(const text *name);
 // The same, with its entry opened. The expression remembers its last name in fn_extra.
 SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name);
 
-// What an expression remembers of its last call, in fn_extra. The name's bytes and the path are valid as long as
-// nothing has changed.
+// What a name means as long as nothing has changed. Text and path are valid that long.
+struct Name {
+    uint64 hash;      // must come first: the key of the session's table
+    const text *name; // in full, because two names may share a hash
+    SearchPath *path; // the path that found a plain sequence; null for a named segment
+    Oid role;         // the role that looked it up: a plain sequence's schema may be closed to others
+    Oid sequence;
+};
+
+// What an expression remembers of its last call, in fn_extra.
 struct LastCall {
     uint64_t as_of;   // of relation_changes
-    Oid sequence;     // the result
-    Oid role;         // the role of the look-up
-    SearchPath *path; // the path that found a plain sequence; null for a named segment
     bool is_constant; // each call of the expression has the same name
-    Size length;
-    const char *bytes;
+    Name known;
 };
+
+inline bool same_text(const text *a, const text *b) {
+    return VARSIZE_ANY_EXHDR(a) == VARSIZE_ANY_EXHDR(b) &&
+           memcmp(VARDATA_ANY(a), VARDATA_ANY(b), VARSIZE_ANY_EXHDR(a)) == 0;
+}
 
 // A name that is stored compressed or out of line never matches.
 inline bool is_name_of(const LastCall *last, Datum argument) {
-    const void *name = DatumGetPointer(argument);
-    return !VARATT_IS_EXTERNAL(name) && !VARATT_IS_COMPRESSED(name) && VARSIZE_ANY_EXHDR(name) == last->length &&
-           memcmp(VARDATA_ANY(name), last->bytes, last->length) == 0;
+    const auto *name = static_cast<const text *>(static_cast<const void *>(DatumGetPointer(argument)));
+    return !VARATT_IS_EXTERNAL(name) && !VARATT_IS_COMPRESSED(name) && same_text(last->known.name, name);
+}
+
+inline bool still_counts(const Name &known, Oid role) {
+    return known.role == role && (known.path == nullptr || search_path_is(known.path));
 }
 
 // The result of this expression's last open_entry_named(), if the name still means the same to this role; else
@@ -53,9 +62,8 @@ inline Oid remembered_sequence(FunctionCallInfo fcinfo, Oid role) {
     const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
     if (unlikely(last == nullptr) || unlikely(last->as_of != relation_changes))
         return InvalidOid;
-    const bool known = last->role == role && (last->is_constant || is_name_of(last, PG_GETARG_DATUM(0))) &&
-                       (last->path == nullptr || search_path_is(last->path));
-    return likely(known) ? last->sequence : InvalidOid;
+    const bool is_same = (last->is_constant || is_name_of(last, PG_GETARG_DATUM(0))) && still_counts(last->known, role);
+    return likely(is_same) ? last->known.sequence : InvalidOid;
 }
 
 } // namespace uidgen::pg

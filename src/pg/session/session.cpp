@@ -213,6 +213,7 @@ void forget_last_values() {
 }
 
 void session_relation_changed(Oid relation) {
+    last_used.default_generator = &empty_entry;
     const SessionEntry *e = OidIsValid(relation) ? find_entry(relation) : nullptr;
     if (OidIsValid(relation) && e == nullptr)
         return;

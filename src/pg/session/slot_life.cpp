@@ -87,19 +87,22 @@ void sweep_slots() {
             sweep(slot);
 }
 
-} // namespace
-
-LostTicks lost_ticks(Oid generator, const GeneratorConfig &config) {
+// The last tick of ids of lost generators of this layout (docs/design.md, P1 10), for a generator without history to
+// start above; negative: none. They are those of generators whose sequence the transaction does not see, or which had
+// the oid of this one, and the latest one of those whose slots were freed. What is further ahead of the clock than
+// max_ahead does not count.
+int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
     const core::Layout &layout = config.layout;
     const int64_t now = core::tick_at(layout, wall_clock_us());
-    LostTicks lost = {-1, -1};
+    int64_t latest = -1;
+    int64_t to_pass = -1;
     const auto note = [&](int64_t until_us) {
         if (until_us == 0 || fault_is(Fault::forget_lost))
             return;
         const int64_t tick = Min(core::tick_at(layout, until_us), config.policy.end - 1);
-        lost.latest = Max(lost.latest, tick);
+        latest = Max(latest, tick);
         if (tick <= now + config.policy.max_ahead)
-            lost.latest_to_pass = Max(lost.latest_to_pass, tick);
+            to_pass = Max(to_pass, tick);
     };
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const Look look = look_at(slot);
@@ -110,22 +113,13 @@ LostTicks lost_ticks(Oid generator, const GeneratorConfig &config) {
     }
     if (attach_area())
         note(server_state->lost_until_us.load(std::memory_order_relaxed)); // last, because slots may be freed meanwhile
-    return lost;
-}
-
-namespace {
-
-// The last tick for a generator without history to start above; negative: none. What is further ahead of the clock than
-// max_ahead does not count.
-int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
-    const LostTicks lost = lost_ticks(generator, config);
-    if (lost.latest > lost.latest_to_pass)
+    if (latest > to_pass)
         ereport(WARNING,
                 (errmsg("generator \"%s\" starts below ids that this server has drawn", get_rel_name(generator)),
                  errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
-                           timestamptz_to_str(to_timestamptz(core::start_of(config.layout, lost.latest)))),
+                           timestamptz_to_str(to_timestamptz(core::start_of(layout, latest)))),
                  errhint("If it had the same layout, use another worker id, or wait until then.")));
-    return lost.latest_to_pass;
+    return to_pass;
 }
 
 // A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
@@ -226,17 +220,6 @@ void lock_generator(Oid generator) {
     lock_sequence(generator, excludes_draws);
     if (get_rel_relkind(generator) != RELKIND_SEQUENCE)
         report_not_a_generator(generator);
-}
-
-GeneratorConfig lock_own_generator(Oid schema, Oid generator) {
-    read_generator_config(schema, generator); // raises an error if it is no generator
-    check_is_sequence(generator);             // a row may outlive its sequence where the library is not loaded
-    if (!has_privs_of_role(GetUserId(), owner_of(generator)))
-        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(generator));
-    if (RecoveryInProgress())
-        report_in_recovery();
-    lock_generator(generator);
-    return read_generator_config(schema, generator); // again under the lock, because it may have been altered
 }
 
 void end_lease(Oid generator, bool is_dropped) {

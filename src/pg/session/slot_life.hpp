@@ -15,16 +15,7 @@ Slot *ready_slot(Relation rel, SlotKind kind);
 // The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);
 
-// How far ids of lost generators of this layout reach (docs/design.md, P1 10), as ticks; negative: there are none. They
-// are those of generators whose sequence the transaction does not see, or which had the oid of this one, and the
-// latest one of those whose slots were freed.
-struct LostTicks {
-    int64_t latest;
-    int64_t latest_to_pass; // of those that are ahead of the clock by at most max_ahead
-};
-LostTicks lost_ticks(Oid generator, const GeneratorConfig &config);
-
-// A WARNING if the layout has ended or ends within two years: when a generator gets it, and when a slot is made.
+// A WARNING if the layout has ended or ends within two years: when a row is inserted, and when a slot is made.
 void warn_of_end(Oid generator, const core::Layout &layout);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -37,9 +28,6 @@ constexpr LOCKMODE excludes_draws = ShareRowExclusiveLock;
 
 // Error if the sequence was dropped meanwhile, or never was one.
 void lock_generator(Oid generator);
-
-// The same for a call that only the owner may make, and not on a standby. Returns the generator's configuration.
-GeneratorConfig lock_own_generator(Oid schema, Oid generator);
 
 // Discards what a generator has leased that is altered or dropped. Under lock_generator().
 void end_lease(Oid generator, bool is_dropped = false);

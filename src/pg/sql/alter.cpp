@@ -133,8 +133,13 @@ Datum uid_change_segment(PG_FUNCTION_ARGS) {
 // The owner of a generator has its ids start above a given one.
 Datum uid_generator_raise(PG_FUNCTION_ARGS) {
     const Oid generator = PG_GETARG_OID(0);
-    const GeneratorConfig config = lock_own_generator(extension_schema(), generator);
-    raise_above_id(generator, config, PG_GETARG_INT64(1));
+    check_is_sequence(generator); // a row may outlive its sequence where the library is not loaded
+    if (!has_privs_of_role(GetUserId(), owner_of(generator)))
+        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(generator));
+    if (RecoveryInProgress())
+        report_in_recovery();
+    lock_generator(generator);
+    raise_above_id(generator, read_generator_config(extension_schema(), generator), PG_GETARG_INT64(1));
     PG_RETURN_VOID();
 }
 }

@@ -160,21 +160,19 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
     const int64_t below_clock = core::first_id_of(c.config.layout, Max(c.now, 0)) - 1;
     int64_t highest = above || c.now >= c.config.policy.end ? -1 : below_clock;
     const char *hint = use_other_layout;
-    ListCell *cell;
-    foreach (cell, list_generators(schema)) {
-        const auto *other = static_cast<const NamedConfig *>(lfirst(cell));
-        c.other = other->generator;
-        c.other_config = other->config;
+    for_each_row(schema, "uid_generator", [&](Row row) {
+        c.other = DatumGetObjectId(column(row, "generator"));
+        c.other_config = generator_config_of(row);
         c.mark = c.other == generator ? core::no_lease_yet : high_water_mark_of(c.other);
         if (c.mark == core::no_lease_yet)
-            continue;
+            return;
         const int64_t largest = core::largest_leased_id(c.other_config.layout, c.other_config.policy, c.mark);
         const bool is_former = c.other == former;
         if (is_former)
             hint = why_above(c.has_same_layout(), generator);
         if ((is_former && above) || may_start_above(c.config, largest)) {
             highest = Max(highest, largest);
-            continue;
+            return;
         }
         if (is_former && !c.has_same_layout())
             report_cannot_start_below(c, "Its layout is another one", ask_for_generator(c));
@@ -182,7 +180,7 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
             begin_at_clock(c);
             highest = Max(highest, below_clock);
         }
-    }
+    });
     if (highest >= 0)
         raise_above_id(generator, c.config, highest, hint);
 }

@@ -5,9 +5,8 @@
 //   2. max_ahead may become shorter only as far as the clock covers what is leased.
 //   3. A change ends the generator's lease (slot_life.hpp). The transaction that altered a generator cannot draw
 //      from it (config/rows.cpp), because a rollback would bring the old row back, and ids of the new one would stay.
-//   4. The row of the builtin generator is in each new database, and in a dump if it was altered or is not the default.
-//      So an insert of its row is a change of the row that CREATE EXTENSION inserted, and an insert of another default
-//      takes that from it.
+//   4. The row of the builtin generator is in each new database, and in each dump. So an insert of its row is a change
+//      of the row that CREATE EXTENSION inserted, and an insert of another default takes that from it.
 
 #include "config/rows.hpp"
 #include "config/extension.hpp"
@@ -24,34 +23,30 @@ namespace {
 
 // Waits until the high-water mark is at most the new max_ahead above the clock. Beyond that it would look like the mark
 // of a clock that moved backwards. No session draws meanwhile, so the clock catches up.
-void wait_out_lead(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted) {
-    if (wanted.policy.max_ahead >= former.policy.max_ahead)
-        return;
-    const core::Layout &layout = former.layout;
-    const int64_t mark = core::tick_of_mark(former.policy, high_water_mark_of(generator));
-    const int64_t began_us = monotonic_us();
+void wait_out_lead(Oid generator, const core::Layout &layout, int64_t mark, int64_t max_ahead) {
+    const int64_t until_us = monotonic_us() + settings::max_wait_ms * us_per_ms;
     for (;;) {
-        const int64_t now = core::tick_at(layout, wall_clock_us());
-        const int64_t missing_us = (mark - now - wanted.policy.max_ahead) * layout.tick_us;
+        const int64_t lead = mark - core::tick_at(layout, wall_clock_us());
+        const int64_t missing_us = (lead - max_ahead) * layout.tick_us;
+        const int64_t left_us = until_us - monotonic_us();
         if (missing_us <= 0)
             return;
-        const int64_t left_us = settings::max_wait_ms * us_per_ms - (monotonic_us() - began_us);
         if (left_us <= 0)
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("cannot reduce max_ahead_ms of generator \"%s\" yet", get_rel_name(generator)),
                             errdetail("The generator has leased ids up to %.3f s ahead of the clock.",
-                                      static_cast<double>((mark - now) * layout.tick_us) / 1e6),
+                                      static_cast<double>(lead * layout.tick_us) / 1e6),
                             errhint("Try again in %lld s.", static_cast<long long>((missing_us + 999999) / 1000000))));
         sleep_for(Min(missing_us, Min(left_us, 100 * us_per_ms)), wait_event("UidgenClock"));
     }
 }
 
-// Whether a generator may change from one row to the other. Under lock_generator().
-void check_change(Oid generator, Row from, Row to) {
-    const GeneratorConfig former = generator_config_of(from);
-    const bool layout = !core::same_layout(former.layout, generator_layout_of(to));
-    const int64_t mark = layout ? high_water_mark_of(generator) : core::no_lease_yet;
-    if (mark > core::no_lease_yet)
+// Whether a generator may change from one configuration to the other. Under lock_generator().
+void check_change(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted) {
+    const int64_t mark = high_water_mark_of(generator);
+    if (mark <= core::no_lease_yet)
+        return;
+    if (!core::same_layout(former.layout, wanted.layout))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("cannot change the layout of generator \"%s\"", get_rel_name(generator)),
                         errdetail("The generator has leased ids. With another layout they would not decode, and could "
@@ -59,93 +54,64 @@ void check_change(Oid generator, Row from, Row to) {
                         errhint("Create another generator above it: "
                                 "SELECT uid_generator_create('name', above => %lld).",
                                 static_cast<long long>(core::largest_leased_id(former.layout, former.policy, mark)))));
-    const GeneratorConfig wanted = generator_config_of(to);
-    if (layout)
-        warn_of_end(generator, wanted.layout);
-    else
-        wait_out_lead(generator, former, wanted);
+    if (wanted.policy.max_ahead < former.policy.max_ahead)
+        wait_out_lead(generator, former.layout, core::tick_of_mark(former.policy, mark), wanted.policy.max_ahead);
 }
 
 Oid generator_of(Row row) { return DatumGetObjectId(column(row, "generator")); }
 
-// Returns the row to be stored. It is that of the builtin generator only until that is altered.
-HeapTuple row_updated(Row from, Row to) {
+void row_updated(Row from, Row to) {
     const Oid generator = generator_of(to);
     const auto differs = [&](const char *name) { return column(from, name) != column(to, name); };
     if (differs("generator") || differs("created") || differs("builtin"))
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("cannot change generator, created or builtin in a row of uid_generator"),
                         errhint("Create another generator with uid_generator_create().")));
+    const GeneratorConfig wanted = generator_config_of(to); // raises an error if the row is not valid
     lock_generator(generator);
-    check_change(generator, from, to);
+    check_change(generator, generator_config_of(from), wanted);
     end_lease(generator);
-    int number = column_number(to.desc, "builtin");
-    Datum builtin = BoolGetDatum(DatumGetBool(column(from, "builtin")) && differs("is_default"));
-    bool null = false;
-    return heap_modify_tuple_by_cols(to.tuple, to.desc, 1, &number, &builtin, &null);
 }
 
 // The sequence may have a slot that was made from an earlier row, or of a sequence that had its oid.
 void row_inserted(Oid table, Row row) {
     const Oid generator = generator_of(row);
     const GeneratorConfig config = generator_config_of(row); // raises an error if the row is not valid
+    const bool is_default = DatumGetBool(column(row, "is_default"));
     lock_generator(generator);
     const Row present = find_generator_row(get_rel_namespace(table), generator);
-    if (present.tuple == nullptr) {
-        warn_of_end(generator, config.layout);
+    const bool replaces = present.tuple != nullptr;
+    if (replaces && !DatumGetBool(column(present, "builtin")))
+        return; // the insert fails, or does nothing
+    if (replaces)
+        check_change(generator, generator_config_of(present), config);
+    warn_of_end(generator, config.layout);
+    if (!replaces)
         forget_generator(generator);
-    } else if (DatumGetBool(column(present, "builtin"))) { // otherwise this insert fails, or does nothing
-        check_change(generator, present, row);
+    else
         write_as_owner(table,
                        psprintf("DELETE FROM %%1$s WHERE builtin AND generator::pg_catalog.oid "
                                 "OPERATOR(pg_catalog.=) %u::pg_catalog.oid",
                                 generator),
                        0, nullptr, nullptr);
-    }
-    if (DatumGetBool(column(row, "is_default")))
+    if (is_default)
         write_as_owner(table, "UPDATE %1$s SET is_default = false WHERE builtin AND is_default", 0, nullptr, nullptr);
     note_datacenter_id(generator, config);
 }
 
-// Null: another call of the function. A superuser may use it on other tables, whose columns are of other types.
-const TriggerData *change_of_generators(FunctionCallInfo fcinfo) {
-    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
-    const bool is_row =
-        trigger != nullptr && TRIGGER_FIRED_BEFORE(trigger->tg_event) && TRIGGER_FIRED_FOR_ROW(trigger->tg_event);
-    return is_row && RelationGetRelid(trigger->tg_relation) == required_table(find_extension().schema, "uid_generator")
-               ? trigger
-               : nullptr;
+// If the sequence is gone, no session draws from it. The lock keeps a sweep from freeing the slot meanwhile.
+void row_deleted(Oid generator) {
+    LockRelationOid(generator, excludes_draws);
+    end_lease(generator, !is_relation(generator));
 }
 
-// If the sequence is gone, this transaction or an earlier one has dropped it, and no session draws from it.
-void row_deleted(Row row) {
-    const Oid generator = generator_of(row);
-    if (!is_relation(generator)) {
-        LockRelationOid(generator, excludes_draws); // so that no sweep frees the slot meanwhile
-        end_lease(generator, true);
-        return;
-    }
-    lock_generator(generator);
-    end_lease(generator);
+// The row to be stored, or deleted.
+HeapTuple row_of(const TriggerData *trigger) {
+    return TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple;
 }
 
-} // namespace
-
-// uid_keep_local(): the trigger that keeps logical replication away from the extension's tables. Their rows describe
-// sequences of this server, numbers that it drew, or grants of this registry. A FOR ALL TABLES publication includes
-// these tables, because every database with the extension has them. The trigger is ENABLE ALWAYS, and acts only in an
-// apply or tablesync worker. It does not check session_replication_role, because restores set that too.
-
-namespace {
-
-// A worker can leave out rows, but not a TRUNCATE. So no session may send one.
-[[noreturn]] void refuse_truncate(Relation table) {
-    ereport(ERROR,
-            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-             errmsg("cannot truncate table \"%s\"", RelationGetRelationName(table)),
-             errdetail("Its rows describe sequences, or keep nodes from being granted twice."),
-             errhint("Drop generators with uid_generator_drop(), segments with segment_drop(), and keys with DROP "
-                     "SEQUENCE. Free a node whose holder does not run any more with uid_fleet_takeover().")));
+const TriggerData *trigger_of(FunctionCallInfo fcinfo) {
+    return CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
 }
 
 } // namespace
@@ -157,34 +123,53 @@ using namespace uidgen::pg;
 extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_generator_changing);
+UIDGEN_SQL_FUNCTION(uid_segment_changed);
+UIDGEN_SQL_FUNCTION(uid_keep_local);
 
+// A superuser may use it on other tables, whose columns are of other types.
 Datum uid_generator_changing(PG_FUNCTION_ARGS) {
-    const TriggerData *trigger = change_of_generators(fcinfo);
-    if (trigger == nullptr)
+    const TriggerData *trigger = trigger_of(fcinfo);
+    if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
+        RelationGetRelid(trigger->tg_relation) != required_table(find_extension().schema, "uid_generator"))
         report_other_call("uid_generator_changing", "BEFORE trigger for each row of uid_generator");
-    const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     if (IsLogicalWorker())
         return static_cast<Datum>(0); // as uid_keep_local() does
     CacheInvalidateRelcache(trigger->tg_relation);
-    if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
-        PG_RETURN_POINTER(row_updated({trigger->tg_trigtuple, desc}, {trigger->tg_newtuple, desc}));
+    const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
+    const Row row = {row_of(trigger), desc};
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-        row_inserted(RelationGetRelid(trigger->tg_relation), {trigger->tg_trigtuple, desc});
+        row_inserted(RelationGetRelid(trigger->tg_relation), row);
+    else if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+        row_deleted(generator_of(row));
     else
-        row_deleted({trigger->tg_trigtuple, desc});
-    PG_RETURN_POINTER(trigger->tg_trigtuple);
+        row_updated({trigger->tg_trigtuple, desc}, row);
+    return PointerGetDatum(row.tuple);
 }
 
-UIDGEN_SQL_FUNCTION(uid_keep_local);
+// What sessions keep of a table, such as names of segments, is up to date until its relation changes.
+Datum uid_segment_changed(PG_FUNCTION_ARGS) {
+    if (trigger_of(fcinfo) == nullptr)
+        report_other_call("uid_segment_changed", "trigger");
+    CacheInvalidateRelcache(trigger_of(fcinfo)->tg_relation);
+    PG_RETURN_DATUM(0);
+}
 
+// Keeps logical replication away from the extension's tables. Their rows describe sequences of this server, numbers
+// that it drew, or grants of this registry. A FOR ALL TABLES publication includes these tables, because every database
+// with the extension has them. The trigger is ENABLE ALWAYS, and acts only in an apply or tablesync worker. It does not
+// check session_replication_role, because restores set that too. A worker can leave out rows, but not a TRUNCATE, so no
+// session may send one.
 Datum uid_keep_local(PG_FUNCTION_ARGS) {
-    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+    const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event))
         report_other_call("uid_keep_local", "BEFORE trigger");
     if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
-        refuse_truncate(trigger->tg_relation);
-    if (IsLogicalWorker())
-        return static_cast<Datum>(0); // leaves the change out
-    return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple);
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                 errmsg("cannot truncate table \"%s\"", RelationGetRelationName(trigger->tg_relation)),
+                 errdetail("Its rows describe sequences, or keep nodes from being granted twice."),
+                 errhint("Drop generators with uid_generator_drop(), segments with segment_drop(), and keys with DROP "
+                         "SEQUENCE. Free a node whose holder does not run any more with uid_fleet_takeover().")));
+    return IsLogicalWorker() ? static_cast<Datum>(0) : PointerGetDatum(row_of(trigger)); // 0 leaves the change out
 }
 }
