@@ -51,6 +51,47 @@ ALTER EVENT TRIGGER uid_forget_dropped ENABLE ALWAYS;
 COMMENT ON EVENT TRIGGER uid_forget_dropped IS
   'Keeps uid_generator, uid_segment and uid_key free of rows whose sequence was dropped.';
 
+-- ---------------------------------------------------------------------------------------------------------
+-- A restore fills tables in any order, so a CHECK that reads uid_generator or uid_key may fail while its table is filled.
+-- pg_dump adds one with NOT VALID after the rows, but not one of a domain or a partitioned table.
+-- ---------------------------------------------------------------------------------------------------------
+
+-- Of constraints that the open transaction has made: their age() is 0, or negative for a subtransaction's.
+CREATE FUNCTION uid_internal.uid_check_constraints() RETURNS event_trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  early record;
+BEGIN
+  FOR early IN
+    SELECT (pg_identify_object(k.tableoid, k.oid, 0)).identity AS what,
+           string_agg(DISTINCT p.oid::regprocedure::text, ', ') AS calls
+      FROM pg_event_trigger_ddl_commands() c
+      JOIN pg_constraint k ON k.conrelid = CASE WHEN c.classid = 'pg_class'::regclass THEN c.objid ELSE 0::oid END
+       AND k.contypid = CASE WHEN c.classid = 'pg_type'::regclass THEN c.objid ELSE 0::oid END
+       AND k.contype = 'c' AND k.conislocal AND age(k.xmin) <= 0
+      LEFT JOIN pg_class r ON r.oid = k.conrelid
+      JOIN pg_depend u ON u.classid = k.tableoid AND u.objid = k.oid AND u.refclassid = 'pg_proc'::regclass
+      JOIN pg_proc p ON p.oid = u.refobjid AND p.provolatile <> 'i' AND p.probin = '$libdir/uidgen'
+     WHERE r.relpersistence IS DISTINCT FROM 't' AND (k.convalidated OR r.relkind IS DISTINCT FROM 'r')
+     GROUP BY k.tableoid, k.oid
+  LOOP
+    RAISE WARNING 'a restore may fail at constraint %', early.what
+      USING DETAIL = format('It calls %s. pg_restore may load rows before the configuration that this reads.',
+                            early.calls),
+            HINT = 'Pass the numbers of the layout, as in uid_timestamp(id, epoch, tick_us, shift). Or add the '
+                   'constraint to the table, or to each partition, with NOT VALID: it is checked for new rows.';
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_check_constraints() IS
+  'Event trigger function. It warns of a CHECK constraint that a restore of a dump may fail at.';
+CREATE EVENT TRIGGER uid_check_constraints ON ddl_command_end
+  WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE DOMAIN', 'ALTER DOMAIN', 'CREATE SCHEMA')
+  EXECUTE FUNCTION uid_internal.uid_check_constraints();
+COMMENT ON EVENT TRIGGER uid_check_constraints IS 'Warns of a CHECK constraint that a restore of a dump may fail at.';
+
 DO $$
 DECLARE
   name text;
