@@ -220,6 +220,15 @@ SELECT workers_launched('CREATE TABLE from_new AS SELECT uid_next(''uid_generato
 SELECT count(DISTINCT id) AS ids, min(id) > :id AS above FROM from_new;
 ROLLBACK;
 SELECT count(*) FROM uid_internal.uid_slots() WHERE sequence::text ~ 'of_this_one_too|^\d';
+-- A sequence that has a new file, whose row in pg_class the transaction has written: refused only if it gave the file.
+ALTER SEQUENCE uid_generators.fresh RESTART;
+SELECT uid_next('uid_generators.fresh') > 0 AS positive;
+BEGIN;
+GRANT USAGE ON SEQUENCE uid_generators.fresh TO PUBLIC;
+SELECT workers_launched('SELECT uid_next(''uid_generators.fresh'') FROM big');
+ALTER SEQUENCE uid_generators.fresh RESTART;
+SELECT workers_launched('SELECT uid_next(''uid_generators.fresh'') FROM big');
+ROLLBACK;
 RESET ALL;
 
 -- However a sequence goes away, it takes its row along.

@@ -84,12 +84,16 @@ bool is_written_here(Oid relation) {
 namespace {
 
 // A parallel worker's relcache does not say whether the leader gave the sequence a new file; with wal_level=minimal it
-// says so of a sequence that the leader created, too. But two facts say it: this transaction wrote the catalog row, and
-// the file is not the sequence's first, whose number is the sequence's oid.
+// says so of a sequence that the leader created, too. But three facts say it: this transaction wrote the catalog row,
+// the file is not the sequence's first, whose number is the sequence's oid, and no generator draws from that file.
 bool is_rewritten(Relation rel) {
-    if (IsParallelWorker())
-        return file_of(rel) != RelationGetRelid(rel) && is_written_here(RelationGetRelid(rel));
-    return rewritten_in_this_transaction(rel);
+    const Oid sequence = RelationGetRelid(rel);
+    if (!IsParallelWorker())
+        return rewritten_in_this_transaction(rel);
+    if (file_of(rel) == sequence || !is_written_here(sequence))
+        return false;
+    const Slot *slot = find_ready_slot(slot_key(sequence), SlotKind::generator);
+    return slot == nullptr || slot->file != file_of(rel);
 }
 
 } // namespace
