@@ -21,21 +21,12 @@ void request_memory() {
     server_state_request_memory();
 }
 
-// The connection string is not shown, because it may have a password.
-void log_start() {
-    ereport(LOG, (errmsg("uidgen %s is loaded", UIDGEN_VERSION),
-                  errdetail("uidgen.registry is %s, and uidgen.datacenter_id is %d.",
-                            settings::registry[0] != '\0' ? "set" : "not set", settings::datacenter_id)));
-}
-
 void attach_memory() {
     if (next_shmem_startup_hook != nullptr)
         next_shmem_startup_hook();
     server_state_preload();
     if (!IsUnderPostmaster)
         grant_file_check();
-    if (IsPostmasterEnvironment && !IsUnderPostmaster)
-        log_start();
 }
 
 void registry_changed(bool in_fleet) {

@@ -56,7 +56,6 @@ my $bare = UidgenNode->new('without');
 $bare->init;
 $bare->start;
 is(scalar($bare->psql('postgres', 'CREATE EXTENSION uidgen')), 0, 'the extension can be created where the library is not preloaded');
-unlike(slurp_file($bare->logfile), qr/uidgen \S+ is loaded/, '... and the log does not say that it is loaded');
 sql($bare, "CREATE SEQUENCE s; SELECT uid_generator_create('ring', 'baidu_cached')");
 foreach my $loaded ('', 'auto_explain, pg_prewarm', 'auto_explain')
 {
@@ -85,22 +84,6 @@ $bare->append_conf('postgresql.conf', "shared_preload_libraries = 'auto_explain,
 $bare->restart;
 is(sql($bare, "SELECT uid_next() > 0, segment_next('s')"), 't|1', 'after the hint was followed it works');
 unlike(($bare->psql('postgres', 'DROP EXTENSION uidgen; CREATE EXTENSION uidgen'))[2], qr/WARNING/, '... without a warning');
-
-# The log says what was loaded, and never the connection string.
-my $version = sql($bare, q{SELECT extversion FROM pg_extension WHERE extname = 'uidgen'});
-foreach (
-	[ '', 'not set, and uidgen\.datacenter_id is -1' ],
-	[ 'uidgen.datacenter_id = 3', 'not set, and uidgen\.datacenter_id is 3' ],
-	[ q{uidgen.registry = 'host=/nowhere user=u password=secret'}, 'set, and uidgen\.datacenter_id is 3' ])
-{
-	my ($setting, $said) = @$_;
-	$bare->append_conf('postgresql.conf', "$setting\n");
-	my $start = -s $bare->logfile;
-	$bare->restart;
-	my $log = substr(slurp_file($bare->logfile), $start);
-	is(() = $log =~ /LOG:  uidgen \Q$version\E is loaded\n.*DETAIL:  uidgen\.registry is $said\.$/mg, 1, "at its start the server says that uidgen.registry is $said");
-	unlike($log, qr/secret/, '... and no password');
-}
 $bare->stop;
 
 done_testing();
