@@ -33,6 +33,7 @@ inline bool is_of_this_database(const SlotKey &key) { return same_key(key, slot_
 
 enum class SlotKind : uint32_t { generator, segment };
 constexpr uint32_t slot_kinds = 2;
+constexpr uint32_t index(SlotKind kind) { return static_cast<uint32_t>(kind); }
 
 // What the table holds: an entry for each sequence that has a slot. An entry without a slot is like none. A slot of the
 // other kind than the sequence is one that its oid had before.
@@ -43,7 +44,7 @@ struct SlotEntry {
 
 constexpr char of_slot_table[] = "the table of generators and segments"; // for allocation errors
 
-// Null until this process has attached.
+// Of no use until this process has attached.
 [[gnu::visibility("hidden")]] extern dsa_area *area;
 [[gnu::visibility("hidden")]] extern dshash_table *slot_table;
 
@@ -54,7 +55,7 @@ bool attach_area();
 void open_area();
 void area_restore_by(void (*restore)());
 
-// The address in this process. May raise an error, if the memory is new to the process.
+// The address in this process; null for InvalidDsaPointer. May raise an error, if the memory is new to the process.
 template <typename T> T *in_area(dsa_pointer pointer) { return static_cast<T *>(dsa_get_address(area, pointer)); }
 
 // Between the two an error for lack of dynamic shared memory says what for, and what to do.

@@ -101,7 +101,6 @@ struct ServerState {
     MemberState fleet;
     std::atomic<int64_t> lost_until_us;       // the latest slot_last_time() of slots that were freed; 0: none
     Stats freed;                              // what slots have counted that were freed
-    Counters shown;                           // the most of all slots that a reader of the statistics was told
     std::atomic<uint64_t> refused_on_standby; // calls
 };
 

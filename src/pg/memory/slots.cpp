@@ -11,52 +11,34 @@ namespace {
 using Cell = std::atomic<uint64_t>;
 static_assert(sizeof(Cell) == sizeof(uint64_t), "the ring's size is reckoned by its cells' contents");
 
-// Slots are made so many bytes at a time. Objects of more than 8 kB begin at a page, which aligns slots to cache lines.
-constexpr Size bytes_at_a_time = 32 * 1024;
-
-SlotLists &lists_of(SlotKind kind) { return server_state->area.slots[static_cast<uint32_t>(kind)]; }
+SlotLists &lists_of(SlotKind kind) { return server_state->area.slots[index(kind)]; }
 
 constexpr Size bytes_of(SlotKind kind) {
-    const Size end = kind == SlotKind::generator ? offsetof(Slot, generator) + sizeof(GeneratorState)
-                                                 : offsetof(Slot, segment) + sizeof(SegmentState);
-    return TYPEALIGN(core::cache_line, end);
+    return kind == SlotKind::generator ? offsetof(Slot, generator) + sizeof(GeneratorState)
+                                       : offsetof(Slot, segment) + sizeof(SegmentState);
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // Memory
 // ---------------------------------------------------------------------------------------------------------
 
-// Locks and condition variables are initialised once, because a process may look at a slot at any time from then on.
-void initialize_once(Slot *slot, dsa_pointer self, SlotKind kind) {
+// A slot that is free but not on the list of free ones. Locks and condition variables are initialised once, because a
+// process may look at a slot at any time from then on.
+Slot *new_slot(SlotKind kind) {
+    const dsa_pointer memory = allocate_in_area(bytes_of(kind) + core::cache_line, "slots of generators and segments");
+    const dsa_pointer self = TYPEALIGN(core::cache_line, memory); // aligns the address, too
+    auto *slot = in_area<Slot>(self);
     slot->self = self;
     slot->kind = kind;
     slot->phase = SlotPhase::free;
     LWLockInitialize(&slot->lock, server_state->tranche);
-    if (kind == SlotKind::generator)
-        ConditionVariableInit(&slot->generator.membership.changed);
-    else
-        ConditionVariableInit(&slot->segment.block.changed);
-}
-
-void add_to_lists(Slot *slot) {
-    SlotLists &lists = lists_of(slot->kind);
+    ConditionVariableInit(kind == SlotKind::generator ? &slot->generator.membership.changed
+                                                      : &slot->segment.block.changed);
     lock_state(LW_EXCLUSIVE);
-    slot->next = lists.newest.load(std::memory_order_relaxed);
-    slot->next_free = lists.first_free;
-    lists.first_free = slot->self;
-    lists.newest.store(slot->self, std::memory_order_release); // pairs with first_slot()
+    slot->next = lists_of(kind).newest.load(std::memory_order_relaxed);
+    lists_of(kind).newest.store(self, std::memory_order_release); // pairs with first_slot()
     unlock_state();
-}
-
-void add_slots(SlotKind kind) {
-    const Size stride = bytes_of(kind);
-    const dsa_pointer memory = allocate_in_area(bytes_at_a_time, "slots of generators and segments");
-    char *first = in_area<char>(memory);
-    for (Size at = 0; at + stride <= bytes_at_a_time; at += stride) {
-        auto *slot = reinterpret_cast<Slot *>(first + at);
-        initialize_once(slot, memory + at, kind);
-        add_to_lists(slot);
-    }
+    return slot;
 }
 
 dsa_pointer make_ring(uint64_t cells) {
@@ -67,16 +49,12 @@ dsa_pointer make_ring(uint64_t cells) {
 }
 
 Slot *take_free_slot(SlotKind kind) {
-    SlotLists &lists = lists_of(kind);
-    for (;; add_slots(kind)) {
-        lock_state(LW_EXCLUSIVE);
-        Slot *taken = DsaPointerIsValid(lists.first_free) ? in_area<Slot>(lists.first_free) : nullptr;
-        if (taken != nullptr)
-            lists.first_free = taken->next_free;
-        unlock_state();
-        if (taken != nullptr)
-            return taken;
-    }
+    lock_state(LW_EXCLUSIVE);
+    auto *slot = in_area<Slot>(lists_of(kind).first_free);
+    if (slot != nullptr)
+        lists_of(kind).first_free = slot->next_free;
+    unlock_state();
+    return slot != nullptr ? slot : new_slot(kind);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -94,7 +72,7 @@ void unlock_both(Slot *slot) {
     LWLockRelease(&slot->lock);
 }
 
-// All but the membership. What is not set here begins with 0.
+// All but the membership.
 void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     const uint64_t run = init.config.cached.run;
     memset(static_cast<void *>(generator), 0, offsetof(GeneratorState, membership));
@@ -115,26 +93,20 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     generator->ring.shared_before.store(0 - run, std::memory_order_relaxed); // the word begins at the end of a run
 }
 
-constexpr uint64_t first_ordinal = 1;
-
-// All but the block.
-void reset(SegmentState *segment, const SlotInit &init) {
-    memset(static_cast<void *>(segment), 0, offsetof(SegmentState, block));
-    segment->ordinals.reset(first_ordinal);
-    segment->bounds = init.bounds;
-    segment->step = init.bounds.base;
-}
-
+// What is not set here begins with 0.
 void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     slot->file = init.file;
     slot->expected = init.expected;
-    slot->passed_over.reset(slot->kind == SlotKind::segment ? first_ordinal : init.first_position);
-    if (slot->kind == SlotKind::segment) {
-        reset(&slot->segment, init);
-        return;
+    slot->passed_over.reset(init.first_position);
+    if (slot->kind == SlotKind::generator) {
+        reset(&slot->generator, init, cells);
+        slot->generator.records_before = counted(slot->counters, Stat::records);
+    } else { // all but the block
+        memset(static_cast<void *>(&slot->segment), 0, offsetof(SegmentState, block));
+        slot->segment.ordinals.reset(init.first_position);
+        slot->segment.bounds = init.bounds;
+        slot->segment.step = init.bounds.base;
     }
-    reset(&slot->generator, init, cells);
-    slot->generator.records_before = counted(slot->counters, Stat::records);
 }
 
 void set_phase(Slot *slot, SlotPhase phase) {
@@ -218,14 +190,6 @@ dsa_pointer end_use(Slot *slot) {
 // The table
 // ---------------------------------------------------------------------------------------------------------
 
-// Null: there is none.
-Slot *slot_of(const SlotEntry *entry, SlotKind kind) {
-    const dsa_pointer slot = entry != nullptr ? entry->slots[static_cast<uint32_t>(kind)] : InvalidDsaPointer;
-    return DsaPointerIsValid(slot) ? in_area<Slot>(slot) : nullptr;
-}
-
-void set_slot(SlotEntry *entry, SlotKind kind, dsa_pointer slot) { entry->slots[static_cast<uint32_t>(kind)] = slot; }
-
 void release(SlotEntry *entry) {
     if (entry != nullptr)
         dshash_release_lock(slot_table, entry);
@@ -249,7 +213,7 @@ Slot *find_slot(const SlotKey &key, SlotKind kind) {
     if (!attach_area())
         return nullptr;
     auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, false));
-    Slot *slot = slot_of(entry, kind);
+    Slot *slot = entry != nullptr ? in_area<Slot>(entry->slots[index(kind)]) : nullptr;
     release(entry);
     return slot;
 }
@@ -267,11 +231,11 @@ Slot *find_ready_slot(const SlotKey &key, SlotKind kind) {
 // If there is no memory for a slot, the entry remains, which is like none.
 Slot *claim_slot(const SlotKey &key, SlotKind kind) {
     SlotEntry *entry = find_or_make_entry(key);
-    Slot *slot = slot_of(entry, kind);
+    auto *slot = in_area<Slot>(entry->slots[index(kind)]);
     if (slot == nullptr) {
         slot = take_free_slot(kind);
         begin_use(slot, key);
-        set_slot(entry, kind, slot->self);
+        entry->slots[index(kind)] = slot->self;
     }
     release(entry);
     return slot;
@@ -303,8 +267,8 @@ void free_slot(const SlotKey &key, SlotKind kind) {
     if (entry == nullptr)
         return;
     const dsa_pointer cells = end_use(slot);
-    set_slot(entry, kind, InvalidDsaPointer);
-    if (slot_of(entry, SlotKind::generator) == nullptr && slot_of(entry, SlotKind::segment) == nullptr)
+    entry->slots[index(kind)] = InvalidDsaPointer;
+    if (!DsaPointerIsValid(entry->slots[0]) && !DsaPointerIsValid(entry->slots[1]))
         dshash_delete_entry(slot_table, entry);
     else
         release(entry);
@@ -317,10 +281,7 @@ core::Ring<> ring_of(Slot *slot) {
 }
 
 Slot *first_slot(SlotKind kind) {
-    if (!attach_area())
-        return nullptr;
-    const dsa_pointer newest = lists_of(kind).newest.load(std::memory_order_acquire);
-    return DsaPointerIsValid(newest) ? in_area<Slot>(newest) : nullptr;
+    return attach_area() ? in_area<Slot>(lists_of(kind).newest.load(std::memory_order_acquire)) : nullptr;
 }
 
 // Relaxed: two sessions that look at the same slot do no harm.
@@ -328,8 +289,9 @@ Slot *slot_to_look_at(SlotKind kind) {
     if (!attach_area())
         return nullptr;
     std::atomic<dsa_pointer> &next_look = lists_of(kind).next_look;
-    const dsa_pointer next = next_look.load(std::memory_order_relaxed);
-    Slot *slot = DsaPointerIsValid(next) ? in_area<Slot>(next) : first_slot(kind);
+    auto *slot = in_area<Slot>(next_look.load(std::memory_order_relaxed));
+    if (slot == nullptr)
+        slot = first_slot(kind);
     next_look.store(slot != nullptr ? slot->next : InvalidDsaPointer, std::memory_order_relaxed);
     return slot;
 }
@@ -360,18 +322,15 @@ Stats slot_counted(Slot *slot) {
     return now;
 }
 
-// Under no lock for long, because there may be many slots. What is freed after the first lines is missing: the sum is
-// never too high, but it may be less than a moment ago.
+// Under the state's lock no slot is freed, so the sum does not go back, either.
 Stats slots_counted() {
     lock_state(LW_SHARED);
     Stats sum = server_state->freed;
+    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
+        for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot))
+            if (slot->phase != SlotPhase::free)
+                add(&sum, slot_counted(slot));
     unlock_state();
-    for_each_slot([&sum](Slot *slot) { add(&sum, slot_counted(slot)); });
-    for (uint32_t i = 0; i < stat_count; i++) {
-        std::atomic<uint64_t> &shown = server_state->shown.values[i];
-        core::raise_to(shown, sum.values[i], std::memory_order_relaxed);
-        sum.values[i] = shown.load(std::memory_order_relaxed);
-    }
     return sum;
 }
 

@@ -260,7 +260,7 @@ struct SlotInit {
     RelationFile file;
     PageState expected;
     GeneratorConfig config;  // generator
-    uint64_t first_position; // generator: no position below it is handed out
+    uint64_t first_position; // no position or ordinal below it is handed out
     core::StepBounds bounds; // segment
 };
 
@@ -297,7 +297,7 @@ core::Ring<> ring_of(Slot *slot);
 // All slots of a kind that were ever made, the newest first; null at the end. Slots that are made meanwhile are
 // missing.
 Slot *first_slot(SlotKind kind);
-inline Slot *next_slot(const Slot *slot) { return DsaPointerIsValid(slot->next) ? in_area<Slot>(slot->next) : nullptr; }
+inline Slot *next_slot(const Slot *slot) { return in_area<Slot>(slot->next); }
 
 // Calls visit(slot) for each slot that a sequence has, under its lock. It must not raise an error.
 template <typename Visit> void for_each_slot(SlotKind kind, Visit visit, LWLockMode mode = LW_SHARED) {
@@ -307,10 +307,6 @@ template <typename Visit> void for_each_slot(SlotKind kind, Visit visit, LWLockM
             visit(slot);
         LWLockRelease(&slot->lock);
     }
-}
-template <typename Visit> void for_each_slot(Visit visit) {
-    for_each_slot(SlotKind::generator, visit);
-    for_each_slot(SlotKind::segment, visit);
 }
 
 // The next slot of a kind in turn, to be looked at whether its sequence is still there; null at the end of a round.
@@ -328,7 +324,7 @@ inline core::PositionAllocator<> &word_of(Slot *slot) {
     return slot->kind == SlotKind::generator ? slot->generator.ticks : slot->segment.ordinals;
 }
 
-// What a slot has counted since its sequence has it. Under the slot's lock.
+// What a slot has counted since its sequence has it. Under the slot's lock or the state's.
 Stats slot_counted(Slot *slot);
 
 // What all slots of the server have counted since its start, also those that were freed.

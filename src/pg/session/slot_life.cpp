@@ -142,6 +142,7 @@ void init_segment(Relation rel, SlotInit *init) {
     const Oid sequence = RelationGetRelid(rel);
     if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
+    init->first_position = 1;
     init->bounds = step_bounds(read_segment_row(extension_schema(), sequence), sequence_rule(sequence));
 }
 
