@@ -1,4 +1,4 @@
-// Other forms of an id: short texts, and UUIDs.
+// Other forms of an id: short texts, and UUIDs. What is read gives an id, or no_id.
 //
 // Short texts for ids 0 .. 2^63 - 1, to and from: numbers of base 62, the most significant digit first.
 //
@@ -14,16 +14,7 @@
 
 namespace uidgen::core {
 
-enum class ShortFault : uint8_t {
-    none,
-    invalid,   // no digit, or a character that is none
-    too_large, // beyond 2^63 - 1
-};
-
-struct ReadShort {
-    ShortFault fault;
-    int64_t id; // 0 when there is a fault
-};
+constexpr int64_t no_id = -1;
 
 constexpr int64_t short_form_base = 62;
 constexpr size_t short_form_width = 11; // digits of 2^63 - 1
@@ -47,16 +38,14 @@ constexpr void write_short_form(int64_t id, char *text) noexcept {
         text[i] = short_form_digit(static_cast<uint64_t>(id % short_form_base));
 }
 
-constexpr ReadShort read_short_form(const char *text, size_t length) noexcept {
+constexpr int64_t read_short_form(const char *text, size_t length) noexcept {
     int64_t id = 0;
     for (size_t i = 0; i < length; i++) {
         const int64_t digit = short_form_value(text[i]);
-        if (digit < 0)
-            return {ShortFault::invalid, 0};
-        if (__builtin_mul_overflow(id, short_form_base, &id) || __builtin_add_overflow(id, digit, &id))
-            return {ShortFault::too_large, 0};
+        if (digit < 0 || __builtin_mul_overflow(id, short_form_base, &id) || __builtin_add_overflow(id, digit, &id))
+            return no_id;
     }
-    return {length == 0 ? ShortFault::invalid : ShortFault::none, id};
+    return length == 0 ? no_id : id;
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -86,7 +75,6 @@ struct Uuid {
 constexpr int32_t payload_bits = 74;
 constexpr int32_t rand_b_bits = 62;
 constexpr int32_t most_check_bits = 16;
-constexpr int32_t unix_ms_bits = 48;
 constexpr int64_t us_in_ms = 1000;
 constexpr uint64_t version_7 = 7;
 constexpr uint64_t variant_rfc = 2;
@@ -126,18 +114,11 @@ constexpr uint64_t check_of(const Layout &l, const Uuid &uuid, int32_t bits) noe
     return hash >> (64 - bits);
 }
 
-struct MadeUuid {
-    bool in_range; // false: the id's time is beyond the 48 bits of unix_ts_ms, in the year 10889
-    Uuid uuid;
-};
-
 // The id must be one of the layout. Of `random` the low bits count.
-constexpr MadeUuid uuid_of(const Layout &l, int64_t id, uint64_t random) noexcept {
+constexpr Uuid uuid_of(const Layout &l, int64_t id, uint64_t random) noexcept {
     const UuidWidths widths = uuid_widths(l);
     const int64_t tick = id >> time_shift(l);
-    const int64_t unix_ms = start_of(l, tick) / us_in_ms;
-    if (unix_ms > largest(unix_ms_bits))
-        return {false, {}};
+    const int64_t unix_ms = start_of(l, tick) / us_in_ms; // max_instant_us says that it fits 48 bits
     const auto index = static_cast<unsigned __int128>(tick - first_tick_from(l, unix_ms));
     const auto below = static_cast<uint64_t>(id & largest(time_shift(l)));
     const unsigned __int128 payload =
@@ -146,23 +127,12 @@ constexpr MadeUuid uuid_of(const Layout &l, int64_t id, uint64_t random) noexcep
     Uuid uuid = {static_cast<uint64_t>(unix_ms) << 16 | version_7 << 12 | static_cast<uint64_t>(payload >> rand_b_bits),
                  variant_rfc << rand_b_bits | (static_cast<uint64_t>(payload) & ((UINT64_C(1) << rand_b_bits) - 1))};
     uuid.low |= check_of(l, uuid, widths.check);
-    return {true, uuid};
+    return uuid;
 }
 
-enum class UuidFault : uint8_t {
-    none,
-    version, // not a UUID of version 7
-    foreign, // not made from an id of this layout
-};
-
-struct ReadUuid {
-    UuidFault fault;
-    int64_t id; // 0 when there is a fault
-};
-
-constexpr ReadUuid id_of(const Layout &l, const Uuid &uuid) noexcept {
+constexpr int64_t id_of(const Layout &l, const Uuid &uuid) noexcept {
     if ((uuid.high >> 12 & 15) != version_7 || uuid.low >> rand_b_bits != variant_rfc)
-        return {UuidFault::version, 0};
+        return no_id;
     const UuidWidths widths = uuid_widths(l);
     const auto unix_ms = static_cast<int64_t>(uuid.high >> 16);
     const unsigned __int128 payload = static_cast<unsigned __int128>(uuid.high & 0xfff) << rand_b_bits |
@@ -170,12 +140,12 @@ constexpr ReadUuid id_of(const Layout &l, const Uuid &uuid) noexcept {
     const unsigned __int128 place = payload >> (widths.random + widths.check);
     const int64_t tick = first_tick_from(l, unix_ms) + static_cast<int64_t>(place >> widths.below);
     if (tick < 0 || tick > largest(l.time_bits) || start_of(l, tick) / us_in_ms != unix_ms)
-        return {UuidFault::foreign, 0};
+        return no_id;
     const uint64_t check_mask = (UINT64_C(1) << widths.check) - 1;
     if (check_of(l, {uuid.high, uuid.low & ~check_mask}, widths.check) != (uuid.low & check_mask))
-        return {UuidFault::foreign, 0};
+        return no_id;
     const auto below = static_cast<int64_t>(static_cast<uint64_t>(place) & ((UINT64_C(1) << widths.below) - 1));
-    return {UuidFault::none, tick << widths.below | below};
+    return tick << widths.below | below;
 }
 
 } // namespace uidgen::core

@@ -35,17 +35,15 @@ constexpr int32_t max_time_bits = 47;
 constexpr int32_t max_field_bits = 31;
 constexpr int32_t max_id_bits = 63;
 constexpr int64_t max_tick_us = INT64_C(3600) * 1000 * 1000;
-// A timestamptz ends in the year 294276. Layouts end 60 years earlier at the latest, so that sums cannot overflow.
-constexpr int64_t max_instant_us = INT64_C(9223371331200000000) - INT64_C(946684800000000);
+// Layouts end in the year 10889 at the latest, with the 48 bits of milliseconds of a UUID (id_forms.hpp). So no sum of
+// instants overflows.
+constexpr int64_t max_instant_us = (INT64_C(1) << 48) * 1000;
 
 enum class LayoutFault : uint8_t {
     none,
     tick_length,     // tick_us outside 1 .. max_tick_us
     epoch,           // epoch_us negative or beyond max_instant_us
-    time_width,      // time_bits outside 1 .. max_time_bits
-    field_width,     // another width outside 0 .. max_field_bits
-    too_wide,        // the widths add up to more than max_id_bits
-    no_backup_bit,   // a backup worker, but no bit for it
+    widths,          // a width outside its bounds; more than max_id_bits together; no bit for a backup worker
     beyond_calendar, // the last tick ends after max_instant_us
 };
 
@@ -54,20 +52,6 @@ struct Parts {
     int64_t datacenter;
     int64_t worker; // with the backup bit
     int64_t sequence;
-};
-
-enum class EncodeFault : uint8_t { none, tick, datacenter, worker, sequence };
-
-struct Encoded {
-    EncodeFault fault;
-    int64_t id; // 0 when there is a fault
-};
-
-enum class DecodeFault : uint8_t { none, negative, beyond_layout };
-
-struct Decoded {
-    DecodeFault fault;
-    Parts parts; // zeros when there is a fault
 };
 
 constexpr bool same_layout(const Layout &a, const Layout &b) noexcept {
@@ -113,14 +97,10 @@ constexpr LayoutFault check(const Layout &l) noexcept {
         return LayoutFault::tick_length;
     if (l.epoch_us < 0 || l.epoch_us > max_instant_us)
         return LayoutFault::epoch;
-    if (l.time_bits < 1 || l.time_bits > max_time_bits)
-        return LayoutFault::time_width;
-    if (!field_fits(l.datacenter_bits) || !field_fits(l.worker_bits) || !field_fits(l.sequence_bits))
-        return LayoutFault::field_width;
-    if (id_bits(l) > max_id_bits)
-        return LayoutFault::too_wide;
-    if (l.backup && l.worker_bits == 0)
-        return LayoutFault::no_backup_bit;
+    if (l.time_bits < 1 || l.time_bits > max_time_bits || !field_fits(l.datacenter_bits) ||
+        !field_fits(l.worker_bits) || !field_fits(l.sequence_bits) || id_bits(l) > max_id_bits ||
+        (l.backup && l.worker_bits == 0))
+        return LayoutFault::widths;
     int64_t life_us = 0;
     if (__builtin_mul_overflow(largest(l.time_bits) + 1, l.tick_us, &life_us) || life_us > max_instant_us - l.epoch_us)
         return LayoutFault::beyond_calendar;
@@ -137,28 +117,18 @@ constexpr int64_t tick_at(const Layout &l, int64_t instant_us) noexcept {
 // The first instant of a tick. The tick must fit the layout.
 constexpr int64_t start_of(const Layout &l, int64_t tick) noexcept { return l.epoch_us + tick * l.tick_us; }
 
-constexpr Encoded encode(const Layout &l, const Parts &p) noexcept {
-    const auto fits = [](int64_t value, int32_t bits) { return value >= 0 && value <= largest(bits); };
-    if (!fits(p.tick, l.time_bits))
-        return {EncodeFault::tick, 0};
-    if (!fits(p.datacenter, l.datacenter_bits))
-        return {EncodeFault::datacenter, 0};
-    if (!fits(p.worker, l.worker_bits))
-        return {EncodeFault::worker, 0};
-    if (!fits(p.sequence, l.sequence_bits))
-        return {EncodeFault::sequence, 0};
-    return {EncodeFault::none, p.tick << time_shift(l) | p.datacenter << datacenter_shift(l) |
-                                   p.worker << worker_shift(l) | p.sequence << sequence_shift(l)};
+// Each part must fit its field.
+constexpr int64_t encode(const Layout &l, const Parts &p) noexcept {
+    return p.tick << time_shift(l) | p.datacenter << datacenter_shift(l) | p.worker << worker_shift(l) |
+           p.sequence << sequence_shift(l);
 }
 
-constexpr Decoded decode(const Layout &l, int64_t id) noexcept {
-    if (id < 0)
-        return {DecodeFault::negative, {}};
-    if (id > largest(id_bits(l)))
-        return {DecodeFault::beyond_layout, {}};
-    return {DecodeFault::none,
-            {id >> time_shift(l), id >> datacenter_shift(l) & largest(l.datacenter_bits),
-             id >> worker_shift(l) & largest(l.worker_bits), id >> sequence_shift(l) & largest(l.sequence_bits)}};
+constexpr bool is_id_of(const Layout &l, int64_t id) noexcept { return id >= 0 && id <= largest(id_bits(l)); }
+
+// The id must be one of the layout.
+constexpr Parts decode(const Layout &l, int64_t id) noexcept {
+    return {id >> time_shift(l), id >> datacenter_shift(l) & largest(l.datacenter_bits),
+            id >> worker_shift(l) & largest(l.worker_bits), id >> sequence_shift(l) & largest(l.sequence_bits)};
 }
 
 // The lowest id of a tick, which may be one past the last tick; INT64_MAX if that id would be 2^63.
@@ -191,7 +161,7 @@ constexpr int64_t lower_bound(const TimeField &f, int64_t instant_us) noexcept {
 }
 
 // Turns positions into ids. It is computed once for many ids: encode() of a position gives what encode() of its parts
-// would give, without the checks.
+// would give.
 struct IdEncoder {
     uint64_t node;     // added to each position: the node and the backup bit in place
     uint64_t low_mask; // the bits of a position that stay at the bottom: its sequence number, or none
@@ -201,9 +171,8 @@ struct IdEncoder {
 // The node and the tick of every position must fit the layout.
 constexpr IdEncoder encoder_of(const Layout &l, int64_t node_value, bool backup = false) noexcept {
     const NodeFields fields = fields_of_node(l, node_value);
-    const uint64_t datacenter_part = static_cast<uint64_t>(fields.datacenter) << datacenter_shift(l);
     const int64_t worker = fields.worker | (backup ? backup_bit(l) : 0);
-    const uint64_t node = datacenter_part | static_cast<uint64_t>(worker) << worker_shift(l);
+    const auto node = static_cast<uint64_t>(encode(l, {0, fields.datacenter, worker, 0}));
     return {node, l.sequence_first ? 0 : static_cast<uint64_t>(largest(l.sequence_bits)), node_bits(l)};
 }
 

@@ -276,10 +276,9 @@ class Generator {
         const int64_t node = call.grant.node;
         const NodeFields fields = fields_of_node(w_.layout, node);
         const int64_t id = encode(encoder_of(w_.layout, node, backup), pos);
-        const Decoded d = decode(w_.layout, id);
-        w_.expect(d.fault == DecodeFault::none && d.parts.tick == tick_of(pos) &&
-                      d.parts.datacenter == fields.datacenter &&
-                      d.parts.worker == (fields.worker | (backup ? backup_bit(w_.layout) : 0)),
+        const Parts d = decode(w_.layout, id);
+        w_.expect(is_id_of(w_.layout, id) && d.tick == tick_of(pos) && d.datacenter == fields.datacenter &&
+                      d.worker == (fields.worker | (backup ? backup_bit(w_.layout) : 0)),
                   "P3");
         w_.expect(w_.ids.insert(id).second, "P1: no id twice");
         w_.expect(late_ || pos >= discarded_below_, "nothing that was given up before the call");

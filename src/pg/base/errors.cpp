@@ -19,16 +19,11 @@ const char *advice_for(core::LayoutFault fault) {
         return "Set tick_us to a number from 1 to 3600000000 (an hour).";
     case core::LayoutFault::epoch:
         return "Set epoch to a finite timestamp that is not before 1970-01-01 00:00:00+00.";
-    case core::LayoutFault::time_width:
-        return "Set time_bits to a number from 1 to 47.";
-    case core::LayoutFault::field_width:
-        return "Set datacenter_bits, worker_bits and sequence_bits to numbers from 0 to 31.";
-    case core::LayoutFault::too_wide:
-        return "Reduce time_bits, datacenter_bits, worker_bits or sequence_bits to at most 63 bits together.";
-    case core::LayoutFault::no_backup_bit:
-        return "Increase worker_bits to at least 1, or set backup_worker to false.";
+    case core::LayoutFault::widths:
+        return "Set time_bits to a number from 1 to 47, and datacenter_bits, worker_bits and sequence_bits to numbers "
+               "from 0 to 31, at most 63 together. With backup_worker, set worker_bits to at least 1.";
     case core::LayoutFault::beyond_calendar:
-        return "Reduce time_bits or tick_us, because the last tick is later than any timestamp.";
+        return "Reduce time_bits or tick_us, because the last tick is after the year 10889.";
     case core::LayoutFault::none:
         break;
     }
@@ -101,54 +96,28 @@ void report_newer_row(Oid sequence, const char *table) {
                     errhint("Retry the transaction.")));
 }
 
-void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault) {
+void check_parts(const core::Layout &layout, const core::Parts &parts) {
     const struct {
         const char *name;
         int64_t value;
         int32_t bits;
     } fields[] = {
-        {"generated_at", parts.tick, layout.time_bits},
         {"datacenter_id", parts.datacenter, layout.datacenter_bits},
         {"worker_id", parts.worker, layout.worker_bits},
         {"sequence", parts.sequence, layout.sequence_bits},
     };
-    const auto &field = fields[static_cast<int>(fault) - static_cast<int>(core::EncodeFault::tick)];
-    if (fault == core::EncodeFault::tick)
+    if (parts.tick < 0 || parts.tick > core::largest(layout.time_bits))
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("value of \"%s\" is out of range for the generator's layout", field.name),
+                        errmsg("value of \"generated_at\" is out of range for the generator's layout"),
                         errhint("Use a timestamp not before %s and before %s.", show_instant(layout.epoch_us),
                                 show_instant(core::start_of(layout, core::largest(layout.time_bits) + 1)))));
-    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                    errmsg("value %lld of \"%s\" is out of range for the generator's layout",
-                           static_cast<long long>(field.value), field.name),
-                    errhint("Use a number from 0 to %lld.", static_cast<long long>(core::largest(field.bits)))));
-}
-
-void report_decode(const core::Layout &layout, int64_t id, core::DecodeFault fault) {
-    const bool negative = fault == core::DecodeFault::negative;
-    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                    errmsg("value %lld is not an id of this generator", static_cast<long long>(id)),
-                    negative ? errdetail("An id is never negative.")
-                             : errdetail("An id of this generator has at most %d bits.", core::id_bits(layout)),
-                    errhint("Pass the generator that issued the id as the second argument.")));
-}
-
-void report_too_late_for_uuid(const core::Layout &layout, int64_t id) {
-    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                    errmsg("the time of id %lld is too late for a UUID", static_cast<long long>(id)),
-                    errdetail("The id's time is %s. A UUID of version 7 has 48 bits for the milliseconds since 1970.",
-                              show_instant(core::start_of(layout, id >> core::time_shift(layout)))),
-                    errhint("Use ids with a time before %s.",
-                            show_instant((core::largest(core::unix_ms_bits) + 1) * core::us_in_ms))));
-}
-
-void report_uuid(const char *uuid, core::UuidFault fault) {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("uuid %s was not made from an id of this generator", uuid),
-                    fault == core::UuidFault::version
-                        ? errdetail("It is not a UUID of version 7.")
-                        : errdetail("Its time or its check bits do not fit the generator's layout."),
-                    errhint("Pass the generator that issued the id as the second argument.")));
+    for (const auto &field : fields)
+        if (field.value < 0 || field.value > core::largest(field.bits))
+            ereport(ERROR,
+                    (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                     errmsg("value %lld of \"%s\" is out of range for the generator's layout",
+                            static_cast<long long>(field.value), field.name),
+                     errhint("Use a number from 0 to %lld.", static_cast<long long>(core::largest(field.bits)))));
 }
 
 void report_not_a_generator(Oid relation) {

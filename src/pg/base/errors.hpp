@@ -3,7 +3,6 @@
 
 #include "core/clock_policy.hpp"
 #include "core/layout.hpp"
-#include "core/id_forms.hpp"
 #include "postgres.hpp"
 
 namespace uidgen::pg {
@@ -32,12 +31,9 @@ inline const char *shown(const text *value) { return shown(text_to_cstring(value
 [[noreturn]] void report_newer_row(Oid sequence, const char *table);
 
 [[noreturn]] void report_layout(Oid generator, core::LayoutFault fault);
-[[noreturn]] void report_encode(const core::Layout &layout, const core::Parts &parts, core::EncodeFault fault);
-[[noreturn]] void report_decode(const core::Layout &layout, int64_t id, core::DecodeFault fault);
 
-// The time of an id does not fit a UUID; a UUID is not one of this layout's.
-[[noreturn]] void report_too_late_for_uuid(const core::Layout &layout, int64_t id);
-[[noreturn]] void report_uuid(const char *uuid, core::UuidFault fault);
+// Error if a part does not fit its field.
+void check_parts(const core::Layout &layout, const core::Parts &parts);
 
 [[noreturn]] void report_not_a_generator(Oid relation);
 

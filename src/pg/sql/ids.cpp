@@ -103,20 +103,21 @@ const core::Layout &layout_of(FunctionCallInfo fcinfo, int argument) {
 
 // The parts of an id; error if it is not one of the layout.
 core::Parts parts_of(const core::Layout &layout, int64_t id) {
-    const core::Decoded decoded = core::decode(layout, id);
-    if (decoded.fault != core::DecodeFault::none)
-        report_decode(layout, id, decoded.fault);
-    return decoded.parts;
+    const int64_t largest = core::largest(core::id_bits(layout));
+    if (!core::is_id_of(layout, id))
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("value %lld is not an id of this generator", static_cast<long long>(id)),
+                        errdetail("Its ids are from 0 to %lld.", static_cast<long long>(largest)),
+                        errhint("Pass the generator that issued the id as the second argument.")));
+    return core::decode(layout, id);
 }
 
 static_assert(UUID_LEN == 2 * sizeof(uint64_t), "a uuid is two numbers of eight bytes, the first one big-endian");
 
-// The id as a uuid with these random bits; error if its time is too late for one.
+// The id as a uuid with these random bits.
 Datum id_as_uuid(const core::Layout &layout, int64_t id, uint64_t random) {
-    const core::MadeUuid made = core::uuid_of(layout, id, random);
-    if (!made.in_range)
-        report_too_late_for_uuid(layout, id);
-    const uint64_t bytes[] = {pg_hton64(made.uuid.high), pg_hton64(made.uuid.low)};
+    const core::Uuid made = core::uuid_of(layout, id, random);
+    const uint64_t bytes[] = {pg_hton64(made.high), pg_hton64(made.low)};
     auto *uuid = static_cast<pg_uuid_t *>(palloc(sizeof(pg_uuid_t)));
     memcpy(uuid->data, bytes, sizeof bytes);
     return UUIDPGetDatum(uuid);
@@ -176,15 +177,6 @@ core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
     const int64_t in_calendar = (core::max_instant_us - epoch_us) / tick_us;
     const int64_t in_id = PG_INT64_MAX >> shift;
     return {epoch_us, tick_us, shift, Min(in_calendar, in_id) + 1};
-}
-
-[[noreturn]] void report_short_form(const text *value, core::ShortFault fault) {
-    const bool too_large = fault == core::ShortFault::too_large;
-    ereport(ERROR, (errcode(too_large ? ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE : ERRCODE_INVALID_TEXT_REPRESENTATION),
-                    too_large ? errmsg("base62 text \"%s\" is out of range for an id", shown(value))
-                              : errmsg("invalid base62 text: \"%s\"", shown(value)),
-                    errdetail("The digits of base62 are 0 to 9, A to Z and a to z. The largest id is \"AzL8n0Y58m7\"."),
-                    errhint("Pass a text that uid_to_base62() has returned.")));
 }
 
 } // namespace
@@ -278,10 +270,8 @@ Datum uid_encode(PG_FUNCTION_ARGS) {
     const TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
     const int64_t tick = TIMESTAMP_IS_NOBEGIN(time) ? -1 : core::tick_at(layout, to_bounded_unix_us(time));
     const core::Parts parts = {tick, PG_GETARG_INT32(1), PG_GETARG_INT32(2), PG_GETARG_INT32(3)};
-    const core::Encoded encoded = core::encode(layout, parts);
-    if (encoded.fault != core::EncodeFault::none)
-        report_encode(layout, parts, encoded.fault);
-    return Int64GetDatum(encoded.id);
+    check_parts(layout, parts);
+    return Int64GetDatum(core::encode(layout, parts));
 }
 
 Datum uid_timestamp(PG_FUNCTION_ARGS) {
@@ -336,10 +326,13 @@ Datum uid_to_base62(PG_FUNCTION_ARGS) {
 
 Datum uid_from_base62(PG_FUNCTION_ARGS) {
     const text *value = PG_GETARG_TEXT_PP(0);
-    const core::ReadShort found = core::read_short_form(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
-    if (found.fault != core::ShortFault::none)
-        report_short_form(value, found.fault);
-    PG_RETURN_INT64(found.id);
+    const int64_t id = core::read_short_form(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+    if (id == core::no_id)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("invalid base62 text: \"%s\"", shown(value)),
+                 errdetail("The digits of base62 are 0 to 9, A to Z and a to z. The largest id is \"AzL8n0Y58m7\"."),
+                 errhint("Pass a text that uid_to_base62() has returned.")));
+    PG_RETURN_INT64(id);
 }
 
 // The same id gives the same uuid: its random bits are 0.
@@ -355,9 +348,13 @@ Datum uid_to_uuid(PG_FUNCTION_ARGS) {
 Datum uid_from_uuid(PG_FUNCTION_ARGS) {
     if (has_null(fcinfo, 1))
         PG_RETURN_NULL();
-    const core::ReadUuid read = core::id_of(layout_of(fcinfo, 1), uuid_of_datum(PG_GETARG_DATUM(0)));
-    if (read.fault != core::UuidFault::none)
-        report_uuid(DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0))), read.fault);
-    PG_RETURN_INT64(read.id);
+    const int64_t id = core::id_of(layout_of(fcinfo, 1), uuid_of_datum(PG_GETARG_DATUM(0)));
+    if (id == core::no_id)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("uuid %s was not made from an id of this generator",
+                               DatumGetCString(DirectFunctionCall1(uuid_out, PG_GETARG_DATUM(0)))),
+                        errdetail("Its version, time or check bits do not fit the generator's layout."),
+                        errhint("Pass the generator that issued the id as the second argument.")));
+    PG_RETURN_INT64(id);
 }
 }
