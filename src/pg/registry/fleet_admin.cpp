@@ -5,6 +5,7 @@
 #include "base/settings.hpp"
 #include "base/identity.hpp"
 #include "base/time_source.hpp"
+#include "config/extension.hpp"
 #include "fleet_call.hpp"
 
 namespace uidgen::pg {
@@ -21,9 +22,7 @@ Registry enter(FunctionCallInfo fcinfo) {
 }
 
 // Error if members would be refused, too.
-void check(const Registry &registry, core::Refusal why, const FleetRequest &request = {}) {
-    Call call = {};
-    call.request = request;
+void check(const Registry &registry, core::Refusal why, Call call = {}) {
     if (refuse_judged(registry, &call, why))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("%s", call.answer.message),
                         registry.unclaimed != nullptr ? errdetail("It differs: %s.", registry.unclaimed) : 0,
@@ -51,40 +50,15 @@ void check_may_open(const Registry &registry) {
 // What this registry is.
 // ---------------------------------------------------------------------------------------------------------
 
-// By an administrator's word.
-void say_nothing_lost(Registry *registry, const char *reason) {
-    ereport(WARNING, (errmsg("registry accepts newcomers from now on"),
-                      errdetail("If grants were lost and their holders draw on, or if another server still grants, ids "
-                                "collide.")));
-    registry->state.view.fence_base_us = 0;
-    draw_epoch(registry, false, reason);
-}
-
 // A fleet of its own. Whoever holds a grant of the former one is no member of it.
-void begin_fleet(Registry *registry, bool exists, int64_t fleet) {
-    FleetState &state = registry->state;
-    const int64_t now_us = state.view.now_us;
-    if (exists && registry->unclaimed == nullptr && read_latest_grants(state.view).end_us > now_us &&
-        state.serial_at_start == 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("this registry has members"),
-                 errdetail("They would draw nothing any more once their grants end."),
-                 errhint("Change uidgen.registry on all members first, or wait until their grants have ended.")));
-    if (exists)
-        forget_grants();
-    const int64_t bound_us = state.view.bound_us;
-    state = {};
-    state.environment = present_environment(*registry);
-    state.view.fleet = static_cast<uint64_t>(fleet != 0 ? fleet : random_number());
-    state.view.now_us = now_us;
-    state.view.epoch = {1, random_number()};
-    state.view.bound_us = Max(bound_us, settings::registry_clock_bound_ms * us_per_ms);
-    state.first_epoch = 1;
-    state.started_us = server_start_us();
-    write_state(state);
-    (void)read_state(&state); // with what an administrator sets
-    state.view.now_us = now_us;
-    registry->unclaimed = nullptr;
+void begin_fleet(Registry *registry) {
+    const int64_t now_us = registry->state.view.now_us;
+    forget_grants();
+    registry->state = {};
+    registry->state.view.fleet = static_cast<uint64_t>(random_number());
+    registry->state.view.now_us = now_us;
+    draw_epoch(registry, false, "a fleet begins");
+    put_clock_bound(settings::registry_clock_bound_ms * us_per_ms);
 }
 
 [[noreturn]] void report_kind(const Registry &registry, const char *kind) {
@@ -95,41 +69,28 @@ void begin_fleet(Registry *registry, bool exists, int64_t fleet) {
              registry.unclaimed != nullptr ? errdetail("It differs from the former registry: %s.", registry.unclaimed)
                                            : errdetail("This database has no fleet."),
              errhint("Pass 'new' for a fleet of its own: no other registry may grant to its members. Pass "
-                     "'successor' if it follows a former registry: newcomers wait until the grants that may have "
-                     "been lost have ended. Pass 'unchanged' if it follows one, and nothing was lost. In a database "
-                     "without a fleet the successor of a registry that was lost needs the number that "
-                     "uid_registry_status shows on each member: 'successor', fleet => ...")));
+                     "'successor' if it follows a former registry, whose rows it has: newcomers wait until the grants "
+                     "that may have been lost have ended.")));
 }
 
-void claim(Registry *registry, bool exists, const char *kind, int64_t fleet) {
+void claim(Registry *registry, bool exists, const char *kind) {
     const bool is_known = exists && registry->unclaimed == nullptr;
-    const auto is = [&](const char *name, bool has_fleet) {
-        return kind != nullptr && strcmp(kind, name) == 0 && (fleet != 0) == has_fleet;
-    };
-    const char *said = "an administrator has said what it is";
-    if (is_known && (kind != nullptr || fleet != 0))
+    if (is_known && kind != nullptr)
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("this database is the registry of a fleet already"),
                         errhint("To admit another role, leave the kind of registry out. For a fence, or to end one, "
-                                "run SELECT uid_fleet_fence(). To make a copy of a registry a fleet of its own, run "
-                                "SELECT uid_fleet_fork().")));
+                                "run SELECT uid_fleet_fence().")));
     if (is_known)
         return;
-    if (is("new", false)) {
-        begin_fleet(registry, exists, 0);
-    } else if (exists && is("successor", false)) {
-        draw_epoch(registry, true, said);
-    } else if (exists && is("unchanged", false)) {
-        say_nothing_lost(registry, said);
-    } else if (!exists && is("successor", true)) {
-        begin_fleet(registry, false, fleet);
-        // Above all epochs of the former registry.
-        registry->state.view.epoch.number = registry->state.view.now_us / us_per_second;
-        registry->state.first_epoch = registry->state.view.epoch.number + 1;
-        draw_epoch(registry, true, "it follows a registry that was lost");
-    } else {
+    if (kind != nullptr && strcmp(kind, "new") == 0)
+        begin_fleet(registry);
+    else if (kind != nullptr && strcmp(kind, "successor") == 0 && exists)
+        draw_epoch(registry, true, "an administrator has said what it is");
+    else
         report_kind(*registry, kind);
-    }
 }
+
+// With the rights of the tables' owner.
+void run(const char *statement) { check_spi(SPI_execute(statement, false, 0), "SPI_execute", statement); }
 
 // ---------------------------------------------------------------------------------------------------------
 // Nodes.
@@ -174,8 +135,9 @@ void return_node(const ReturnSetInfo *result, const core::Layout &layout, const 
 
 // A reservation is a newcomer's grant. All of them, or none: an error rolls back.
 void reserve(const Registry &registry, int32_t pool, int32_t count, const ReturnSetInfo *result) {
-    FleetRequest r = {};
-    NodeRecord granted;
+    Call call = {};
+    FleetRequest &r = call.request;
+    NodeRecord node;
     if (!read_pool(pool, &r.layout))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("pool %d does not exist", pool),
                         errhint("Run SELECT pool, preset FROM uid_fleet_pools to list the pools. For another layout, "
@@ -186,13 +148,16 @@ void reserve(const Registry &registry, int32_t pool, int32_t count, const Return
     r.generator.clock_us = registry.state.view.now_us;
     r.policy = "reserved";
     r.datacenter_id = any_datacenter;
-    check(registry, core::judge(r.layout, registry.state.view, r.generator, nullptr).why, r);
+    check(registry, core::judge(r.layout, registry.state.view, r.generator, nullptr).why, call);
     for (int32_t i = 0; i < count; i++) {
-        if (!grant_node({&registry, pool, &r, WorkerPolicy::disposable, true}, &granted))
+        if (!find_node(registry, pool, call, &node))
             ereport(ERROR,
                     (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("pool %d has only %d free nodes", pool, i),
                      errhint("Reserve fewer nodes, or use a layout with more datacenter and worker bits.")));
-        return_node(result, r.layout, granted.row);
+        core::NodeRow row = core::granted(r.layout, registry.state.view, r.generator, node.row);
+        row.until = core::largest(r.layout.time_bits) + 1;
+        put_member(registry, pool, r, row);
+        return_node(result, r.layout, row);
     }
 }
 
@@ -203,33 +168,28 @@ using namespace uidgen::pg;
 
 extern "C" {
 
-UIDGEN_SQL_FUNCTION(uid_fleet_claim);
-UIDGEN_SQL_FUNCTION(uid_fleet_fork);
+UIDGEN_SQL_FUNCTION(uid_fleet_admit);
 UIDGEN_SQL_FUNCTION(uid_fleet_fence);
 UIDGEN_SQL_FUNCTION(uid_fleet_handover);
 UIDGEN_SQL_FUNCTION(uid_fleet_takeover);
 UIDGEN_SQL_FUNCTION(uid_fleet_reserve);
 
-// Its arguments are the kind of registry and the fleet, each of which may be NULL.
-Datum uid_fleet_claim(PG_FUNCTION_ARGS) {
+Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
+    const Oid role = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
+    const char *name = quote_identifier(GetUserNameFromId(role, false));
     Registry registry;
-    open_registry(&registry, fcinfo, false);
+    if (superuser_arg(role))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_GRANT_OPERATION), errmsg("role %s is a superuser", name),
+                        errhint("Create a role for the members: CREATE ROLE uid_fleet LOGIN.")));
+    open_registry(&registry, fcinfo);
+    const char *schema = quote_identifier(get_namespace_name(registry.schema));
+    run(psprintf("GRANT USAGE ON SCHEMA %s TO %s", schema, name));
+    run(psprintf("GRANT EXECUTE ON PROCEDURE %s.uid_fleet_call(%s.uid_fleet_request, %s.uid_fleet_answer) TO %s",
+                 schema, schema, schema, name));
     const bool exists = try_lock_registry(&registry);
     if (exists)
         settle_environment(&registry);
-    claim(&registry, exists, PG_ARGISNULL(0) ? nullptr : text_to_cstring(PG_GETARG_TEXT_PP(0)),
-          PG_ARGISNULL(1) ? 0 : PG_GETARG_INT64(1));
-    close_registry(&registry);
-    PG_RETURN_VOID();
-}
-
-Datum uid_fleet_fork(PG_FUNCTION_ARGS) {
-    Registry registry;
-    open_registry(&registry, fcinfo);
-    lock_registry(&registry);
-    // A copy that was promoted has no members either.
-    registry.unclaimed = change_of_environment(registry.state.environment, present_environment(registry));
-    begin_fleet(&registry, true, 0);
+    claim(&registry, exists, PG_ARGISNULL(1) ? nullptr : text_to_cstring(PG_GETARG_TEXT_PP(1)));
     close_registry(&registry);
     PG_RETURN_VOID();
 }
@@ -238,10 +198,14 @@ Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
     const bool cancel = PG_GETARG_BOOL(0);
     Registry registry = enter(fcinfo);
     check_may_open(registry);
-    if (cancel)
-        say_nothing_lost(&registry, "uid_fleet_fence(cancel => true) was called");
-    else
-        draw_epoch(&registry, true, "uid_fleet_fence() was called");
+    if (cancel) {
+        ereport(WARNING, (errmsg("registry accepts newcomers from now on"),
+                          errdetail("If grants were lost and their holders draw on, or if another server still "
+                                    "grants, ids collide.")));
+        registry.state.view.fence_base_us = 0;
+        registry.state.view.covered_us = 0; // what other registries granted is not fenced any more
+    }
+    draw_epoch(&registry, !cancel, "uid_fleet_fence() was called");
     close_registry(&registry);
     const uidgen::core::RegistryView &view = registry.state.view;
     return time_datum(cancel ? view.now_us : uidgen::core::fence_end_us(view));

@@ -89,12 +89,14 @@ bool refuse_segment(const Registry &registry, const SegmentOfCall &segment, Call
         return false;
     const core::SequenceRule rule = sequence_rule(segment.sequence);
     const core::StepBounds bounds = step_bounds(read_segment_row(registry.schema, segment.sequence), rule);
-    if (!is_credible(counter_of(segment.entry), rule, bounds, request.shown))
-        return refuse_unknown(call);
-    const int64_t known = read_given(request.segment, request.shown);
+    const core::SequenceState counter = counter_of(segment.entry);
     const bool up = rule.increment > 0;
-    const int64_t given = up ? Max(known, request.shown) : Min(known, request.shown);
-    const core::PlannedRange block = reserve_for_member(segment.entry, Min(request.count, bounds.most), given);
+    const int64_t known = read_given(request.segment, up ? PG_INT64_MIN : PG_INT64_MAX);
+    const bool is_known = up ? request.shown <= known : request.shown >= known;
+    if (!is_known && !is_credible(counter, rule, bounds, request.shown))
+        return refuse_unknown(call);
+    const core::PlannedRange block =
+        reserve_for_member(segment.entry, Min(request.count, bounds.most), is_known ? known : request.shown);
     if (block.count == 0)
         return refuse(answer, "used_up", psprintf("segment \"%s\" has no value left at the registry", request.segment),
                       psprintf("Run ALTER SEQUENCE %s %s on the registry.", qualified_name(segment.sequence),

@@ -76,17 +76,19 @@ void note_refusal(Registry *registry, const FleetAnswer &answer) {
 // A generator.
 // ---------------------------------------------------------------------------------------------------------
 
-void grant(const Registry &registry, Call *call, const core::NodeRow &row) {
+void grant(const Registry &registry, int32_t pool, Call *call, const core::NodeRow &row) {
     core::Grant *given = &call->answer.given.grant;
     *given = {row.node, row.from, row.until, row.membership, row.epoch, row.serial};
     given->seal = seal_of_grant(registry.state, call->request.layout, *given);
+    put_member(registry, pool, call->request, row);
 }
 
 bool refuse_newcomer(const Registry &registry, int32_t pool, Call *call) {
-    NodeRecord granted;
-    if (!grant_node({&registry, pool, &call->request, call->policy, false}, &granted))
-        return call->policy == WorkerPolicy::fixed ? refuse_taken(call, granted) : refuse_none_free(pool, call);
-    grant(registry, call, granted.row);
+    const FleetRequest &r = call->request;
+    NodeRecord node;
+    if (!find_node(registry, pool, *call, &node))
+        return call->policy == WorkerPolicy::fixed ? refuse_taken(call, node) : refuse_none_free(pool, call);
+    grant(registry, pool, call, core::granted(r.layout, registry.state.view, r.generator, node.row));
     return false;
 }
 
@@ -117,12 +119,6 @@ void judge(const Registry &registry, int32_t pool, const FleetRequest &r, Case *
         c->held.row.incarnation = g.incarnation;
     c->ruling = core::decide(r.layout, registry.state.view, g, has_held ? &c->held.row : nullptr,
                              has_missed ? &c->missed.row : nullptr);
-}
-
-void extend(const Registry &registry, int32_t pool, Call *call, const Case &c) {
-    const core::NodeRow row = core::extended(call->request.layout, registry.state.view, c.ruling.request, c.ruling.row);
-    put_node(record_of(registry, pool, call->request, row));
-    grant(registry, call, row);
 }
 
 // Both draw the same ids there, unless one of them has ended.
@@ -159,7 +155,7 @@ bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
     }
     switch (c.ruling.judgement.verdict) {
     case core::Verdict::extend:
-        extend(*registry, pool, call, c);
+        grant(*registry, pool, call, core::extended(r.layout, registry->state.view, c.ruling.request, c.ruling.row));
         return false;
     case core::Verdict::newcomer:
         return refuse_newcomer(*registry, pool, call);
@@ -203,35 +199,34 @@ uint64_t number_of_server() {
     return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0) >> 1 | 1;
 }
 
-void complete(const Registry &registry, FleetAnswer *answer) {
+void complete(const Registry &registry, const FleetRequest &request, FleetAnswer *answer) {
     const FleetState &state = registry.state;
     const core::RegistryView &view = state.view;
     answer->given.fleet = view.fleet;
     answer->given.grant.epoch = view.epoch;
     answer->given.grant.serial = view.own_serial;
-    answer->given.seal = seal_of_stamp(state, view.epoch, view.own_serial);
+    answer->given.seal = seal_of_number(state, "stamp", view.epoch, view.own_serial);
     answer->clock_us = view.now_us;
     answer->server = number_of_server();
     answer->is_open = registry.unclaimed == nullptr && state.refuses == nullptr;
-    // It grants nothing any more, so this changes no more.
+    // If it grants nothing any more, a hello asks when it granted last.
+    const bool is_hello = request.generator.incarnation == 0 && request.segment == nullptr;
     const bool is_over = is_closed(registry) || view.shown.number > view.epoch.number;
-    const int64_t last_us = is_over ? read_latest_grants(view).last_us : 0;
-    answer->granted_last = {last_us, {}, seal_of_last(state, view.epoch, last_us)};
+    const int64_t last_us = is_hello && is_over ? read_latest_grants(view).last_us : 0;
+    answer->granted_last = {last_us, {}, seal_of_number(state, "last", view.epoch, last_us)};
 }
 
 void answer_call(Registry *registry, const SegmentOfCall &segment, Call *call) {
-    FleetRequest &r = call->request;
+    const FleetRequest &r = call->request;
     if (fault_is(Fault::any_fleet) && r.generator.seen.fleet != 0)
         registry->state.view.fleet = r.generator.seen.fleet;
     const bool is_known = r.generator.seen.fleet == 0 || r.generator.seen.fleet == registry->state.view.fleet;
-    if (is_known && !is_proven(*registry, r)) {
+    if (is_known && !is_proven(registry->state, r)) {
         (void)refuse_unproven(call);
         return;
     }
-    if (is_known && registry->unclaimed == nullptr) {
-        drop_unproven(*registry, &r);
+    if (is_known && registry->unclaimed == nullptr)
         note_member(registry, r);
-    }
     const core::RegistryView &view = registry->state.view;
     const bool refused = refuse_judged(*registry, call, refuses_all(*registry));
     note_refusal(registry, call->answer);
@@ -277,7 +272,7 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     const SegmentOfCall segment = open_segment(registry, call->request);
     enter_registry(&registry);
     answer_call(&registry, segment, call);
-    complete(registry, &call->answer);
+    complete(registry, call->request, &call->answer);
     const Datum result = result_of(registry, fcinfo, call->answer);
     commit_registry(&registry);
     return result;

@@ -20,16 +20,16 @@ struct Call {
 // What a member asks, the first argument of a call (fleet_request.cpp). Error for fields that are not valid.
 void read_call(FunctionCallInfo fcinfo, Call *call);
 
-// Seals of the registry's answers: that it has answered in that epoch with that serial; a grant; that the registry of
-// that epoch granted last at that time.
-int64_t seal_of_stamp(const FleetState &state, const core::Epoch &epoch, int64_t serial);
+// Seals of the registry's answers: of a number of an epoch, which is a serial that it has answered with ("stamp") or
+// the time when it granted last ("last"); and of a grant.
+int64_t seal_of_number(const FleetState &state, const char *kind, const core::Epoch &epoch, int64_t number);
 int64_t seal_of_grant(const FleetState &state, const core::Layout &layout, const core::Grant &grant);
-int64_t seal_of_last(const FleetState &state, const core::Epoch &epoch, int64_t granted_last_us);
 
-// Whether a registry of this fleet has given what the member shows. What a registry has given whose key is
-// lost has no such proof. It counts while the fence lasts that this one began with; then drop_unproven() forgets it.
-bool is_proven(const Registry &registry, const FleetRequest &request);
-void drop_unproven(const Registry &registry, FleetRequest *request);
+// Whether a registry of this fleet has given what the member shows.
+bool is_proven(const FleetState &state, const FleetRequest &request);
+
+// All nodes of the layout, or of the datacenter id that the request names.
+NodeRange nodes_for(const FleetRequest &request);
 
 // A newcomer gets a node that no other generator may use at its ticks (newcomer.cpp):
 //
@@ -37,24 +37,12 @@ void drop_unproven(const Registry &registry, FleetRequest *request);
 //   sticky      the node that this generator of this server held last, if it is free; otherwise as disposable
 //   static      the node with that worker number, or none
 //
-// The node is random, so that two registries that do not know of each other seldom choose the same.
-struct Newcomer {
-    const Registry *registry;
-    int32_t pool;
-    const FleetRequest *request;
-    WorkerPolicy policy;
-    bool reserves; // for a generator outside: to the end of the layout, without a holder
-};
+// The node is random, so that two registries that do not know of each other seldom choose the same. False: no node is
+// free; of static, *found is the row that is in the way.
+bool find_node(const Registry &registry, int32_t pool, const Call &call, NodeRecord *found);
 
-// All nodes of the layout, or of the datacenter id that the request names.
-NodeRange nodes_for(const FleetRequest &request);
-
-// True: *granted is the row as it was written. False: no node is free; of static, *granted is the row that is in the
-// way. The registry's judgement must be that the member is a newcomer.
-bool grant_node(const Newcomer &newcomer, NodeRecord *granted);
-
-// The row of a member, as it describes itself.
-NodeRecord record_of(const Registry &registry, int32_t pool, const FleetRequest &request, const core::NodeRow &row);
+// Writes the row of a member, as it describes itself.
+void put_member(const Registry &registry, int32_t pool, const FleetRequest &request, const core::NodeRow &row);
 
 // Blocks of a segment's values, for members that are attached to it (fleet_block.cpp):
 //

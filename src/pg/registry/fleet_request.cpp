@@ -28,36 +28,20 @@ void check_texts(const FleetRequest &r) {
 }
 
 void check_server(const FleetRequest &r) {
-    const core::FleetSeen &seen = r.generator.seen;
     if (r.protocol != fleet_protocol)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("protocol version %d of the member is not supported by the registry", r.protocol),
                         errdetail("The registry speaks version %d.", fleet_protocol),
                         errhint("Upgrade the registry first, then the members.")));
-    check({{"fleet", static_cast<int64_t>(seen.fleet), 0, PG_INT64_MAX},
-           {"epoch", seen.epoch.number, 0, core::largest_epoch},
-           {"epoch_nonce", seen.epoch.nonce, 0, PG_INT64_MAX},
-           {"serial", seen.serial, 0, PG_INT64_MAX},
-           {"other_epoch", r.other.epoch.number, 0, core::largest_epoch},
-           {"other_granted_us", r.other.granted_us, 0, core::max_instant_us}});
 }
 
-void check_held(core::Request *request, const core::Layout &layout) {
-    const core::Grant &held = request->held;
-    const int64_t end = core::largest(layout.time_bits) + 1;
-    request->holds = held.node != no_node;
-    if (!request->holds) {
+// What the grant says is proven by its seal. It came with an answer, and the latest answer is this one or a later one.
+void check_held(core::Request *request) {
+    request->holds = request->held.node != no_node;
+    if (request->holds)
+        check({{"held_epoch", request->held.epoch.number, 1, request->seen.epoch.number}});
+    else
         request->held = {};
-        return;
-    }
-    // The grant came with an answer, and the latest answer is this one or a later one.
-    check({{"held_node", held.node, 0, core::largest(core::drawn_node_bits(layout))},
-           {"held_from", held.from, 0, end},
-           {"held_until", held.until, held.from, end},
-           {"held_membership", static_cast<int64_t>(held.membership), 1, PG_INT64_MAX},
-           {"held_epoch", held.epoch.number, 1, request->seen.epoch.number},
-           {"held_epoch_nonce", held.epoch.nonce, 0, PG_INT64_MAX},
-           {"held_serial", held.serial, 1, PG_INT64_MAX}});
 }
 
 WorkerPolicy policy_of(const char *name) {
@@ -91,7 +75,7 @@ void check_generator(Call *call) {
            {"clock_us", g.clock_us, 0, core::max_instant_us},
            {"lowest", g.lowest, 0, core::largest(r.layout.time_bits)},
            {"length", g.length, 1, PG_INT64_MAX}});
-    check_held(&g, r.layout);
+    check_held(&g);
     call->policy = policy_of(r.policy);
     check_wish(&r, call->policy);
     r.preset = r.preset == nullptr ? "custom" : r.preset;
@@ -123,9 +107,13 @@ int64_t hash(const FleetState &state, const char *text) {
     return static_cast<int64_t>(pg_ntoh64(bits) >> 1);
 }
 
-// What an earlier registry has given, whose key is lost. It counts while the fence lasts that this one began with.
-bool is_of_lost_registry(const Registry &registry, const core::Epoch &epoch) {
-    return epoch.number < registry.state.first_epoch;
+template <size_t n> int64_t seal(const FleetState &state, const char *kind, const int64_t (&numbers)[n]) {
+    StringInfoData text;
+    initStringInfo(&text);
+    appendStringInfo(&text, "%s " UINT64_FORMAT, kind, state.view.fleet);
+    for (const int64_t number : numbers)
+        appendStringInfo(&text, " " INT64_FORMAT, number);
+    return hash(state, text.data);
 }
 
 } // namespace
@@ -148,50 +136,25 @@ void read_call(FunctionCallInfo fcinfo, Call *call) {
         check_segment(call->request);
 }
 
-int64_t seal_of_stamp(const FleetState &state, const core::Epoch &epoch, int64_t serial) {
-    return hash(state, psprintf("stamp " UINT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT,
-                                state.view.fleet, epoch.number, epoch.nonce, serial));
+int64_t seal_of_number(const FleetState &state, const char *kind, const core::Epoch &epoch, int64_t number) {
+    return seal(state, kind, {epoch.number, epoch.nonce, number});
 }
 
-int64_t seal_of_grant(const FleetState &state, const core::Layout &layout, const core::Grant &grant) {
-    const char *of_layout = psprintf(INT64_FORMAT " " INT64_FORMAT " %d %d %d %d %d %d", layout.epoch_us,
-                                     layout.tick_us, layout.time_bits, layout.datacenter_bits, layout.worker_bits,
-                                     layout.sequence_bits, layout.sequence_first ? 1 : 0, layout.backup ? 1 : 0);
-    return hash(state, psprintf("grant " UINT64_FORMAT " %s " INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT
-                                " " UINT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT,
-                                state.view.fleet, of_layout, grant.node, grant.from, grant.until, grant.membership,
-                                grant.epoch.number, grant.epoch.nonce, grant.serial));
+int64_t seal_of_grant(const FleetState &state, const core::Layout &l, const core::Grant &grant) {
+    return seal(state, "grant",
+                {l.epoch_us, l.tick_us, l.time_bits, l.datacenter_bits, l.worker_bits, l.sequence_bits,
+                 l.sequence_first ? 1 : 0, l.backup ? 1 : 0, grant.node, grant.from, grant.until,
+                 static_cast<int64_t>(grant.membership), grant.epoch.number, grant.epoch.nonce, grant.serial});
 }
 
-int64_t seal_of_last(const FleetState &state, const core::Epoch &epoch, int64_t granted_last_us) {
-    return hash(state, psprintf("last " UINT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT,
-                                state.view.fleet, epoch.number, epoch.nonce, granted_last_us));
-}
-
-bool is_proven(const Registry &registry, const FleetRequest &r) {
-    const FleetState &state = registry.state;
+bool is_proven(const FleetState &state, const FleetRequest &r) {
     const core::FleetSeen &seen = r.generator.seen;
     const core::Grant &held = r.generator.held;
-    const bool has_seen = seen.epoch.number != 0 || seen.serial != 0;
-    const auto may_be_sealed = [&](const core::Epoch &epoch) { return !is_of_lost_registry(registry, epoch); };
-    return (!has_seen || !may_be_sealed(seen.epoch) || seen.seal == seal_of_stamp(state, seen.epoch, seen.serial)) &&
-           (!r.generator.holds || !may_be_sealed(held.epoch) || held.seal == seal_of_grant(state, r.layout, held)) &&
-           (r.other.granted_us == 0 || !may_be_sealed(r.other.epoch) ||
-            r.other.seal == seal_of_last(state, r.other.epoch, r.other.granted_us));
-}
-
-void drop_unproven(const Registry &registry, FleetRequest *r) {
-    const core::RegistryView &view = registry.state.view;
-    core::Request &g = r->generator;
-    if (is_of_lost_registry(registry, g.seen.epoch))
-        g.seen = {g.seen.fleet, {}, 0, 0};
-    if (g.holds && is_of_lost_registry(registry, g.held.epoch)) {
-        g.held.until = Min(g.held.until, core::fence_tick(r->layout, view)); // no grant that was lost reaches beyond
-        if (view.now_us >= core::fence_end_us(view) || g.held.from >= g.held.until)
-            g = core::without_held(g);
-    }
-    if (is_of_lost_registry(registry, r->other.epoch))
-        r->other = {};
+    const GrantedLast &other = r.other;
+    return ((seen.epoch.number == 0 && seen.serial == 0) ||
+            seen.seal == seal_of_number(state, "stamp", seen.epoch, seen.serial)) &&
+           (!r.generator.holds || held.seal == seal_of_grant(state, r.layout, held)) &&
+           (other.granted_us == 0 || other.seal == seal_of_number(state, "last", other.epoch, other.granted_us));
 }
 
 } // namespace uidgen::pg

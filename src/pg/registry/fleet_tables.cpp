@@ -6,19 +6,8 @@
 namespace uidgen::pg {
 namespace {
 
-// ---------------------------------------------------------------------------------------------------------
-// Statements: each is planned once in a session.
-// ---------------------------------------------------------------------------------------------------------
-
-Oid used_table = InvalidOid;        // uid_fleet_state
-char schema_name[NAMEDATALEN] = ""; // of the extension; replaces '@' in statements
-
-struct Plan {
-    const char *statement;
-    SPIPlanPtr plan;
-};
-constexpr int most_plans = 64;
-Plan plans[most_plans];
+// The extension's schema. Its name replaces '@' in statements.
+Oid home = InvalidOid;
 
 // The parameters of a statement, in order.
 struct Parameters {
@@ -50,47 +39,21 @@ template <typename... Values> Parameters parameters(Values... values) {
 // One of the type of a table's rows, with the columns that are fields.
 Parameters row_of(const char *table, const Fields &fields, const void *from) {
     Parameters p = {};
-    const Oid type = get_rel_type_id(required_table(get_rel_namespace(used_table), table));
+    const Oid type = get_rel_type_id(required_table(home, table));
     TupleDesc desc = lookup_rowtype_tupdesc(type, -1);
     add(&p, type, heap_copy_tuple_as_datum(form_fields(fields, from, desc), desc), false);
     ReleaseTupleDesc(desc);
     return p;
 }
 
-const char *with_schema(const char *statement) {
-    StringInfoData text;
-    initStringInfo(&text);
-    for (; *statement != '\0'; statement++)
-        if (*statement == '@')
-            appendStringInfo(&text, "%s.", quote_identifier(schema_name));
-        else
-            appendStringInfoChar(&text, *statement);
-    return text.data;
-}
-
-// A generic plan: a member calls seldom, so a connection would never leave the custom plans behind.
-SPIPlanPtr plan_of(const char *statement, const Parameters &parameters) {
-    Plan *plan = plans;
-    while (plan->plan != nullptr && strcmp(plan->statement, statement) != 0)
-        if (++plan == plans + most_plans)
-            elog(ERROR, "too many statements");
-    if (plan->plan != nullptr)
-        return plan->plan;
-    const char *text = with_schema(statement);
-    Oid *types = const_cast<Oid *>(parameters.types);
-    SPIPlanPtr made = SPI_prepare_cursor(text, parameters.count, types, CURSOR_OPT_GENERIC_PLAN);
-    if (made == nullptr)
-        check_spi(SPI_result, "SPI_prepare_cursor", text);
-    plan->statement = MemoryContextStrdup(TopMemoryContext, statement);
-    check_spi(SPI_keepplan(made), "SPI_keepplan", text);
-    return plan->plan = made;
-}
-
 // Returns the number of rows, which are in SPI_tuptable.
-uint64 execute(const char *statement, const Parameters &parameters = {}) {
-    SPIPlanPtr plan = plan_of(statement, parameters);
-    Datum *values = const_cast<Datum *>(parameters.values);
-    check_spi(SPI_execute_plan(plan, values, parameters.nulls, false, 0), "SPI_execute_plan", statement);
+uint64 execute(const char *statement, const Parameters &p = {}) {
+    const char *prefix = psprintf("%s.", quote_identifier(get_namespace_name(home)));
+    const Datum sql = DirectFunctionCall3Coll(replace_text, C_COLLATION_OID, CStringGetTextDatum(statement),
+                                              CStringGetTextDatum("@"), CStringGetTextDatum(prefix));
+    check_spi(SPI_execute_with_args(TextDatumGetCString(sql), p.count, const_cast<Oid *>(p.types),
+                                    const_cast<Datum *>(p.values), p.nulls, false, 0),
+              "SPI_execute_with_args", statement);
     return SPI_processed;
 }
 
@@ -108,12 +71,20 @@ int64_t select_number(const char *statement, const Parameters &parameters, int64
     return is_null ? 0 : DatumGetInt64(value);
 }
 
-// The fields of the first row. `from` is what follows SELECT and the names of the columns. False: there is none.
+// The fields of the first row. `from` is what follows SELECT *. False: there is none.
 bool select(const Fields &fields, void *into, const char *from, const Parameters &parameters) {
-    if (execute(psprintf("SELECT %s %s", field_names(fields), from), parameters) == 0)
+    if (execute(psprintf("SELECT * %s", from), parameters) == 0)
         return false;
     read_row(fields, into);
     return true;
+}
+
+// Writes the row, whether there is one or not. `key` is its primary key.
+void put(const char *table, const char *key, const Fields &fields, const void *from) {
+    const char *names = field_names(fields);
+    execute(psprintf("INSERT INTO @%s (%s) SELECT %s ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", table, names,
+                     field_names(fields, "($1)."), key, names, field_names(fields, "EXCLUDED.")),
+            row_of(table, fields, from));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -125,7 +96,6 @@ bool select(const Fields &fields, void *into, const char *from, const Parameters
 constexpr Field of_state[] = {STATE(view.fleet, "fleet", required),
                               STATE(view.epoch.number, "epoch", required),
                               STATE(view.epoch.nonce, "epoch_nonce", required),
-                              STATE(first_epoch, "first_epoch", required),
                               STATE(view.former.number, "former_epoch", 0),
                               STATE(view.former.nonce, "former_epoch_nonce", 0),
                               STATE(view.former_serial, "former_serial", 0),
@@ -188,20 +158,7 @@ const char *has_same(const Fields &fields) {
 
 } // namespace
 
-void use_tables(Oid state_table) {
-    const char *name = get_namespace_name(get_rel_namespace(state_table));
-    if (name == nullptr)
-        elog(ERROR, "cache lookup failed for relation %u", state_table);
-    if (state_table == used_table && strcmp(name, schema_name) == 0)
-        return;
-    for (Plan &plan : plans) {
-        if (plan.plan != nullptr)
-            SPI_freeplan(plan.plan);
-        plan = {};
-    }
-    used_table = state_table;
-    strlcpy(schema_name, name, sizeof(schema_name));
-}
+void use_tables(Oid schema) { home = schema; }
 
 // ---------------------------------------------------------------------------------------------------------
 // The state.
@@ -209,32 +166,26 @@ void use_tables(Oid state_table) {
 
 bool read_state(FleetState *state) {
     *state = {};
-    const char *statement =
-        psprintf("SELECT %s, synchronous, (EXTRACT(epoch FROM longest_grant) * 1000000)::bigint AS longest_us, "
-                 "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint AS bound_us, "
-                 "(SELECT encode(seal_key, 'hex') FROM uid_secrets.uid_fleet_key) AS key FROM @uid_fleet_state",
-                 field_names(state_fields));
-    if (execute(statement) == 0)
+    if (execute("SELECT *, (EXTRACT(epoch FROM longest_grant) * 1000000)::bigint AS longest_us, "
+                "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint AS bound_us, "
+                "(SELECT encode(seal_key, 'hex') FROM uid_secrets.uid_fleet_key) AS key FROM @uid_fleet_state") == 0)
         return false;
     read_row(state_fields, state);
     read_row(setting_fields, state);
     return true;
 }
 
-void write_state(const FleetState &state) {
-    Parameters p = row_of("uid_fleet_state", state_fields, &state);
-    add(&p, state.view.bound_us);
-    execute(psprintf("INSERT INTO @uid_fleet_state (%s, clock_bound) SELECT %s, $2 * interval '1 microsecond' "
-                     "ON CONFLICT (only_row) DO UPDATE SET (%s, clock_bound) = ROW(%s, EXCLUDED.clock_bound)",
-                     field_names(state_fields), field_names(state_fields, "($1)."), field_names(state_fields),
-                     field_names(state_fields, "EXCLUDED.")),
-            p);
+void write_state(const FleetState &state) { put("uid_fleet_state", "only_row", state_fields, &state); }
+
+void put_clock_bound(int64_t us) {
+    execute("UPDATE @uid_fleet_state SET clock_bound = $1 * interval '1 microsecond'", parameters(us));
 }
 
 void forget_grants() {
     execute("DELETE FROM @uid_fleet_node");
     execute("DELETE FROM @uid_fleet_pool");
-    execute("UPDATE uid_secrets.uid_fleet_key SET seal_key = DEFAULT");
+    execute("DELETE FROM uid_secrets.uid_fleet_key");
+    execute("INSERT INTO uid_secrets.uid_fleet_key DEFAULT VALUES");
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -337,17 +288,7 @@ bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record) {
     return node != no_node && !read_node(pool, node, record);
 }
 
-int64_t first_end(int32_t pool, NodeRange range) {
-    return select_number("SELECT min(granted_until) FROM @uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3",
-                         parameters(pool, range.first, range.last));
-}
-
-void put_node(const NodeRecord &record) {
-    execute(psprintf("INSERT INTO @uid_fleet_node (%s) SELECT %s ON CONFLICT (pool, node) DO UPDATE SET (%s) = ROW(%s)",
-                     field_names(node_fields), field_names(node_fields, "($1)."), field_names(node_fields),
-                     field_names(node_fields, "EXCLUDED.")),
-            row_of("uid_fleet_node", node_fields, &record));
-}
+void put_node(const NodeRecord &record) { put("uid_fleet_node", "pool, node", node_fields, &record); }
 
 // ---------------------------------------------------------------------------------------------------------
 // Segments.

@@ -17,7 +17,6 @@ struct Environment {
 // The row of uid_fleet_state.
 struct FleetState {
     core::RegistryView view; // without the clock, the serials and what is awaited
-    int64_t first_epoch;     // the number of the first epoch that this registry has a key for
     bool synchronous;        // it grants nothing without a synchronous standby
     int64_t closed_until_us; // for a handover; 0: the registry is open
     int64_t started_us;      // when the server started, as of the last call
@@ -48,13 +47,14 @@ struct NodeRange {
     int64_t last;
 };
 
-// The tables of the extension to which uid_fleet_state belongs, for all that follows.
-void use_tables(Oid state_table);
+// The tables in the extension's schema, for all that follows.
+void use_tables(Oid schema);
 
 // False: there is no fleet in this database.
 bool read_state(FleetState *state);
-void write_state(const FleetState &state); // whether there was one or not
-void forget_grants();                      // those of another fleet, and its key
+void write_state(const FleetState &state); // whether there was one or not; but for what follows it there
+void put_clock_bound(int64_t us);
+void forget_grants(); // those of another fleet; and a new key
 
 constexpr int32_t no_pool = 0;
 int32_t find_pool(const core::Layout &layout);
@@ -77,8 +77,6 @@ bool read_sticky_node(int32_t pool, const FleetRequest &request, NodeRecord *rec
 bool read_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record);
 // A node that never was in the table, as read_node() leaves it.
 bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record);
-// When the first of the nodes in the table ends, in ticks.
-int64_t first_end(int32_t pool, NodeRange range);
 // Writes the row, whether there is one or not.
 void put_node(const NodeRecord &record);
 

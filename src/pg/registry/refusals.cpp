@@ -24,9 +24,8 @@ constexpr Words words[] = {
      "SELECT uid_fleet_fence() there."},
     {core::Refusal::unclaimed, "unclaimed",
      "the registry is not the server that it was, and nobody has said what it is",
-     "On the registry, as its owner, run SELECT uid_fleet_admit('role', 'successor') if it follows the former one, "
-     "with 'unchanged' if nothing was lost and the former one has ended, or with 'new' if it is a copy with members of "
-     "its own."},
+     "On the registry, as its owner, run SELECT uid_fleet_admit('role', 'successor') if it follows the former one, or "
+     "with 'new' if it is a copy with members of its own."},
     {core::Refusal::handing_over, "handing_over", "the registry is being handed over to another server",
      "Wait for the switchover. If it does not happen, run SELECT uid_fleet_handover(cancel => true) on the registry."},
     {core::Refusal::no_standby, "no_standby", "the registry has no synchronous standby",
@@ -43,7 +42,6 @@ constexpr Words words[] = {
      "this server's login has brought 1,000 layouts to the fleet already",
      "Use a layout that the fleet has, or name another role in uidgen.registry."}};
 
-// Members that ask may have no row that shows their clock, so the log does.
 bool refuse_ahead(const Registry &registry, Call *call) {
     const core::RegistryView &view = registry.state.view;
     const FleetRequest &r = call->request;
@@ -51,8 +49,6 @@ bool refuse_ahead(const Registry &registry, Call *call) {
     const int64_t ahead_us = (claimed - core::beginning(r.layout, view, r.generator)) * r.layout.tick_us;
     const char *message = psprintf("the generator is too far ahead of the clocks of the fleet, by %.3f s",
                                    static_cast<double>(ahead_us + view.bound_us) / 1e6);
-    ereport(LOG, (errmsg("registry refuses generator \"%s\" in database \"%s\" on %s:%s: %s", r.name, r.database,
-                         r.host, r.port, message)));
     return refuse(&call->answer, "ahead", message,
                   "Correct the clock of this server or of the registry. If the clock was ahead when ids were drawn, or "
                   "the epoch of the generator is, wait until then.");
@@ -113,7 +109,9 @@ bool refuse_none_free(int32_t pool, Call *call) {
     const NodeRange range = nodes_for(request);
     const char *of_datacenter =
         request.datacenter_id == any_datacenter ? "" : psprintf(" with datacenter id %d", request.datacenter_id);
-    const int64_t end_us = core::start_of(request.layout, first_end(pool, range));
+    NodeRecord first;
+    (void)read_oldest_node(pool, range, PG_INT64_MAX, &first);
+    const int64_t end_us = core::start_of(request.layout, first.row.until);
     return refuse(&call->answer, "none_free",
                   psprintf("all %lld nodes%s of the layout are in use",
                            static_cast<long long>(range.last - range.first + 1), of_datacenter),

@@ -19,46 +19,18 @@ constexpr int64_t longest_wait_us = 3 * us_per_second;
 // The transaction.
 // ---------------------------------------------------------------------------------------------------------
 
-// Level 1 is the transaction's. A function with a SET clause, or a subtransaction, has a level of its own.
-bool is_outermost_guc_level() {
-    const int level = NewGUCNestLevel();
-    AtEOXact_GUC(false, level);
-    return level == 2;
-}
-
-// Of a procedure; null: it is a function.
-const CallContext *call_context(FunctionCallInfo fcinfo) {
-    const bool is_call = fcinfo->context != nullptr && IsA(fcinfo->context, CallContext);
-    return is_call ? reinterpret_cast<const CallContext *>(fcinfo->context) : nullptr;
-}
-
-bool is_own_transaction(FunctionCallInfo fcinfo) {
-    const CallContext *call = call_context(fcinfo);
-    return !IsTransactionBlock() && !IsSubTransaction() && !TransactionIdIsValid(GetTopTransactionIdIfAny()) &&
-           (call != nullptr ? !call->atomic : is_outermost_guc_level());
-}
-
-void check_own_transaction(FunctionCallInfo fcinfo) {
-    const char *name = get_func_name(fcinfo->flinfo->fn_oid);
-    if (RecoveryInProgress())
-        ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION), errmsg("cannot run %s() during recovery", name),
-                        errhint("Connect to the registry's primary: target_session_attrs=read-write.")));
-    if (!is_own_transaction(fcinfo))
-        ereport(ERROR, (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
-                        errmsg("%s() must be the only statement of a transaction", name),
-                        errdetail("Its result counts only once it is committed."),
-                        errhint("Run it outside of transaction blocks and of other functions.")));
-    if (IsolationUsesXactSnapshot())
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("%s() must run at isolation level READ COMMITTED", name),
-                        errhint("Run SET default_transaction_isolation = 'read committed'.")));
-}
-
 // A commit runs the queries of open cursors to their ends, and empties temporary tables: statements of the caller. They
 // run in a transaction of their own, before the registry has its lock and an answer whose durability they could change.
-void end_work_of_caller(FunctionCallInfo fcinfo) {
+// The defaults of the caller's transactions do not count.
+void begin_own_transaction(const CallContext *call) {
+    if (call->atomic || IsSubTransaction())
+        ereport(ERROR, (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+                        errmsg("uid_fleet_call() must be the only statement of a transaction"),
+                        errdetail("Its result counts only once it is committed."),
+                        errhint("Run it outside of transaction blocks and of functions.")));
     SPI_commit();
-    check_own_transaction(fcinfo);
+    XactIsoLevel = XACT_READ_COMMITTED;
+    XactReadOnly = false;
     EnsurePortalSnapshotExists();
 }
 
@@ -68,10 +40,10 @@ void set_locally(const char *name, const char *value, GucAction action) {
 
 // Until the function ends. A member's login may set anything. It must not keep the registry's lock by a plan that reads
 // whole tables, nor by messages that its client does not read. Of a thousand sessions that wait for the lock, each
-// would look at all others for a deadlock. There is none: the lock is the first one.
+// would look at all others for a deadlock. There is none: the lock is the first one. A member connects again after five
+// seconds without an answer. By then a call that waits for a lock or for the standby has failed.
 void set_for_statements(bool is_procedure) {
     const char *const settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
-                                       // Plans are made before the tables have grown, and are kept. Each has an index.
                                        {"enable_seqscan", "off"},
                                        {"enable_bitmapscan", "off"},
                                        {"enable_indexscan", "on"},
@@ -79,8 +51,10 @@ void set_for_statements(bool is_procedure) {
                                        {"deadlock_timeout", "60s"}};
     for (const auto &setting : settings)
         set_locally(setting[0], setting[1], GUC_ACTION_SAVE);
-    if (is_procedure)
-        set_locally("client_min_messages", "error", GUC_ACTION_SAVE);
+    if (!is_procedure)
+        return;
+    set_locally("client_min_messages", "error", GUC_ACTION_SAVE);
+    set_locally("lock_timeout", "4s", GUC_ACTION_SAVE);
 }
 
 void draw_serial(Registry *registry) {
@@ -110,53 +84,7 @@ const char *changed(const char *name, const char *before, const char *now) {
     return strcmp(before, now) == 0 ? nullptr : psprintf("%s has changed from %s to %s", name, before, now);
 }
 
-// The servers that follow must assume the same bound, or a greater one, so a greater setting is stored. It counts from
-// the next call on, because nothing may be granted under it before it is committed.
-void settle_clock_bound(const Registry *registry) {
-    const int64_t setting_us = settings::registry_clock_bound_ms * us_per_ms;
-    if (setting_us <= registry->state.view.bound_us)
-        return;
-    FleetState state = registry->state;
-    state.view.bound_us = setting_us;
-    write_state(state);
-}
-
-} // namespace
-
 int64_t server_start_us() { return to_unix_us(PgStartTime); }
-
-[[noreturn]] void report_not_durable() {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("the registry waits for its synchronous standby"),
-                    errdetail("The registry answers when its commit has reached the standby: "
-                              "synchronous_standby_names is \"%s\".",
-                              SyncRepStandbyNames != nullptr ? SyncRepStandbyNames : ""),
-                    errhint("Bring the standby back, or remove it from synchronous_standby_names on the registry.")));
-}
-
-void open_registry(Registry *registry, FunctionCallInfo fcinfo, bool alone) {
-    if (!settings::is_preloaded) // a caller could pass settings
-        report_not_preloaded();
-    const bool is_procedure = call_context(fcinfo) != nullptr;
-    *registry = {};
-    if (alone)
-        check_own_transaction(fcinfo);
-    registry->caller = CurrentMemoryContext;
-    check_spi(SPI_connect_ext(is_procedure ? SPI_OPT_NONATOMIC : 0), "SPI_connect_ext", "");
-    if (is_procedure)
-        end_work_of_caller(fcinfo);
-    registry->schema = find_extension().schema;
-    hold_names(registry->schema);
-    registry->state_table = required_table(registry->schema, "uid_fleet_state");
-    registry->serial_sequence = required_table(registry->schema, "uid_fleet_serial", RELKIND_SEQUENCE);
-    set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
-    registry->guc_level = NewGUCNestLevel();
-    set_for_statements(is_procedure);
-    use_tables(registry->state_table);
-    GetUserIdAndSecContext(&registry->role, &registry->security);
-    SetUserIdAndSecContext(owner_of(registry->state_table),
-                           registry->security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-}
 
 // PG_VERSION is written once in the life of a data directory.
 Environment present_environment(const Registry &registry) {
@@ -172,6 +100,46 @@ Environment present_environment(const Registry &registry) {
             psprintf("%s:%s:" UINT64_FORMAT, host, resolved ? directory : DataDir, birth)};
 }
 
+} // namespace
+
+[[noreturn]] void report_not_durable() {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the registry waits for its synchronous standby"),
+                    errdetail("The registry answers when its commit has reached the standby: "
+                              "synchronous_standby_names is \"%s\".",
+                              SyncRepStandbyNames != nullptr ? SyncRepStandbyNames : ""),
+                    errhint("Bring the standby back, or remove it from synchronous_standby_names on the registry.")));
+}
+
+void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
+    if (!settings::is_preloaded) // a caller could pass settings
+        report_not_preloaded();
+    PreventCommandDuringRecovery(psprintf("%s()", get_func_name(fcinfo->flinfo->fn_oid)));
+    const bool is_procedure = fcinfo->context != nullptr && IsA(fcinfo->context, CallContext);
+    *registry = {};
+    registry->caller = CurrentMemoryContext;
+    check_spi(SPI_connect_ext(is_procedure ? SPI_OPT_NONATOMIC : 0), "SPI_connect_ext", "");
+    if (is_procedure)
+        begin_own_transaction(reinterpret_cast<const CallContext *>(fcinfo->context));
+    if (IsolationUsesXactSnapshot()) // the rows that are read would be older than the lock
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("functions of the registry must run at isolation level READ COMMITTED"),
+                        errhint("Run SET default_transaction_isolation = 'read committed'.")));
+    registry->schema = find_extension().schema;
+    hold_names(registry->schema);
+    registry->state_table = required_table(registry->schema, "uid_fleet_state");
+    registry->serial_sequence = required_table(registry->schema, "uid_fleet_serial", RELKIND_SEQUENCE);
+    set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
+    if (is_procedure)
+        set_locally("idle_session_timeout", "0", GUC_ACTION_SET); // a member keeps its connection between calls
+    registry->guc_level = NewGUCNestLevel();
+    set_for_statements(is_procedure);
+    use_tables(registry->schema);
+    GetUserIdAndSecContext(&registry->role, &registry->security);
+    SetUserIdAndSecContext(owner_of(registry->state_table),
+                           registry->security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+}
+
 bool try_lock_registry(Registry *registry) {
     LockRelationOid(registry->state_table, ExclusiveLock);
     const int64_t now_us = wall_clock_us();
@@ -180,13 +148,6 @@ bool try_lock_registry(Registry *registry) {
     if (exists)
         draw_serial(registry);
     return exists;
-}
-
-const char *change_of_environment(const Environment &before, const Environment &now) {
-    const char *first = changed("database", before.database, now.database);
-    if (first == nullptr)
-        first = changed("timeline", psprintf("%d", before.timeline), psprintf("%d", now.timeline));
-    return first != nullptr ? first : changed("directory", before.directory, now.directory);
 }
 
 // A server on a later timeline was promoted. One that knows of a handover, or that can only be a synchronous standby,
@@ -198,7 +159,11 @@ void settle_environment(Registry *registry) {
     const bool handed_over = view.now_us + view.bound_us < registry->state.closed_until_us ||
                              (fault_is(Fault::any_closing) && is_closed(*registry));
     const bool promoted = now.timeline > before.timeline && strcmp(now.database, before.database) == 0;
-    const char *change = change_of_environment(before, now);
+    const char *change = changed("database", before.database, now.database);
+    if (change == nullptr)
+        change = changed("timeline", psprintf("%d", before.timeline), psprintf("%d", now.timeline));
+    if (change == nullptr)
+        change = changed("directory", before.directory, now.directory);
     if (change == nullptr || fault_is(Fault::no_fence))
         return;
     if (!handed_over && !promoted)
@@ -207,18 +172,18 @@ void settle_environment(Registry *registry) {
         draw_epoch(registry, !handed_over && !registry->state.synchronous, change);
 }
 
-void lock_registry(Registry *registry) {
+void enter_registry(Registry *registry) {
+    FleetState &state = registry->state;
+    const int64_t bound_us = settings::registry_clock_bound_ms * us_per_ms;
     if (!try_lock_registry(registry))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("database \"%s\" is not the registry of a fleet", get_database_name(MyDatabaseId)),
                         errhint("To make it one, run SELECT uid_fleet_admit('role', 'new').")));
-}
-
-void enter_registry(Registry *registry) {
-    lock_registry(registry);
     settle_environment(registry);
-    settle_clock_bound(registry);
-    FleetState &state = registry->state;
+    // The servers that follow must assume the same bound, or a greater one, so a greater setting is stored. It counts
+    // from the next call on, because nothing may be granted under it before it is committed.
+    if (bound_us > state.view.bound_us)
+        put_clock_bound(bound_us);
     if (state.started_us != server_start_us()) {
         state.started_us = server_start_us();
         state.serial_at_start = state.view.serial;

@@ -1,9 +1,9 @@
 // A transaction of a fleet's registry: what every function that grants, fences or revokes begins and ends with.
 //
 // Contract
-//   1. The transaction is the function's own: no transaction block, no subtransaction, nothing written before. What
-//      members call is a procedure. It commits when it begins, so that no statement of the caller's runs while it has
-//      the lock, and before it answers. What an administrator calls is a function, whose commit follows at once.
+//   1. What members call is a procedure. Its transaction is its own: it commits when it begins, so that no statement of
+//      the caller's runs while it has the lock, and before it answers. What an administrator calls is a function, whose
+//      result counts once its transaction has committed. Until then members wait.
 //   2. The registry's lock is taken before the clock and the rows are read. There is one at a time. It is a lock on
 //      uid_fleet_state in a mode that does not conflict with reading.
 //   3. A procedure commits asynchronously, so that it keeps the lock for the time of its statements only. Then it waits
@@ -34,23 +34,17 @@ struct Registry {
 //   - the former one may be opened again when its clock has passed closed_until by twice the bound
 inline bool is_closed(const Registry &registry) { return registry.state.closed_until_us != 0; }
 
-// An error if the transaction is not the function's own, unless that makes no difference. From here on it has the
-// rights of the tables' owner.
-void open_registry(Registry *registry, FunctionCallInfo fcinfo, bool alone = true);
+// From here on it has the rights of the tables' owner.
+void open_registry(Registry *registry, FunctionCallInfo fcinfo);
 
 // Takes the lock, and reads the state. False: there is no fleet in this database, and the state has only the clock.
 bool try_lock_registry(Registry *registry);
-// The same. Error if there is no fleet.
-void lock_registry(Registry *registry);
-
-// How this server differs from the one that was the registry; null: it does not.
-const char *change_of_environment(const Environment &before, const Environment &now);
 
 // Compares this server with the one that was the registry. If it was promoted, it draws an epoch, with a fence unless
 // it knows of every grant. If it differs in another way, the registry is unclaimed.
 void settle_environment(Registry *registry);
 
-// Locks and settles it.
+// Locks and settles it. Error if there is no fleet.
 void enter_registry(Registry *registry);
 
 // Either of them ends it. What comes out of it must be in registry->caller's memory by then.
@@ -58,10 +52,6 @@ void enter_registry(Registry *registry);
 //   commit  of a procedure. An error if the commit is not durable in time: then nothing may be answered.
 void close_registry(Registry *registry);
 void commit_registry(Registry *registry);
-
-// Of this server.
-Environment present_environment(const Registry &registry);
-int64_t server_start_us();
 
 // Draws an epoch, and records this server as the registry: with a fence, if commits may be lost. The reason is for the
 // log.
