@@ -7,11 +7,13 @@
 //      ids follow from the numbers up to the sequence's last, whichever rows of worker_node are missing.
 //   2. Successive numbers have different nodes until 2^bits_by_number() were drawn. So while fewer were drawn, the node
 //      of a number belongs to one generator, and the numbers after the last one meet no node of (1) until then.
-//   3. Without a row and without a number in its slot the other generator may not have drawn here at all: its ids may
-//      have come with a restore, from another database. Then nothing is known.
-//   4. If a row shows a node that follows from none of the numbers of (1), nothing is known. Such is the node of a
+//   3. The new generator draws a number above the last one when it first draws as the default, unless its policy is
+//      sticky: then it may come back to the node of an earlier row of its own, and nothing is known.
+//   4. Without a row the other generator may not have drawn here at all: its ids may have come with a restore, from
+//      another database. Then nothing is known.
+//   5. If a row shows a node that follows from none of the numbers of (1), nothing is known. Such is the node of a
 //      grant, or of another datacenter id.
-//   5. A number above the sequence's last, of a generator or a row, shows that it was set back. Then (2) does not hold.
+//   6. A row with a number above the sequence's last shows that it was set back. Then (2) does not hold.
 //
 // A node that a person gave follows from no number. Whether an id has it, only the rows tell, as far as they are there.
 #pragma once
@@ -31,7 +33,8 @@ struct DrawnNode {
 // What the nodes of one of the two generators follow from.
 struct NodesOf {
     NodeSource source;
-    int64_t number; // the one in its slot, or given; negative: none yet
+    int64_t given; // the number, with worker_policy static
+    bool is_sticky;
 };
 
 struct OtherNodes {
@@ -45,15 +48,14 @@ struct OtherNodes {
 };
 
 struct Meeting {
-    bool is_known; // an id of the other generator has the new generator's node
-    int64_t left;  // otherwise: none has it, nor that of as many numbers to be drawn; 0: not known
+    bool is_met;  // an id of the other generator has the new generator's node
+    int64_t left; // otherwise: none has the node of as many numbers to be drawn; 0: not known
 };
 
 namespace detail {
 
-constexpr int64_t present_node(const OtherNodes &o, const NodesOf &g) noexcept {
-    const bool has_one = g.number >= 0 || bits_by_number(o.layout, g.source) == 0;
-    return has_one ? node_of(o.layout, g.source, std::max(g.number, INT64_C(0))).value : no_node;
+constexpr int64_t given_node(const OtherNodes &o, const NodesOf &g) noexcept {
+    return bits_by_number(o.layout, g.source) == 0 ? node_of(o.layout, g.source, g.given).value : no_node;
 }
 
 constexpr bool follows(const OtherNodes &o, int64_t node) noexcept {
@@ -64,12 +66,11 @@ constexpr bool follows(const OtherNodes &o, int64_t node) noexcept {
 } // namespace detail
 
 constexpr Meeting judge_nodes(const OtherNodes &o) noexcept {
-    const int64_t node = detail::present_node(o, o.next);
-    bool is_met = detail::present_node(o, o.former) == node;
-    bool is_known = (o.row_count > 0 || o.former.number >= 0) && !o.rows_of_another &&
+    const int64_t node = detail::given_node(o, o.next);
+    bool is_met = detail::given_node(o, o.former) == node;
+    bool is_known = o.row_count > 0 && !o.rows_of_another && !o.next.is_sticky &&
                     o.former.source.datacenter_id == o.next.source.datacenter_id &&
-                    bits_by_number(o.layout, o.former.source) > 0 &&
-                    std::max(o.former.number, o.next.number) <= o.last_number;
+                    bits_by_number(o.layout, o.former.source) > 0;
     for (int32_t i = 0; i < o.row_count; i++) {
         is_met = is_met || o.rows[i].node == node;
         is_known = is_known && o.rows[i].id <= o.last_number && detail::follows(o, o.rows[i].node);

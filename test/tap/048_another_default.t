@@ -88,7 +88,7 @@ my ($statements) = $error =~ /HINT:  If the clock is wrong, correct it\. If the 
 like($statements, qr/^SELECT uid_generator_create\('uid_default_next', preset, .*; GRANT .*; SELECT uid_default_set\('uid_generators.uid_default_next', above => false\);$/,
 	'the hint has the statements');
 like(said("SELECT uid_generator_create('uid_default_next'); SELECT uid_default_set('uid_generators.uid_default_next')"),
-	qr/ERROR:  55000: generator "uid_default_next" cannot start above \d+ yet.*HINT:  A default must start above every id that the former one can have issued, unless you call uid_default_set\('uid_generators.uid_default_next', above => false\)/s,
+	qr/ERROR:  55000: generator "uid_default_next" cannot start above \d+ yet.*HINT:  A default must start above every id that the former one can have issued, unless you pass above => false\./s,
 	'above the old ids it cannot start');
 $node->safe_psql('postgres', q{SELECT uid_generator_drop('uid_generators.uid_default_next')});
 
@@ -195,6 +195,36 @@ $node->safe_psql('few', 'DELETE FROM worker_node');
 like(said(q{SELECT uid_generator_create('third', datacenter_bits => 0, worker_bits => 3, sequence_bits => 5, spread => false) \g /dev/null
 			SELECT uid_default_set('uid_generators.third', above => false)}, 'few'),
 	qr/which is not known/, 'more starts than worker ids, and rows are missing: not known');
+
+# Two nodes. The new default has drawn before, with a node that the old one had two starts ago.
+my $two = 'datacenter_bits => 0, worker_bits => 1, sequence_bits => 7, spread => false';
+$node->safe_psql('postgres', 'CREATE DATABASE two');
+freeze_clock($node, $at);
+$node->safe_psql('two', "CREATE EXTENSION uidgen; SELECT uid_generator_create('first', $two); SELECT uid_default_set('uid_generators.first')");
+draws('two nodes: one of them', 'two');
+wait_for_node_rows($node, '%', 1, dbname => 'two');
+restart($at + 60);
+draws('... the other', 'two');
+$node->safe_psql('two', "SELECT uid_generator_create('second', $two); SELECT uid_next('uid_generators.second')");
+wait_for_node_rows($node, '%', 3, dbname => 'two');
+month_ahead($at + 60, 'two');
+like(said(q{SELECT uid_default_set('uid_generators.second', above => false)}, 'two'), $unknown,
+	'... a new default that draws already draws another number, which may be that of the old one');
+
+# A sticky generator comes back to its node, which the old default was given since.
+$node->safe_psql('postgres', 'CREATE DATABASE sticky');
+freeze_clock($node, $at);
+$node->safe_psql('sticky', q{CREATE EXTENSION uidgen; SELECT uid_generator_create('first'), uid_generator_create('second', worker_policy => 'sticky');
+	SELECT uid_default_set('uid_generators.first')});
+draws('an old default', 'sticky');
+my ($worker) = $node->safe_psql('sticky', q{SELECT worker_id FROM uid_decode(uid_next('uid_generators.second'), 'uid_generators.second')});
+wait_for_node_rows($node, '%', 2, dbname => 'sticky');
+restart($at + 60);
+$node->safe_psql('sticky', "SELECT uid_generator_alter('uid_generators.first', worker_policy => 'static', worker_number => $worker)");
+month_ahead($at + 60, 'sticky');
+wait_for_node_rows($node, '%', 3, dbname => 'sticky');
+$node->safe_psql('sticky', q{SELECT uid_generator_alter('uid_generators.first', worker_policy => 'disposable')});
+like(said(q{SELECT uid_default_set('uid_generators.second', above => false)}, 'sticky'), $unknown, '... a sticky one that had its node: not known');
 
 freeze_clock($node, $at);
 make('restored', 'spread => false');

@@ -49,20 +49,8 @@ struct Change {
     bool has_same_layout() const { return core::same_layout(other_config.layout, config.layout); }
 };
 
-int64_t number_of(Oid generator, const GeneratorConfig &config) {
-    if (config.worker_policy == WorkerPolicy::fixed)
-        return config.worker_number;
-    const Slot *slot = find_ready_slot(slot_key(generator), SlotKind::generator);
-    return slot != nullptr ? slot->generator.number.load(std::memory_order_acquire) : no_number;
-}
-
-core::Meeting judge_nodes(const Change &c) {
-    const auto nodes_of = [](Oid generator, const GeneratorConfig &config) {
-        return core::NodesOf{node_source(config), number_of(generator, config)};
-    };
-    const NodeHistory history = node_history(c.schema, c.other, c.other_config.layout);
-    return core::judge_nodes({c.config.layout, nodes_of(c.other, c.other_config), nodes_of(c.next, c.config),
-                              history.rows, history.count, history.rows_of_another, last_node_id(c.schema)});
+core::NodesOf nodes_of(const GeneratorConfig &config) {
+    return {node_source(config), config.worker_number, config.worker_policy == WorkerPolicy::sticky};
 }
 
 const char *show_tick(const core::Layout &layout, int64_t tick) {
@@ -107,8 +95,11 @@ const char *say_nodes(const Change &c, const char **hint) {
         return "They are unique if this server was in its fleet when those were drawn, because the registry then "
                "grants another node.";
     }
-    const core::Meeting meeting = judge_nodes(c);
-    if (meeting.is_known)
+    const NodeHistory history = node_history(c.schema, c.other, c.other_config.layout);
+    const core::Meeting meeting =
+        core::judge_nodes({c.config.layout, nodes_of(c.other_config), nodes_of(c.config), history.rows, history.count,
+                           history.rows_of_another, last_node_id(c.schema)});
+    if (meeting.is_met)
         report_cannot_start_below(c, "Both have the same datacenter and worker id", ask_for_node(c));
     if (meeting.left > 0)
         return psprintf("They are unique, because the next %lld worker ids to be drawn differ from theirs, unless "
@@ -123,6 +114,7 @@ void begin_at_clock(const Change &c) {
     const char *hint = nullptr;
     const char *nodes =
         c.has_same_layout() ? say_nodes(c, &hint) : "If that generator was the default, new ids can be equal to those.";
+    end_lease(c.next); // it draws another number (core/other_nodes.hpp, 3)
     ereport(WARNING, (errmsg("generator \"%s\" starts at the clock, below ids of generator \"%s\"",
                              get_rel_name(c.next), get_rel_name(c.other)),
                       errdetail("From %s to %s, new ids do not sort after those. %s", show_tick(c.config.layout, c.now),
@@ -130,25 +122,15 @@ void begin_at_clock(const Change &c) {
                       hint != nullptr ? errhint("%s", hint) : 0));
 }
 
-const char *why_above(bool has_same_layout, Oid generator) {
-    const char *next = quote_literal_cstr(qualified_name(generator));
-    const char *unless = has_same_layout ? psprintf(", unless you call uid_default_set(%s, above => false)", next) : "";
-    return psprintf("A default must start above every id that the former one can have issued%s. To draw from this "
-                    "generator in some tables, pass it to uid_adopt(), or set DEFAULT uid_next(%s) on their columns.",
-                    unless, next);
-}
+constexpr char why_above[] = "A default must start above every id that the former one can have issued, unless you pass "
+                             "above => false. To draw from this generator in some tables only, pass it to uid_adopt().";
 
 // Whether a generator that is not the former default has ids that the new one may issue, too. In another layout those
 // of a generator that is no further ahead than it may be do not count: without a change of the clock, a default of one
 // layout never begins among the ids of another one.
 bool may_meet(const Change &c) {
-    if (c.has_same_layout())
-        return true;
-    const core::Layout &layout = c.other_config.layout;
-    const int64_t now = core::tick_at(layout, wall_clock_us());
-    return c.mark > now + c.other_config.policy.max_ahead &&
-           core::first_id_of(layout, now) <=
-               core::largest_leased_id(c.config.layout, c.config.policy, c.config.policy.end);
+    const int64_t now = core::tick_at(c.other_config.layout, wall_clock_us());
+    return c.has_same_layout() || c.mark > now + c.other_config.policy.max_ahead;
 }
 
 // Has the new default start above the ids of all generators, because any of them may have been the default. Where it
@@ -169,7 +151,7 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
         const int64_t largest = core::largest_leased_id(c.other_config.layout, c.other_config.policy, c.mark);
         const bool is_former = c.other == former;
         if (is_former)
-            hint = why_above(c.has_same_layout(), generator);
+            hint = why_above;
         if ((is_former && above) || may_start_above(c.config, largest)) {
             highest = Max(highest, largest);
             return;
