@@ -9,40 +9,38 @@
 namespace uidgen::pg {
 namespace {
 
-// The values that are left, if they suffice. False: they do not. If `raises`, the counter may have lost values that
-// were handed out: if it does not stand beyond wish.shown, it is raised in any case, and the segment's own ranges are
-// discarded.
-bool reserve_values(const SessionEntry *e, const core::SequenceRule &rule, const BlockWish &wish, bool raises,
-                    core::PlannedRange *planned, uint64_t *lsn) {
+// Up to `most` values; a count of 0: fewer than `least` are left. If `shown` is not null, the counter may have lost
+// values that were handed out: if it does not stand beyond *shown, it is raised in any case, and the segment's own
+// ranges are discarded.
+core::PlannedRange reserve_values(const SessionEntry *e, const core::SequenceRule &rule, uint64_t least, uint64_t most,
+                                  const int64_t *shown, uint64_t *lsn) {
     Slot *slot = e->slot;
     *lsn = InvalidXLogRecPtr;
     const int64_t now_us = monotonic_us();
 
     Relation rel = open_sequence(e);
-    if (!raises)
+    if (shown == nullptr)
         refuse_rewritten(rel); // a rollback would give the block again
     SequencePage page = lock_page_of(slot, rel);
-    raises = raises && core::is_beyond(slot->expected.counter, rule.increment, wish.shown);
+    const bool raises = shown != nullptr && core::is_beyond(slot->expected.counter, rule.increment, *shown);
     if (raises)
         adopt_page(slot, slot->file, slot->expected);
-    const core::SequenceState from = raises ? core::SequenceState{wish.shown, true} : slot->expected.counter;
-    *planned = core::plan_range(from, rule, wish.most + wish.rest);
-    if (planned->count == wish.most + wish.rest)
-        *planned = core::plan_range(from, rule, wish.most);
-    const bool suffices = planned->count >= wish.least;
+    const core::SequenceState from = raises ? core::SequenceState{*shown, true} : slot->expected.counter;
+    const core::PlannedRange planned = core::plan_range(from, rule, most);
+    const bool suffices = planned.count >= least;
     if (suffices || raises) {
         const int64_t kept_back = fault_is(Fault::short_block) ? rule.increment : 0;
-        *lsn = write_page(&page, suffices ? planned->last - kept_back : wish.shown, slot);
+        *lsn = write_page(&page, suffices ? planned.last - kept_back : *shown, slot);
         slot->segment.block_at_us = now_us;
         count(&slot->counters, Stat::records);
     }
     unlock_page(&page);
     relation_close(rel, NoLock);
     if (suffices)
-        count(&slot->counters, Stat::ids, planned->count);
+        count(&slot->counters, Stat::ids, planned.count);
     else
         count(&slot->counters, Stat::refused_used_up);
-    return suffices;
+    return suffices ? planned : core::PlannedRange{0, 0, 0};
 }
 
 // USAGE lets a role draw values one after the other. What moves a sequence far at once needs UPDATE.
@@ -51,19 +49,6 @@ void check_may_move(const SessionEntry *e, const char *to_do) {
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to %s", to_do),
                         errhint("Run GRANT UPDATE ON SEQUENCE %s TO %s.", qualified_name(e->sequence),
                                 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
-}
-
-[[noreturn]] void report_no_block(Oid sequence, const core::SequenceRule &rule, uint64_t count, uint64_t left) {
-    const bool up = rule.increment > 0;
-    const char *bound = up ? "MAXVALUE" : "MINVALUE";
-    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                    errmsg("sequence \"%s\" has too few values left for a block of %llu", get_rel_name(sequence),
-                           static_cast<unsigned long long>(count)),
-                    errdetail("Number of values up to its %s of %lld: %llu.", bound,
-                              static_cast<long long>(up ? rule.max_value : rule.min_value),
-                              static_cast<unsigned long long>(left)),
-                    errhint("Reserve a smaller block, or change the %s with ALTER SEQUENCE %s.", bound,
-                            qualified_name(sequence))));
 }
 
 void check_length(const SessionEntry *e, const core::StepBounds &bounds, uint64_t count) {
@@ -80,27 +65,29 @@ int64_t in_sequence(const core::SequenceRule &rule, int64_t shown) {
     return rule.increment > 0 ? Min(shown, rule.max_value) : Max(shown, rule.min_value);
 }
 
-core::PlannedRange plan_beyond(const SessionEntry *e, const BlockWish &wish, uint64_t *lsn) {
-    const core::SequenceRule rule = sequence_rule(e->sequence);
-    BlockWish known = wish;
-    known.shown = in_sequence(rule, wish.shown);
-    core::PlannedRange planned;
-    return reserve_values(e, rule, known, true, &planned, lsn) ? planned : core::PlannedRange{0, 0, 0};
-}
-
 } // namespace
 
-Block reserve_block(const SessionEntry *e, uint64_t count) {
+void report_too_few(Oid sequence, uint64_t count, const char *way_out) {
+    const core::SequenceRule rule = sequence_rule(sequence);
+    const bool up = rule.increment > 0;
+    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                    errmsg("sequence \"%s\" has too few values left for a block of %llu", get_rel_name(sequence),
+                           static_cast<unsigned long long>(count)),
+                    errhint("Take a smaller block, or change the %s of %lld with ALTER SEQUENCE %s%s.",
+                            up ? "MAXVALUE" : "MINVALUE", static_cast<long long>(up ? rule.max_value : rule.min_value),
+                            qualified_name(sequence), way_out)));
+}
+
+core::PlannedRange reserve_block(const SessionEntry *e, uint64_t count) {
     refuse_attached(e->sequence);
     const core::SequenceRule rule = sequence_rule(e->sequence);
-    core::PlannedRange planned;
     check_length(e, bounds_of(e, rule), count);
     uint64_t lsn = 0;
-    const bool reserved = reserve_values(e, rule, {count, count, 0, 0}, false, &planned, &lsn);
+    const core::PlannedRange block = reserve_values(e, rule, count, count, nullptr, &lsn);
     durable(&e->slot->counters, lsn, wanted_durability());
-    if (!reserved)
-        report_no_block(e->sequence, rule, count, planned.count);
-    return {planned.first, planned.last, rule.increment};
+    if (block.count == 0)
+        report_too_few(e->sequence, count, "");
+    return block;
 }
 
 bool is_credible(const core::SequenceState &counter, const core::SequenceRule &rule, const core::StepBounds &bounds,
@@ -110,29 +97,28 @@ bool is_credible(const core::SequenceState &counter, const core::SequenceRule &r
            core::is_credible_loss(core::values_up_to(counter, rule, known), bounds);
 }
 
-void check_wish(const SessionEntry *e, const BlockWish &wish) {
+core::PlannedRange reserve_beyond(const SessionEntry *e, uint64_t count, int64_t shown) {
     const core::SequenceRule rule = sequence_rule(e->sequence);
     const core::StepBounds bounds = bounds_of(e, rule);
-    check_length(e, bounds, wish.most);
+    check_length(e, bounds, count);
+    const int64_t known = in_sequence(rule, shown);
     Relation rel = open_sequence(e);
     const core::SequenceState counter = page_state(rel).counter;
     relation_close(rel, NoLock);
-    if (!is_credible(counter, rule, bounds, wish.shown))
+    if (!is_credible(counter, rule, bounds, known))
         check_may_move(e, psprintf("move sequence \"%s\" from %lld to %lld", get_rel_name(e->sequence),
-                                   static_cast<long long>(counter.last_value),
-                                   static_cast<long long>(in_sequence(rule, wish.shown))));
-}
-
-core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockWish &wish) {
+                                   static_cast<long long>(counter.last_value), static_cast<long long>(known)));
     uint64_t lsn = 0;
-    const core::PlannedRange planned = plan_beyond(e, wish, &lsn);
+    const core::PlannedRange block = reserve_values(e, rule, count, count, &known, &lsn);
     durable(&e->slot->counters, lsn, wanted_durability());
-    return planned;
+    return block;
 }
 
 core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int64_t shown) {
+    const core::SequenceRule rule = sequence_rule(e->sequence);
+    const int64_t known = in_sequence(rule, shown);
     uint64_t lsn = 0;
-    return plan_beyond(e, {1, static_cast<uint64_t>(count), 0, shown}, &lsn);
+    return reserve_values(e, rule, 1, static_cast<uint64_t>(count), &known, &lsn);
 }
 
 namespace {

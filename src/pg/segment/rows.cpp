@@ -42,14 +42,6 @@ int64_t saturating_add(int64_t value, int64_t length) {
     return __builtin_add_overflow(value, length, &sum) ? (length < 0 ? PG_INT64_MIN : PG_INT64_MAX) : sum;
 }
 
-[[noreturn]] void report_too_few(const BlockRow &r) {
-    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                    errmsg("segment \"%s\" has too few values left for this block", shown(r.name)),
-                    errhint("Increase the MAXVALUE of sequence %s, take smaller blocks, or, if the row shows a value "
-                            "above 0, start over with SET %s = 0.",
-                            qualified_name(r.sequence), r.column)));
-}
-
 // A NULL counts as 0 here.
 [[noreturn]] void report_move(const BlockRow &r) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -81,11 +73,13 @@ SessionEntry *open_segment(const BlockRow &r) {
     return e;
 }
 
+[[noreturn]] void report_short_row(const BlockRow &r, uint64_t count) {
+    report_too_few(r.sequence, count, psprintf(", or start over with SET %s = 0 if it is larger", r.column));
+}
+
 // Values beyond all that were reserved, and beyond the former row, which may be ahead of its sequence after a restore.
-core::PlannedRange reserve(const SessionEntry *e, BlockWish wish) {
-    if (fault_is(Fault::stale_row))
-        wish.shown = PG_INT64_MIN;
-    return reserve_beyond(e, wish);
+core::PlannedRange reserve(const SessionEntry *e, uint64_t count, int64_t shown) {
+    return reserve_beyond(e, count, fault_is(Fault::stale_row) ? PG_INT64_MIN : shown);
 }
 
 // By ALTER SEQUENCE, because it waits for transactions that draw, and is undone when this one is rolled back.
@@ -97,7 +91,7 @@ core::PlannedRange start_over(const BlockRow &r, uint64_t count) {
                psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(r.sequence),
                         static_cast<long long>(Min(Max(rule.min_value, 0), rule.max_value))),
                0, nullptr, nullptr);
-    return reserve(open_entry(r.sequence, SlotKind::segment), {count, count, 0, PG_INT64_MIN});
+    return reserve(open_entry(r.sequence, SlotKind::segment), count, PG_INT64_MIN);
 }
 
 void set_column(BlockRow *r, const char *name, Datum value) {
@@ -123,11 +117,7 @@ bool is_unused(const SessionEntry *e) {
 }
 
 // The first UPDATE of a segment may say where to begin. The values before the one that it shows are reserved, too,
-// because a node may send it. An INSERT shows the first value of all.
-//
-// Near 2^63 a block takes all values that are left, and the row shows the last of them, to which no increment can be
-// added. So a node finds that it must start over, as with a table, before draws in the database have used up what it
-// would take next.
+// because a node may send it. An INSERT, and a row that starts over, show the first value of all.
 Datum shown_in_t_sequence(const BlockRow &r) {
     const bool is_new = r.was_null();
     const bool places = is_new && !is_null(r.after, r.column);
@@ -137,52 +127,36 @@ Datum shown_in_t_sequence(const BlockRow &r) {
     const SessionEntry *e = open_segment(r);
     const bool begins = places && is_unused(e);
     const bool is_valid = increment_val(r.after) >= 1 && increment_val(r.after) <= largest_increment;
-    const uint64_t increment =
-        is_valid ? static_cast<uint64_t>(increment_val(r.after)) : 1; // else the table refuses it
-    BlockWish wish = {3 * increment + 1, 3 * increment + 1, 0, PG_INT64_MIN};
-    if (!r.clears() && sequence_rule(r.sequence).max_value == PG_INT64_MAX) {
-        wish.least = begins ? 1 : increment + 1;
-        wish.rest = largest_increment + 1;
-    }
+    const int64_t increment = is_valid ? increment_val(r.after) : 1; // else the table refuses it
+    int64_t shown = PG_INT64_MIN;
     if (!is_new)
-        wish.shown = saturating_add(r.from(), 2 * increment_val(r.before));
+        shown = saturating_add(r.from(), 2 * increment_val(r.before));
     else if (places)
-        wish.shown = saturating_add(r.to(), begins ? -1 : -1 - increment_val(r.after));
-    check_wish(e, wish);
-    core::PlannedRange block = reserve(e, wish);
+        shown = saturating_add(r.to(), begins ? -1 : -1 - increment);
+    const auto count = 3 * static_cast<uint64_t>(increment) + 1;
+    core::PlannedRange block = reserve(e, count, shown);
     const bool starts_over = block.count == 0 && r.clears();
     if (starts_over)
-        block = start_over(r, wish.most);
+        block = start_over(r, count);
     if (block.count == 0)
-        report_too_few(r);
-    if (block.last == PG_INT64_MAX)
-        return with_value(r, block.last);
-    return with_value(r, begins || starts_over ? block.first : block.first + increment_val(r.after));
-}
-
-// How many values an UPDATE of leaf_alloc reserves. 0: more than there are.
-uint64_t values_for_leaf(const BlockRow &r) {
-    if (r.clears())
-        return static_cast<uint64_t>(Max(DatumGetInt32(column(r.after, "step")), 0)) + 1;
-    if (r.to() < r.from())
-        report_move(r);
-    return r.length() + 1;
+        report_short_row(r, count);
+    return with_value(r, begins || starts_over ? block.first : block.first + increment);
 }
 
 // A node reads max_id after its UPDATE. An INSERT reserves the value that it shows.
 Datum shown_in_leaf_alloc(const BlockRow &r) {
     const bool is_new = r.before.tuple == nullptr;
-    const uint64_t count = is_new ? 1 : values_for_leaf(r);
+    uint64_t count = is_new ? 1 : r.length() + 1;
+    if (r.clears())
+        count = static_cast<uint64_t>(Max(DatumGetInt32(column(r.after, "step")), 0)) + 1;
+    else if (!is_new && (r.to() < r.from() || count == 0)) // 0: all 2^64
+        report_move(r);
     const SessionEntry *e = open_segment(r);
-    core::PlannedRange block = {0, 0, 0};
-    const BlockWish wish = {count, count, 0, is_new ? saturating_add(r.to(), -1) : r.from()};
-    check_wish(e, wish);
-    if (count > 0)
-        block = reserve(e, wish);
+    core::PlannedRange block = reserve(e, count, is_new ? saturating_add(r.to(), -1) : r.from());
     if (block.count == 0 && r.clears())
         block = start_over(r, 1);
     if (block.count == 0)
-        report_too_few(r);
+        report_short_row(r, count);
     return with_value(r, block.last);
 }
 

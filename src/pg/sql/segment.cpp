@@ -61,8 +61,10 @@ Datum reserve(FunctionCallInfo fcinfo) {
     TupleDesc desc;
     if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "segment_reserve must return a record");
-    const Block block = reserve_block(open_entry_named(fcinfo, PG_GETARG_TEXT_PP(0)), static_cast<uint64_t>(count));
-    const Datum values[] = {Int64GetDatum(block.first), Int64GetDatum(block.last), Int64GetDatum(block.increment)};
+    const SessionEntry *e = open_entry_named(fcinfo, PG_GETARG_TEXT_PP(0));
+    const core::PlannedRange block = reserve_block(e, static_cast<uint64_t>(count));
+    const Datum values[] = {Int64GetDatum(block.first), Int64GetDatum(block.last),
+                            Int64GetDatum(sequence_rule(e->sequence).increment)};
     const bool nulls[lengthof(values)] = {};
     return HeapTupleGetDatum(heap_form_tuple(desc, const_cast<Datum *>(values), const_cast<bool *>(nulls)));
 }
