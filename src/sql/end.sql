@@ -46,7 +46,7 @@ GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout,
   uid_internal.uid_change_segment, uid_internal.uid_look_up_segment,
-  uid_internal.uid_add_segment, uid_internal.uid_show_block, uid_internal.uid_slots, uid_internal.uid_counters,
+  uid_internal.uid_add_segment, uid_internal.uid_show_block, uid_internal.uid_slots,
   uid_internal.uid_sequence_next, uid_internal.uid_movable_column, uid_internal.uid_check_width,
   uid_internal.uid_above_plan, uid_internal.uid_check_sequence, uid_internal.uid_grant_plan,
   uid_internal.uid_keep_sequence_plan, uid_internal.uid_adopt_plan, uid_internal.uid_first_free,

@@ -1,29 +1,66 @@
 -- Live state and statistics: views that people and monitoring read. The functions behind them are the library's.
 
 CREATE FUNCTION uid_internal.uid_slots(
-    OUT sequence regclass, OUT kind text, OUT protection text, OUT node bigint, OUT datacenter_id integer,
-    OUT worker_id integer, OUT last_time timestamptz, OUT leased_until timestamptz,
+    OUT sequence regclass, OUT kind text, OUT live boolean, OUT protection text, OUT node bigint,
+    OUT datacenter_id integer, OUT worker_id integer, OUT last_time timestamptz, OUT leased_until timestamptz,
     OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
     OUT next_ready boolean, OUT step bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
     OUT ring_size bigint, OUT ring_filled double precision, OUT padded bigint, OUT padded_inline bigint,
-    OUT rejected_puts bigint, OUT rejected_takes bigint,
-    OUT discarded_stale bigint, OUT ahead_ms bigint, OUT granted_until timestamptz,
-    OUT clock_steps_back bigint, OUT backup_ids bigint,
-    OUT next_asked boolean, OUT registry_error text)
+    OUT discarded bigint, OUT ahead_ms bigint, OUT granted_until timestamptz,
+    OUT clock_steps_back bigint, OUT backup_ids bigint, OUT next_asked boolean, OUT registry_error text,
+    OUT ids bigint, OUT records bigint, OUT refused_clock bigint,
+    OUT refused_rate bigint, OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint,
+    OUT flush_waits bigint, OUT flush_wait_time double precision, OUT standby_waits bigint,
+    OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
+    OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
+    OUT ring_wait_time double precision,
+    OUT refused_standby bigint, OUT clock_jumps bigint, OUT generators integer, OUT segments integer,
+    OUT clock_moved_ms double precision)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_slots';
 COMMENT ON FUNCTION uid_internal.uid_slots() IS
   'Returns the slots in shared memory of generators and segments of this database that were used since the server '
-  'started: those of sequences that the caller has USAGE or SELECT on, and all for members of pg_read_all_stats.';
+  'started: those of sequences that the caller has USAGE or SELECT on, and all for members of pg_read_all_stats. live '
+  'is true if the slot is ready, and no other session drops its sequence. The row without a sequence is the server''s.';
+
+CREATE VIEW uid_stat AS
+SELECT sequence, kind, ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
+       flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
+       registry_waits, registry_wait_time, ring_waits, ring_wait_time
+  FROM uid_internal.uid_slots() WHERE sequence IS NOT NULL;
+COMMENT ON VIEW uid_stat IS
+  'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it '
+  'is first used after a server start. They start at zero then, and never decrease. ids counts the ids and values '
+  'that sessions and their parallel workers have drawn, one by one, in arrays and in blocks, even in transactions '
+  'that were rolled back. records counts records written to the log. refused_* count calls that failed: '
+  'refused_clock because the clock was behind or implausible, refused_rate because sessions drew faster than the '
+  'layout allows, refused_registry because the registry gave nothing, refused_ring because the ring was empty, and '
+  'refused_used_up because no value is left. *_waits count calls that waited, *_wait_time is the time that they '
+  'waited, in milliseconds: flush for this server''s disk, standby for a synchronous standby, clock for the clock, '
+  'registry for the registry, ring for the refiller. A row is shown to roles with USAGE or SELECT on the sequence, '
+  'and to members of pg_read_all_stats.';
+
+CREATE VIEW uid_stat_server AS
+SELECT ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
+       flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
+       registry_waits, registry_wait_time, ring_waits, ring_wait_time, refused_standby, clock_jumps,
+       generators, segments, clock_moved_ms
+  FROM uid_internal.uid_slots() WHERE sequence IS NULL;
+COMMENT ON VIEW uid_stat_server IS
+  'One row: the counters of uid_stat, summed over all databases of the server, with those of sequences that were '
+  'dropped. They never decrease before the next server start. refused_standby counts draws that were refused during '
+  'recovery, and clock_jumps jumps of the clock forward by more than 10 s that a draw has met. Not counters: '
+  'generators and segments are how many of them have a slot in shared memory, and clock_moved_ms is by how many '
+  'milliseconds the clock was set since the server start (0 if it was set back).';
 
 CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id, s.last_time, s.leased_until,
        s.ahead_ms,
-       s.ring_size, s.ring_filled, s.padded, s.padded_inline, s.rejected_puts,
-       s.rejected_takes, s.discarded_stale, s.granted_until,
+       s.ring_size, s.ring_filled, s.padded, s.padded_inline, s.discarded, s.granted_until,
        s.clock_steps_back, s.backup_ids
   FROM uid_generator_config g
-  LEFT JOIN uid_internal.uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
+  LEFT JOIN uid_internal.uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid
+   AND s.kind = 'generator' AND s.live;
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator. protection is set if a number that was given keeps its ids apart from those of '
   'other databases, auto if only a hash of the database does, and registry if the registry of the fleet granted the '
@@ -31,12 +68,11 @@ COMMENT ON VIEW uid_generator_status IS
   'the next id of this session. last_time is the time in the last id, and leased_until the end of the lease. '
   'ahead_ms is the lead of the last id made over the clock, and 0 once the clock has passed it. In cached mode: '
   'ring_size is the number of ids that the ring holds, and ring_filled is the share that is filled. padded counts '
-  'refills by the refiller, and padded_inline those by calls. rejected_puts counts ids that '
-  'the refiller discarded at a full ring (when_ring_full discard). rejected_takes counts calls that found the ring '
-  'empty and failed or waited (when_ring_empty error, wait). discarded_stale counts ids discarded because they were '
-  'too old. clock_steps_back counts how often the clock was found behind the generator. backup_ids counts the ids of '
-  'the backup worker. The values are NULL if the generator was not used since the server started, or the caller has '
-  'neither USAGE nor SELECT on the sequence and is not a member of pg_read_all_stats.';
+  'refills by the refiller, and padded_inline those by calls. discarded counts ids that were discarded because they '
+  'were too old, or found the ring full (when_ring_full discard). clock_steps_back counts how often the clock was '
+  'found behind the generator. backup_ids counts the ids of the backup worker. The values are NULL if the generator '
+  'was not used since the server started, or the caller has neither USAGE nor SELECT on the sequence and is not a '
+  'member of pg_read_all_stats.';
 
 CREATE VIEW uid_generator_limits AS
 SELECT g.generator, g.preset, e.ends,
@@ -59,54 +95,10 @@ SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
        (s.range_length - s.range_left)::float8 OPERATOR(pg_catalog./) nullif(s.range_length, 0)::float8 AS share_used,
        s.next_ready, s.step, s.refills_late, s.refills_disturbed, n.registry_name, s.next_asked, s.registry_error
   FROM uid_internal.uid_slots() s LEFT JOIN uid_segment n ON n.sequence::oid OPERATOR(pg_catalog.=) s.sequence::oid
- WHERE s.kind = 'segment';
+ WHERE s.kind = 'segment' AND s.live;
 COMMENT ON VIEW segment_status IS
   'Live state of each segment used since the server started: the range in use, the share of it that is used, and '
   'whether the next range is reserved. step is the number of values in the last range. refills_late counts ranges '
   'that calls had to wait for, and refills_disturbed those reserved after nextval or setval in another session. For an '
   'attached segment, registry_name is its name at the registry of the fleet, next_asked is true while a block is waited '
   'for, and registry_error is why the registry gave none the last time.';
-
-CREATE FUNCTION uid_internal.uid_counters(
-    OUT sequence regclass, OUT kind text, OUT ids bigint, OUT records bigint, OUT refused_clock bigint,
-    OUT refused_rate bigint, OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint,
-    OUT flush_waits bigint, OUT flush_wait_time double precision, OUT standby_waits bigint,
-    OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
-    OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
-    OUT ring_wait_time double precision,
-    OUT refused_standby bigint, OUT clock_jumps bigint, OUT generators integer, OUT segments integer,
-    OUT clock_moved_ms double precision)
-RETURNS SETOF record
-LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_counters';
-COMMENT ON FUNCTION uid_internal.uid_counters() IS
-  'Returns the rows of the views uid_stat and uid_stat_server.';
-
-CREATE VIEW uid_stat AS
-SELECT sequence, kind, ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
-       flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
-       registry_waits, registry_wait_time, ring_waits, ring_wait_time
-  FROM uid_internal.uid_counters() WHERE sequence IS NOT NULL;
-COMMENT ON VIEW uid_stat IS
-  'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it '
-  'is first used after a server start. They start at zero then, and never decrease. ids counts the ids and values '
-  'that sessions and their parallel workers have drawn, one by one, in arrays and in blocks, even in transactions '
-  'that were rolled back. records counts records written to the log. refused_* count calls that failed: '
-  'refused_clock because the clock was behind or implausible, refused_rate because sessions drew faster than the '
-  'layout allows, refused_registry because the registry gave nothing, refused_ring because the ring was empty, and '
-  'refused_used_up because no value is left. *_waits count calls that waited, *_wait_time is the time that they '
-  'waited, in milliseconds: flush for this server''s disk, standby for a synchronous standby, clock for the clock, '
-  'registry for the registry, ring for the refiller. A row is shown to roles with USAGE or SELECT on the sequence, '
-  'and to members of pg_read_all_stats.';
-
-CREATE VIEW uid_stat_server AS
-SELECT ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
-       flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
-       registry_waits, registry_wait_time, ring_waits, ring_wait_time, refused_standby, clock_jumps,
-       generators, segments, clock_moved_ms
-  FROM uid_internal.uid_counters() WHERE sequence IS NULL;
-COMMENT ON VIEW uid_stat_server IS
-  'One row: the counters of uid_stat, summed over all databases of the server, with those of sequences that were '
-  'dropped. They never decrease before the next server start. refused_standby counts draws that were refused during '
-  'recovery, and clock_jumps jumps of the clock forward by more than 10 s that a draw has met. Not counters: '
-  'generators and segments are how many of them have a slot in shared memory, and clock_moved_ms is by how many '
-  'milliseconds the clock was set since the server start (0 if it was set back).';

@@ -7,8 +7,6 @@
 namespace uidgen::pg {
 namespace {
 
-// How many runs a caller moves when it refills: enough for a while, and done within some ten microseconds.
-constexpr uint64_t runs_by_caller = 256;
 constexpr int64_t nap_us = 5 * us_per_ms;
 
 // A run lies in one tick, and a floor is the start of one.
@@ -16,7 +14,7 @@ void drop_stale_run(SessionEntry *e, uint64_t floor) {
     GeneratorState &generator = e->slot->generator;
     if (e->run_in_hand == 0 || e->run_in_hand >= floor)
         return;
-    generator.ring.too_old.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
+    generator.ring.discarded.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
     e->run_in_hand = 0;
 }
 
@@ -39,7 +37,7 @@ bool take_run(Call *call, uint64_t floor) {
     core::Ring<> ring = ring_of(e->slot);
     const core::TakenRun taken = ring.take(floor);
     if (taken.too_old > 0)
-        generator.ring.too_old.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
+        generator.ring.discarded.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
     if (taken.too_old > 0 && taken.first == core::empty_cell)
         generator.ring.went_stale.store(true, std::memory_order_relaxed);
     if (ring.filled() < cached.threshold)
@@ -65,8 +63,6 @@ bool find_run(Call *call, uint64_t floor) {
 void wait_for_refiller(Call *call) {
     Slot *slot = call->e->slot;
     int64_t waited_us = 0;
-    if (!has_waited(*call, Stat::ring_waits))
-        slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
     const int64_t left_us = left_to_wait_us(call, Stat::ring_waits, &waited_us);
     if (left_us <= 0) {
         count(&slot->counters, Stat::refused_ring);
@@ -84,11 +80,7 @@ void refill_by_caller(const Call &call, const core::Decision &decision, uint64_t
     GeneratorState &generator = call.e->slot->generator;
     // What a standby has counts for its own level only, but is durable here, too.
     const uint64_t limit = Max(decision.limit, refill_limit(generator, call.grant.view, call.now_us));
-    uint64_t left_over = core::empty_cell;
-    if (refill_ring(&generator, ring_of(call.e->slot), floor, limit, runs_by_caller, &left_over) > 0)
-        note_ring_refill(&generator.ring, &generator.ring.refills_by_caller);
-    if (left_over != core::empty_cell)
-        call.e->run_in_hand = left_over;
+    refill_ring(&generator, ring_of(call.e->slot), floor, limit, &generator.ring.refills_by_caller);
 }
 
 // A caller refills the ring whatever the policy when the ring is new, or when everything in it was too old: no other
@@ -108,7 +100,6 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
         // now that it knows that the ring is not new.
         if (find_run(call, floor))
             return;
-        generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(call, decision);
         (void)wake_worker(SingleWorker::refiller);
         count(&call->e->slot->counters, Stat::refused_ring);
@@ -146,7 +137,7 @@ core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
         *retry = need_durable(call, run.first); // another session may have installed it
         if (!*retry)
             return run;
-        ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
+        ring.discarded.fetch_add(run.count, std::memory_order_relaxed);
         return {0, 0};
     }
     if (e->run_in_hand == 0)
@@ -163,7 +154,7 @@ core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
     }
     const uint64_t drawn_before = (seen & (length - 1)) + 1;
     ring.shared_before.fetch_add(drawn_before, std::memory_order_release); // pairs with slot_counted()
-    ring.too_old.fetch_add(length - drawn_before, std::memory_order_relaxed);
+    ring.discarded.fetch_add(length - drawn_before, std::memory_order_relaxed);
     e->run_in_hand = 0;
     return first;
 }
@@ -254,7 +245,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         bool retry = false;
         const core::Run run = take_shared(&call, floor, &retry);
         if (run.count > 0 && run.first >= end) {
-            generator.ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
+            generator.ring.discarded.fetch_add(run.count, std::memory_order_relaxed);
             continue; // another session installed a later run meanwhile
         }
         if (run.count > 0) {

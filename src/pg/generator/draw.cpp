@@ -281,9 +281,15 @@ bool clock_is_plausible(Call *call) {
                                 "uidgen.max_clock_jump = 0; SELECT uid_next(%s); RESET uidgen.max_clock_jump;",
                                 quote_literal_cstr(qualified_name(call->e->sequence)))));
     }
-    // Of sessions that have seen one jump, one logs it.
-    if (offset_us.compare_exchange_strong(trusted_us, call->offset_us, std::memory_order_relaxed) && jumped)
-        note_clock_jump(call->now_us, moved_us);
+    if (!offset_us.compare_exchange_strong(trusted_us, call->offset_us, std::memory_order_relaxed) || !jumped)
+        return true; // of sessions that have seen one jump, one logs it
+    server_state->clock.jumps.fetch_add(1, std::memory_order_relaxed);
+    ereport(LOG,
+            (errmsg("clock jumped forward by %.3f s", seconds(moved_us)),
+             errdetail("It shows %s, and ids carry that time from now on. It was set, or the machine was suspended.",
+                       instant(call->now_us)),
+             errhint("If the clock is wrong, correct it at once: generators stay above the ids that they issue "
+                     "meanwhile (docs/runbooks/clock.md).")));
     return true;
 }
 
@@ -383,9 +389,10 @@ core::IdEncoder encoder_for(const Call &call, bool backup) {
 }
 
 int64_t left_to_wait_us(Call *call, Stat waits, int64_t *waited_us) {
-    if (!has_waited(*call, waits))
+    const uint64_t bit = UINT64_C(1) << index(waits);
+    if ((call->wait.counted & bit) == 0)
         count(&call->e->slot->counters, waits);
-    call->wait.counted |= UINT64_C(1) << index(waits);
+    call->wait.counted |= bit;
     *waited_us = tried_for_us(&call->wait);
     return Max(settings::max_wait_ms * us_per_ms - *waited_us, 0);
 }

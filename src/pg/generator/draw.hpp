@@ -95,8 +95,6 @@ core::IdEncoder encoder_for(const Call &call, bool backup);
 // How much longer the call may wait; 0: no longer. Counts the call once for each cause to wait, which is a Stat.
 int64_t left_to_wait_us(Call *call, Stat waits, int64_t *waited_us);
 
-inline bool has_waited(const Call &call, Stat waits) { return (call.wait.counted >> index(waits) & 1) != 0; }
-
 // ---------------------------------------------------------------------------------------------------------
 // What is said of the clock: in the log, and in the hint of an error.
 //
@@ -110,9 +108,6 @@ inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
 
 // Writes the line and counts, if the change is confirmed. Takes no position, so an error loses none.
 void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view);
-
-// The clock jumped forward by moved_us, and draws continue: a line in the log, and a counter of the server.
-void note_clock_jump(int64_t now_us, int64_t moved_us);
 
 // What to do about a generator that is ahead of the clock: a hint. `soon` is the one for a generator that is ahead by
 // minutes, or has not reached its epoch. For all others another generator is the way out.
@@ -139,14 +134,12 @@ SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, in
 // clock, and inside the grant.
 uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us);
 
-// Moves at most `most` runs from the generator's word into its ring, with positions from `floor` on and below `limit`.
-// Returns how many. *left_over is the first position of a run that found no room because other processes refilled too,
-// or empty_cell.
-uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
-                     uint64_t *left_over);
-
-// Notes a refill, and counts it in one of the ring's counters.
-void note_ring_refill(RingState *ring, std::atomic<uint64_t> *refills);
+// A refill: moves runs from the generator's word into its ring, with positions from `floor` on and below `limit`, and
+// counts itself in one of the ring's counters. Returns how many, runs_at_a_time or fewer. A run that found no room
+// because other processes refilled too is thrown away.
+constexpr uint64_t runs_at_a_time = 256; // some ten microseconds
+uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit,
+                     std::atomic<uint64_t> *refills);
 
 // The first position that is fresh enough to be handed out now.
 uint64_t fresh_from(const GeneratorState &generator, int64_t now_us);

@@ -5,8 +5,6 @@
 namespace uidgen::pg {
 namespace {
 
-// How many runs are moved under the slot's lock at a time: some ten microseconds.
-constexpr uint64_t runs_at_a_time = 256;
 constexpr int64_t shortest_nap_ms = 10;
 constexpr int64_t longest_nap_ms = 1000;
 
@@ -24,43 +22,26 @@ void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
     const uint64_t mask = (UINT64_C(1) << generator->config.policy.sequence_bits) - 1;
     const uint64_t rest = mask - (generator->ticks.last() & mask);
     const core::Run thrown = rest > 0 ? generator->ticks.take(0, limit, rest) : core::Run{0, 0};
-    generator->ring.rejected_puts.fetch_add(thrown.count, std::memory_order_relaxed);
+    generator->ring.discarded.fetch_add(thrown.count, std::memory_order_relaxed);
 }
-
-// What the visits of all rings have found.
-struct Round {
-    bool has_ring;
-    bool refilled;
-    bool more; // there is room, and more to put
-};
 
 bool has_ring(const Slot *slot) { return slot->phase == SlotPhase::ready && slot->generator.config.cached.on; }
 
-// Under the slot's lock, which keeps the ring: no wait, no allocation, no error. A run that finds no room because
-// callers refill, too, is thrown away.
-void refill_some(Slot *slot, Round *round) {
+// Under the slot's lock, which keeps the ring: no wait, no allocation, no error. True: there may be more to put.
+bool refill_some(Slot *slot) {
     GeneratorState &generator = slot->generator;
     const core::Ring<> ring = ring_of(slot);
-    round->has_ring = true;
     if (!is_due(&generator, ring))
-        return;
+        return false;
     const int64_t now_us = wall_clock_us();
     const GrantView grant = present_grant(slot).view;
     const uint64_t limit = refill_limit(generator, grant, now_us);
     const uint64_t floor =
         Max(fresh_from(generator, now_us), static_cast<uint64_t>(grant.from) << generator.config.policy.sequence_bits);
-    uint64_t left_over = core::empty_cell;
-    const uint64_t moved = refill_ring(&generator, ring, floor, limit, runs_at_a_time, &left_over);
-    if (left_over != core::empty_cell)
-        generator.ring.rejected_puts.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
-    if (moved > 0) {
-        note_ring_refill(&generator.ring, &generator.ring.refills);
-        round->refilled = true;
-    }
-    if (moved == runs_at_a_time && ring.filled() < ring.cells())
-        round->more = true;
-    else if (generator.config.cached.discards && ring.filled() == ring.cells())
+    const uint64_t moved = refill_ring(&generator, ring, floor, limit, &generator.ring.refills);
+    if (generator.config.cached.discards && ring.filled() == ring.cells())
         discard_rest_of_tick(&generator, limit);
+    return moved > 0;
 }
 
 // A session makes a slot ready under the slot's lock, and wakes the refiller afterwards.
@@ -72,17 +53,19 @@ bool has_any_ring() {
 
 // Runs until asked to stop, or until no generator in cached mode is in use.
 void refill_rings() {
-    int64_t nap_ms = shortest_nap_ms;
-    while (!ShutdownRequestPending) {
-        Round round = {};
-        for_each_slot(SlotKind::generator, [&round](Slot *slot) {
-            if (has_ring(slot))
-                refill_some(slot, &round);
+    for (int64_t nap_ms = 0; !ShutdownRequestPending;) {
+        bool found = false;
+        bool more = false;
+        for_each_slot(SlotKind::generator, [&](Slot *slot) {
+            if (!has_ring(slot))
+                return;
+            found = true;
+            more = refill_some(slot) || more;
         });
-        if (!round.has_ring && worker_may_end(SingleWorker::refiller, has_any_ring))
+        if (!found && worker_may_end(SingleWorker::refiller, has_any_ring))
             return;
-        nap_ms = round.refilled || !round.has_ring ? shortest_nap_ms : Min(2 * nap_ms, longest_nap_ms);
-        sleep_for(round.more ? 0 : nap_ms * us_per_ms, wait_event("UidgenRefiller"));
+        nap_ms = more ? 0 : Min(Max(2 * nap_ms, shortest_nap_ms), longest_nap_ms);
+        sleep_for(nap_ms * us_per_ms, wait_event("UidgenRefiller"));
     }
 }
 
@@ -96,29 +79,28 @@ uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, i
     return Min(generator.ticks.usable(core::Durability::local), allowance);
 }
 
-uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit, uint64_t most,
-                     uint64_t *left_over) {
+uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit,
+                     std::atomic<uint64_t> *refills) {
+    RingState &state = generator->ring;
     const uint64_t run = generator->config.cached.run;
     uint64_t moved = 0;
-    *left_over = core::empty_cell;
-    while (moved < most && ring.filled() < ring.cells()) {
+    while (moved < runs_at_a_time && ring.filled() < ring.cells()) {
         const core::Run taken = generator->ticks.take(floor, limit, run);
         if (taken.count == 0)
             break; // all takes are of whole runs, and a limit is the start of a tick
         if (!ring.put(taken.first)) {
-            *left_over = taken.first;
+            state.discarded.fetch_add(run, std::memory_order_relaxed);
             break;
         }
         moved++;
     }
-    return moved;
-}
-
-void note_ring_refill(RingState *ring, std::atomic<uint64_t> *refills) {
-    ring->went_stale.store(false, std::memory_order_relaxed);
+    if (moved == 0)
+        return 0;
+    state.went_stale.store(false, std::memory_order_relaxed);
     // Release: a caller that sees it finds the runs (at_empty_ring()).
-    ring->refilled_ring_at_us.store(monotonic_us(), std::memory_order_release);
+    state.refilled_ring_at_us.store(monotonic_us(), std::memory_order_release);
     refills->fetch_add(1, std::memory_order_relaxed);
+    return moved;
 }
 
 uint64_t fresh_from(const GeneratorState &generator, int64_t now_us) {

@@ -12,7 +12,7 @@
 
 namespace uidgen::pg {
 
-// In the order of the columns of uid_counters() (sql/status.cpp).
+// In the order of the columns of uid_slots() (sql/status.cpp).
 enum class Stat : uint32_t {
     ids, // here: of words that were reset, and of blocks
     records,

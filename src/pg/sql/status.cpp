@@ -1,4 +1,4 @@
-// uid_slots(), uid_counters(): the functions behind the views of live state and of statistics.
+// uid_slots(): the function behind the views of live state and of statistics.
 
 #include "sequence/sequence.hpp"
 #include "generator/draw.hpp"
@@ -57,9 +57,7 @@ void put_ring(const Row *row, const CachedConfig &cached, const RingState &ring)
     put(row, "ring_filled", Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells)));
     put_count(row, "padded", ring.refills);
     put_count(row, "padded_inline", ring.refills_by_caller);
-    put_count(row, "rejected_puts", ring.rejected_puts);
-    put_count(row, "rejected_takes", ring.rejected_takes);
-    put_count(row, "discarded_stale", ring.too_old);
+    put_count(row, "discarded", ring.discarded);
 }
 
 // The node that the next id will have, as far as it is known.
@@ -133,10 +131,6 @@ bool may_see(Oid sequence) {
     return !is_missing && (allowed == ACLCHECK_OK || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS));
 }
 
-Datum kind_of(const Slot *slot) {
-    return CStringGetTextDatum(slot->kind == SlotKind::generator ? "generator" : "segment");
-}
-
 // A slot at one moment.
 struct Look {
     Oid sequence; // InvalidOid: it is free, or of another database
@@ -154,28 +148,6 @@ Look look_at(Slot *slot) {
     return look;
 }
 
-// AccessShareLock on the sequence excludes DROP, but not that the slot is reset. Then there is no row.
-void add_slot(ReturnSetInfo *result, Slot *slot) {
-    const Look look = look_at(slot);
-    const bool is_shown = OidIsValid(look.sequence) && look.is_ready && may_see(look.sequence);
-    Relation rel = is_shown ? try_relation_open(look.sequence, AccessShareLock) : nullptr;
-    if (rel == nullptr)
-        return;
-    const Row row = new_row(result);
-    put(&row, "sequence", ObjectIdGetDatum(look.sequence));
-    put(&row, "kind", kind_of(slot));
-    if (slot->kind == SlotKind::generator) {
-        LWLockAcquire(&slot->lock, LW_SHARED);
-        put_generator(&row, slot);
-        LWLockRelease(&slot->lock);
-    } else if (rel->rd_rel->relkind == RELKIND_SEQUENCE) {
-        put_segment(&row, slot, rel);
-    }
-    if (slot->generation.load(std::memory_order_acquire) == look.generation)
-        add(&row);
-    relation_close(rel, AccessShareLock);
-}
-
 // One column for each Stat, in their order, from "ids" on. Times are milliseconds, as in PostgreSQL's own views.
 void put_stats(const Row *row, const Stats &stats) {
     const int first = column_number(row->result->setDesc, "ids") - 1;
@@ -187,13 +159,43 @@ void put_stats(const Row *row, const Stats &stats) {
     memset(&row->nulls[first], false, stat_count);
 }
 
-void add_stats(ReturnSetInfo *result, Slot *slot) {
+// Null while another session drops the sequence, or if it is gone.
+Relation open_unless_dropped(Oid sequence) {
+    if (!ConditionalLockRelationOid(sequence, AccessShareLock))
+        return nullptr;
+    Relation rel = try_relation_open(sequence, NoLock);
+    if (rel != nullptr && rel->rd_rel->relkind == RELKIND_SEQUENCE)
+        return rel;
+    if (rel != nullptr)
+        relation_close(rel, NoLock);
+    UnlockRelationOid(sequence, AccessShareLock);
+    return nullptr;
+}
+
+// False: there is no live state. AccessShareLock on the sequence excludes DROP, but not that the slot is reset.
+bool put_live(const Row *row, Slot *slot, const Look &look) {
+    if (slot->kind == SlotKind::generator) {
+        LWLockAcquire(&slot->lock, LW_SHARED);
+        put_generator(row, slot);
+        LWLockRelease(&slot->lock);
+    } else {
+        Relation rel = open_unless_dropped(look.sequence);
+        if (rel == nullptr)
+            return false;
+        put_segment(row, slot, rel);
+        relation_close(rel, AccessShareLock);
+    }
+    return slot->generation.load(std::memory_order_acquire) == look.generation;
+}
+
+void add_slot(ReturnSetInfo *result, Slot *slot) {
     const Look look = look_at(slot);
     if (!OidIsValid(look.sequence) || !may_see(look.sequence))
         return;
     const Row row = new_row(result);
     put(&row, "sequence", ObjectIdGetDatum(look.sequence));
-    put(&row, "kind", kind_of(slot));
+    put(&row, "kind", CStringGetTextDatum(slot->kind == SlotKind::generator ? "generator" : "segment"));
+    put(&row, "live", BoolGetDatum(look.is_ready && put_live(&row, slot, look)));
     put_stats(&row, look.counted);
     add(&row);
 }
@@ -216,18 +218,6 @@ void add_server(ReturnSetInfo *result) {
     add(&row);
 }
 
-// Begins the result, and calls visit(result, slot) for each slot, of other databases, too.
-template <typename Visit> ReturnSetInfo *visit_slots(FunctionCallInfo fcinfo, Visit visit) {
-    InitMaterializedSRF(fcinfo, 0);
-    auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
-    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
-        for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
-            visit(result, slot);
-            CHECK_FOR_INTERRUPTS();
-        }
-    return result;
-}
-
 } // namespace
 } // namespace uidgen::pg
 
@@ -236,15 +226,15 @@ using namespace uidgen::pg;
 extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_slots);
-UIDGEN_SQL_FUNCTION(uid_counters);
 
 Datum uid_slots(PG_FUNCTION_ARGS) {
-    visit_slots(fcinfo, add_slot);
-    return static_cast<Datum>(0);
-}
-
-Datum uid_counters(PG_FUNCTION_ARGS) {
-    ReturnSetInfo *result = visit_slots(fcinfo, add_stats);
+    InitMaterializedSRF(fcinfo, 0);
+    auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
+        for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
+            add_slot(result, slot);
+            CHECK_FOR_INTERRUPTS();
+        }
     if (attach_server_state())
         add_server(result);
     return static_cast<Datum>(0);
