@@ -10,7 +10,7 @@ SELECT segment_create('orders') IS NOT NULL AS made;
 -- Blocks follow one another, and lie above the ranges that segment_next() draws from. Those go on.
 SELECT * FROM segment_reserve('orders', 100);
 SELECT segment_next('orders') FROM generate_series(1, 3);
-SELECT * FROM segment_reserve('uid_segments.orders', 50);
+SELECT * FROM segment_reserve('uid_segments.orders'::regclass, 50);
 SELECT * FROM segment_reserve('orders', 1);
 SELECT min(v), max(v), count(*) FROM (SELECT segment_next('orders') AS v FROM generate_series(1, 27)) AS s;
 SELECT refills_disturbed FROM segment_status WHERE name = 'orders';
@@ -55,7 +55,7 @@ SELECT count(*), count(DISTINCT v)
 
 -- Any increment and any bounds.
 CREATE SEQUENCE by_seven INCREMENT 7;
-SELECT * FROM segment_reserve('by_seven', 10);
+SELECT * FROM segment_reserve('by_seven'::regclass, 10);
 SELECT * FROM segment_reserve('by_seven', 1);
 CREATE SEQUENCE downward INCREMENT -3;
 SELECT * FROM segment_reserve('downward', 4);
@@ -90,8 +90,8 @@ SELECT * FROM segment_reserve('rounds', 9223372036854775807);
 CREATE TEMP SEQUENCE temporary;
 CREATE UNLOGGED SEQUENCE unlogged;
 SELECT * FROM outcomes('SELECT segment_reserve(%s)', $$'temporary', 1$$, $$'unlogged', 1$$, $$'orders', 0$$, $$'orders', -1$$, $$'orders', NULL$$,
-  'NULL, 1', $$'nowhere', 1$$, $$'pg_class', 1$$,
-  $$'uid_generators.uid_default', 1$$);
+  'NULL::text, 1', 'NULL::regclass, 1', $$'nowhere', 1$$, $$'pg_class'::regclass, 1$$,
+  $$'uid_generators.uid_default'::regclass, 1$$);
 CREATE ROLE regress_blocks;
 SET ROLE regress_blocks;
 SELECT outcome($$SELECT segment_reserve('orders', 1)$$);

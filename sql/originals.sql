@@ -111,7 +111,7 @@ SELECT * FROM outcomes($$UPDATE t_sequence SET %s WHERE pk_seq_name = 'order'$$,
   'current_val = current_val + 101, increment_val = 200', 'current_val = 9223372036854775807', 'current_val = NULL',
   'increment_val = NULL', 'increment_val = 0', 'increment_val = -1', 'increment_val = 1099511627777');
 UPDATE t_sequence SET increment_val = 1099511627776 WHERE pk_seq_name = 'by one' RETURNING increment_val;
-SELECT * FROM outcomes('INSERT INTO t_sequence VALUES (%s)', $$'order', 0, 100$$,
+SELECT * FROM outcomes('INSERT INTO t_sequence VALUES (%s)', $$'order', 0, 100$$, $$'new', NULL, 100$$,
   $$'new', 0, 0$$, $$'', 0, 10$$, 'NULL, 0, 10', $$'new', 9223372036854775807, 2000000000000$$);
 SELECT segment_create('by three', 1, 10, increment => 3);
 SELECT * FROM outcomes('%s', $$DELETE FROM t_sequence WHERE pk_seq_name = 'order'$$, 'TRUNCATE t_sequence',

@@ -82,7 +82,8 @@ SELECT uid_next('uid_generators.mine') > :id;
 -- Names of generators.
 \set ECHO none
 SELECT * FROM outcomes('SELECT %s', $$uid_generator_create('')$$, 'uid_generator_create(NULL)',
-  $$uid_generator_create(repeat('g', 64))$$, $$uid_generator_create(repeat('g', 63))$$, $$uid_generator_create('mine')$$,
+  $$uid_generator_create(repeat('g', 64))$$, $$uid_generator_create(repeat('ü', 32))$$,
+  $$uid_generator_create(repeat('g', 63))$$, $$uid_generator_create('mine')$$,
   $$uid_generator_create('uid_default')$$, $$uid_generator_create('Up er "quoted" o''clock.dot')$$,
   $$uid_next('uid_generators."Up er ""quoted"" o''clock.dot"') > 0$$,
   $$uid_generator_create('; DROP TABLE a_table; --')$$, $$uid_generator_create('%I%s')$$,
@@ -94,7 +95,7 @@ SELECT generator FROM uid_generator_config ORDER BY generator::text COLLATE "C";
 
 -- Names and numbers of segments.
 \set ECHO none
-SELECT * FROM outcomes('SELECT %s', $$segment_create('')$$, 'segment_create(NULL)', $$segment_create('n', NULL)$$, $$segment_next('n')$$,
+SELECT * FROM outcomes('SELECT %s', $$segment_create('')$$, 'segment_create(NULL)', $$segment_create('s', NULL)$$,
   $$segment_create('s', 1, 0)$$, $$segment_create('s', 1, -1)$$, $$segment_create('s', 1, -9223372036854775808)$$,
   $$segment_create('s', 1, 1099511627777)$$, $$segment_create('s', -9223372036854775808, 3)$$, $$segment_next('s')$$,
   $$segment_next('s')$$, $$segment_create('s')$$, $$segment_create('t', 9223372036854775807)$$, $$segment_next('t')$$,

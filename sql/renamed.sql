@@ -27,7 +27,7 @@ BEGIN
       ('SELECT HOME.segment_create(''s'', 1, 10)'), ('SELECT HOME.segment_create(repeat(''s'', 99), 5)'), ('SELECT HOME.segment_next(''s'')'),
       ('SELECT HOME.segment_next(''uid_segments.s''::regclass)'), ('SELECT count(*) FROM unnest(HOME.segment_next_array(''s'', 3))'),
       ('SELECT HOME.segment_next_array(''s'', 3)'), ('SELECT HOME.segment_last(''s'')'), ('SELECT HOME.segment_set(''s'', 50)'),
-      ('SELECT first FROM HOME.segment_reserve(''s'', 5)'), ('SELECT first FROM HOME.segment_reserve(''uid_segments.s'', 5)'),
+      ('SELECT first FROM HOME.segment_reserve(''s'', 5)'), ('SELECT first FROM HOME.segment_reserve(''uid_segments.s''::regclass, 5)'),
       ('INSERT INTO HOME.t_sequence VALUES (''t'', 0, 10)'), ('UPDATE HOME.t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = ''t'''),
       ('SELECT current_val FROM HOME.t_sequence WHERE pk_seq_name = ''t'' FOR UPDATE'), ('UPDATE HOME.t_sequence SET current_val = 0 WHERE pk_seq_name = ''t'''),
       ('SELECT HOME.uid_leaf_alloc_create(''uid_segments'')'), ('INSERT INTO uid_segments.leaf_alloc (biz_tag, step) VALUES (''t'', 10)'), ('UPDATE uid_segments.leaf_alloc SET max_id = max_id + 5 WHERE biz_tag = ''t'''),

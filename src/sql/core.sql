@@ -150,6 +150,10 @@ DECLARE
   fields jsonb;
   generator regclass;
 BEGIN
+  IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
+    RAISE EXCEPTION 'invalid generator name: "%"', left(name, 63)
+      USING ERRCODE = 'invalid_name', HINT = 'Use a name of 1 to 63 bytes.';
+  END IF;
   -- A row of a subquery: its type cannot change while to_jsonb() reads the names.
   EXECUTE format('SELECT to_jsonb(p) FROM (SELECT * FROM %s.uid_preset) p WHERE p.preset = $1', home)
     INTO fields USING preset;

@@ -119,6 +119,18 @@ BEGIN
   ELSE
     sequence := NEW.sequence;
   END IF;
+  -- NULL stands for the setting.
+  IF TG_ARGV[1] = 'uid_segments' THEN
+    IF NEW.step NOT BETWEEN 1 AND 1099511627776 THEN
+      RAISE EXCEPTION 'invalid step % for segment "%"', NEW.step, left(NEW.name, 63)
+        USING ERRCODE = 'invalid_parameter_value',
+              HINT = 'Use a step from 1 to 1099511627776 (2^40), or NULL for uidgen.segment_step.';
+    ELSIF NEW.max_step NOT BETWEEN coalesce(NEW.step, 1) AND 1099511627776 THEN
+      RAISE EXCEPTION 'invalid max_step % for segment "%"', NEW.max_step, left(NEW.name, 63)
+        USING ERRCODE = 'invalid_parameter_value',
+              HINT = 'Use a max_step from step to 1099511627776 (2^40), or NULL for uidgen.segment_max_step.';
+    END IF;
+  END IF;
   IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE')
      AND NOT (is_builtin AND owns_database)
      AND (is_special
@@ -135,7 +147,7 @@ END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_check_registration() IS
   'Trigger function of uid_generator, uid_segment and uid_key. It lets only the owner of a sequence register it. The '
-  'owner of the database may also restore the rows of a dump.';
+  'owner of the database may also restore the rows of a dump. It rejects an invalid step of a segment.';
 
 CREATE FUNCTION uid_internal.uid_generator_changing() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_generator_changing';

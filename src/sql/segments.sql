@@ -5,7 +5,7 @@
 CREATE TABLE uid_segment (
   name        text     PRIMARY KEY CHECK (name <> ''),
   sequence    regclass NOT NULL UNIQUE,
-  step        bigint   CONSTRAINT "step from 1 to 2^40" CHECK (step BETWEEN 1 AND 1099511627776),
+  step        bigint,
   max_step    bigint,
   registry_name text,
   fleet       bigint   CHECK (fleet > 0),
@@ -13,7 +13,6 @@ CREATE TABLE uid_segment (
   current_val bigint,
   increment_val bigint NOT NULL DEFAULT 1
               CONSTRAINT "increment_val from 1 to 2^40" CHECK (increment_val BETWEEN 1 AND 1099511627776),
-  CONSTRAINT "max_step from step to 2^40" CHECK (max_step BETWEEN coalesce(step, 1) AND 1099511627776),
   CHECK ((registry_name IS NULL) = (fleet IS NULL) AND (registry_name IS NULL) = (increment IS NULL))
 );
 COMMENT ON TABLE uid_segment IS
@@ -68,8 +67,21 @@ DECLARE
   sequence regclass;
 BEGIN
   PERFORM uid_internal.uid_home();
-  EXECUTE format('CREATE SEQUENCE uid_segments.%I %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', relation,
-                 'START ' || start, stride, lowest, highest, CASE WHEN cycle THEN 'CYCLE' END);
+  IF name IS NULL OR name = '' THEN
+    RAISE EXCEPTION 'invalid segment name: "%"', name
+      USING ERRCODE = 'invalid_name', HINT = 'Use a text that is not empty.';
+  END IF;
+  IF start IS NULL THEN
+    RAISE EXCEPTION 'start of segment "%" must not be null', left(name, 63)
+      USING ERRCODE = 'null_value_not_allowed', HINT = 'Pass the first value of the segment as start.';
+  END IF;
+  -- With the largest increment the sequence would pass for one that holds the leases of a generator.
+  IF stride = 9223372036854775807 THEN
+    RAISE EXCEPTION 'invalid increment % for segment "%"', stride, left(name, 63)
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Use an increment of at most 9223372036854775806.';
+  END IF;
+  EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', relation, start,
+                 stride, lowest, highest, CASE WHEN cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
   sequence := format('uid_segments.%I', relation)::regclass;
   INSERT INTO uid_internal.segments VALUES (name, sequence, step, max_step);
   RETURN sequence;
@@ -78,8 +90,8 @@ $$;
 COMMENT ON FUNCTION segment_create IS
   'Creates a named segment whose first value is start. It reserves step values at a time (NULL: uidgen.segment_step), '
   'and up to max_step under load (NULL: uidgen.segment_max_step). increment, min_value, max_value and cycle are those '
-  'of its sequence. NULL stands for a start at the first bound, for an increment of 1, for no cycle, and for the widest '
-  'bounds in the direction of the increment; a segment that counts up then has no value below 1 and start. The caller owns its sequence in the schema '
+  'of its sequence. NULL stands for an increment of 1, for no cycle, and for the widest bounds in the direction of the '
+  'increment; a segment that counts up then has no value below 1 and start. The caller owns its sequence in the schema '
   'uid_segments, and needs CREATE on that schema. Let other roles draw with GRANT USAGE ON SEQUENCE.';
 
 CREATE FUNCTION segment_alter(name text, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL)
@@ -133,22 +145,34 @@ COMMENT ON FUNCTION segment_next(regclass) IS
   'needs USAGE on the sequence.';
 
 CREATE FUNCTION segment_next_array(name text, count bigint) RETURNS bigint[]
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array';
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array_named';
 COMMENT ON FUNCTION segment_next_array(text, bigint) IS
   'Returns count values of a segment or sequence by its name, in order, as an array. The call takes all values '
   'before it returns, so a call that fails leaves a gap. It fails as segment_next() does, if count is negative, and '
   'if the array would exceed 1 GB.';
 
+CREATE FUNCTION segment_next_array(sequence regclass, count bigint) RETURNS bigint[]
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array_of';
+COMMENT ON FUNCTION segment_next_array(regclass, bigint) IS
+  'Returns count values of a sequence, in order, as segment_next_array(text, bigint) does.';
+
 CREATE FUNCTION segment_reserve(name text, count bigint, OUT first bigint, OUT last bigint, OUT increment bigint)
 RETURNS record
-LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_reserve';
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_reserve_named';
 COMMENT ON FUNCTION segment_reserve(text, bigint) IS
-  'Reserves a block of exactly count values of the segment or sequence with that name, for a caller that hands them out itself: '
+  'Reserves a block of exactly count values of the segment with that name, for a caller that hands them out itself: '
   'first, first + increment, and so on to last. No other call ever returns them. They are durable before the call '
   'returns, and a rollback does not give them back. The block lies beyond everything reserved before it, even beyond '
   'the values that segment_next() returns next. It never wraps: if fewer values are left before the bound of the '
   'sequence, the call fails and reserves nothing, even with CYCLE. It does not change segment_last(). The caller '
   'needs USAGE on the sequence.';
+
+CREATE FUNCTION segment_reserve(sequence regclass, count bigint, OUT first bigint, OUT last bigint,
+    OUT increment bigint)
+RETURNS record
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_reserve_of';
+COMMENT ON FUNCTION segment_reserve(regclass, bigint) IS
+  'Reserves a block of exactly count values of a sequence, as segment_reserve(text, bigint) does.';
 
 CREATE FUNCTION segment_last(name text) RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'segment_last';

@@ -67,7 +67,7 @@ SELECT count(uid_next()) FROM generate_series(1, 1234);
 SELECT uid_next('uid_generators."own ""quoted"""');
 SELECT count(segment_next('orders')) FROM generate_series(1, 77);
 CREATE SEQUENCE nearly MAXVALUE 1000;
-SELECT count(*) FROM unnest(segment_next_array('nearly', 990));
+SELECT count(*) FROM unnest(segment_next_array('nearly'::regclass, 990));
 CREATE SEQUENCE downward INCREMENT -1 MINVALUE -1000 MAXVALUE -1 START -1;
 SELECT segment_next('downward'::regclass);
 END

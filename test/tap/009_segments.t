@@ -123,7 +123,7 @@ $open->query_safe('COMMIT');
 # The open transaction reserves its next range itself, and has not looked at the counter since.
 begin();
 my $taken = $other->query_safe("SELECT nextval('q')");
-is($open->query_safe("SELECT count(*) FROM unnest(segment_next_array('q', 2000)) AS value WHERE value = $taken"), 0,
+is($open->query_safe("SELECT count(*) FROM unnest(segment_next_array('q'::regclass, 2000)) AS value WHERE value = $taken"), 0,
 	'nextval: a transaction that reserves again meanwhile does not get the value');
 $open->query_safe('COMMIT');
 

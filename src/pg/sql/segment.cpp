@@ -1,6 +1,6 @@
-// segment_next(), segment_next_array(), segment_reserve(), segment_last(), segment_set(): the entry points of segments,
-// by the name of a segment or sequence; segment_next() also by regclass. And uid_look_up_segment(): what a segment of
-// the fleet's registry is like, for segment_attach().
+// segment_next(), segment_next_array(), segment_reserve(), segment_last(), segment_set(): the
+// entry points of segments: by the name of a segment or sequence, or by regclass. And uid_look_up_segment(): what a
+// segment of the fleet's registry is like, for segment_attach().
 
 #include "session/session.hpp"
 #include "base/errors.hpp"
@@ -48,8 +48,12 @@ Datum next_values(SessionEntry *e, int64_t count) {
     return PointerGetDatum(values);
 }
 
+SessionEntry *open_entry_by_name(FunctionCallInfo fcinfo) { return open_entry_named(fcinfo, PG_GETARG_TEXT_PP(0)); }
+
+SessionEntry *open_entry_of(FunctionCallInfo fcinfo) { return open_entry(PG_GETARG_OID(0), SlotKind::segment); }
+
 // The whole of segment_reserve(). A caller that passes NULL would take a result of NULL for a block, so it is an error.
-Datum reserve(FunctionCallInfo fcinfo) {
+Datum reserve(FunctionCallInfo fcinfo, SessionEntry *(*open)(FunctionCallInfo)) {
     if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("segment and count must not be null"),
                         errhint("Pass a segment or sequence, and the number of values to reserve.")));
@@ -61,7 +65,7 @@ Datum reserve(FunctionCallInfo fcinfo) {
     TupleDesc desc;
     if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "segment_reserve must return a record");
-    const SessionEntry *e = open_entry_named(fcinfo, PG_GETARG_TEXT_PP(0));
+    const SessionEntry *e = open(fcinfo);
     const core::PlannedRange block = reserve_block(e, static_cast<uint64_t>(count));
     const Datum values[] = {Int64GetDatum(block.first), Int64GetDatum(block.last),
                             Int64GetDatum(sequence_rule(e->sequence).increment)};
@@ -139,8 +143,10 @@ extern "C" {
 
 UIDGEN_SQL_FUNCTION(segment_next_of);
 UIDGEN_SQL_FUNCTION(segment_next_named);
-UIDGEN_SQL_FUNCTION(segment_next_array);
-UIDGEN_SQL_FUNCTION(segment_reserve);
+UIDGEN_SQL_FUNCTION(segment_next_array_of);
+UIDGEN_SQL_FUNCTION(segment_next_array_named);
+UIDGEN_SQL_FUNCTION(segment_reserve_of);
+UIDGEN_SQL_FUNCTION(segment_reserve_named);
 UIDGEN_SQL_FUNCTION(segment_last);
 UIDGEN_SQL_FUNCTION(segment_set);
 UIDGEN_SQL_FUNCTION(uid_look_up_segment);
@@ -164,11 +170,11 @@ Datum segment_next_named(PG_FUNCTION_ARGS) {
     return likely(draw_next_value(e, role, &value)) ? hand_out(e, value) : next_value_named(fcinfo);
 }
 
-Datum segment_next_array(PG_FUNCTION_ARGS) {
-    return next_values(open_entry_named(fcinfo, PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1));
-}
+Datum segment_next_array_of(PG_FUNCTION_ARGS) { return next_values(open_entry_of(fcinfo), PG_GETARG_INT64(1)); }
+Datum segment_next_array_named(PG_FUNCTION_ARGS) { return next_values(open_entry_by_name(fcinfo), PG_GETARG_INT64(1)); }
 
-Datum segment_reserve(PG_FUNCTION_ARGS) { return reserve(fcinfo); }
+Datum segment_reserve_of(PG_FUNCTION_ARGS) { return reserve(fcinfo, open_entry_of); }
+Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, open_entry_by_name); }
 
 Datum segment_last(PG_FUNCTION_ARGS) { return last_of(sequence_named(PG_GETARG_TEXT_PP(0))); }
 

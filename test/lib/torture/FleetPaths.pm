@@ -44,7 +44,7 @@ my @of_member = (
 	[ 3, 'named:b', 'SELECT generate_series(first, last, increment) FROM segment_reserve($$named$$, {50})' ],
 	[ 3, 'mixed', 'SELECT segment_next($$mixed$$::regclass) FROM generate_series(1, {50})' ],
 	[ 3, 'mixed:l', 'SELECT nextval($$mixed$$) FROM generate_series(1, {20})' ],
-	[ 3, 'mixed:b', 'SELECT generate_series(first, last, increment) FROM segment_reserve($$mixed$$, {50})' ]);
+	[ 3, 'mixed:b', 'SELECT generate_series(first, last, increment) FROM segment_reserve($$mixed$$::regclass, {50})' ]);
 
 sub databases
 {
@@ -125,7 +125,7 @@ sub add_attached
 sub calls
 {
 	return ('uid_next()', 'uid_next_array(10)', "uid_next('uid_generators.cached')", "segment_next('shared')",
-		"segment_next('named')", "(SELECT last FROM segment_reserve('mixed', 5))");
+		"segment_next('named')", "(SELECT last FROM segment_reserve('mixed'::regclass, 5))");
 }
 
 sub statements

@@ -150,8 +150,8 @@ my @in_bulk = (
 	[ 3, 'ring', "/*binary*/ SELECT uid_next_array('uid_generators.ring', 50000)" ],
 	[ 3, 'shared', "/*binary*/ SELECT uid_next_array('uid_generators.shared', 50000)" ],
 	[ 5, 'named', "/*binary*/ SELECT segment_next_array('named', 50000)" ],
-	[ 5, 'plain', "/*binary*/ SELECT segment_next_array('plain', 50000)" ],
-	[ 1, 'down', "COPY (SELECT unnest(segment_next_array('down', 20000))) TO STDOUT" ]);
+	[ 5, 'plain', "/*binary*/ SELECT segment_next_array('plain'::regclass, 50000)" ],
+	[ 1, 'down', "COPY (SELECT unnest(segment_next_array('down'::regclass, 20000))) TO STDOUT" ]);
 
 sub ways_in_bulk
 {
@@ -175,10 +175,10 @@ sub ways_for_all
 		my $sequence = $segments{$name}{sequence} // $name;
 		push @ways,
 		  [ 3, $name, "SELECT segment_next('$name') FROM generate_series(1, {100})" ],
-		  [ 3, $name, "SELECT unnest(segment_next_array('$sequence', {200}))" ],
+		  [ 3, $name, "SELECT unnest(segment_next_array('$sequence'::regclass, {200}))" ],
 		  [ 3, $name, "COPY (SELECT segment_next('$sequence'::regclass) FROM generate_series(1, {200})) TO STDOUT" ],
 		  [ 2, $name, "SELECT segment_next_array('$name', {50})" ],
-		  [ 2, "$name:b", "SELECT generate_series(first, last, increment) FROM segment_reserve('$sequence', {200})" ],
+		  [ 2, "$name:b", "SELECT generate_series(first, last, increment) FROM segment_reserve('$sequence'::regclass, {200})" ],
 		  [ 1, "$name:b", "BEGIN; SELECT generate_series(first, last, increment) FROM segment_reserve('$name', {20}) ;;"
 			  . " SELECT pg_sleep(0.01 * {20}) ;; ROLLBACK" ];
 	}
