@@ -267,7 +267,7 @@ SELECT * FROM outcomes('SELECT uidgen.uid_adopt(%s)', $$'kinds', 'small'$$, $$'k
 SELECT outcome('SELECT uidgen.uid_release(''kinds'', NULL)');
 -- The lines of a dry run, run by psql.
 BEGIN;
-SELECT l FROM uidgen.uid_adopt('kinds', 'big', 'uid_generators.uid_default') l WHERE l NOT LIKE '-- largest id%'
+SELECT l FROM uidgen.uid_adopt('kinds', 'big', 'uid_generators.uid_default') l WHERE l NOT LIKE '-- furthest id%'
 \gexec
 COMMIT;
 SELECT expression FROM of_column('kinds', 'big');

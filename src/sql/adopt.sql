@@ -15,6 +15,7 @@ DECLARE
   kept record;
   is_generator boolean := generator IS NULL
     OR EXISTS (SELECT FROM uid_internal.generators g WHERE g.generator = uid_adopt_plan.generator);
+  grants text;
   chosen regclass := coalesce(generator, (SELECT g.generator FROM uid_internal.generators g WHERE g.is_default));
 BEGIN
   SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
@@ -22,15 +23,14 @@ BEGIN
   RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', c.relation);
   RETURN NEXT format('-- former default: %s',
                      coalesce(c.expression, 'GENERATED ' || c.identity || ' AS IDENTITY', 'none'));
+  grants := uid_internal.uid_grant_plan(table_name, chosen, c.identity IS NOT NULL AND chosen = c.sequence);
   IF is_generator THEN
     PERFORM uid_internal.uid_check_width(table_name, c.attnum, column_name);
-    RETURN NEXT uid_internal.uid_above_plan(table_name, column_name, chosen);
-  ELSE
-    PERFORM uid_internal.uid_check_sequence(table_name, column_name, generator);
-    IF generator IS DISTINCT FROM c.sequence THEN
-      RETURN NEXT '-- nextval makes sessions discard a range that they have reserved below the largest id.';
-      RETURN NEXT format('SELECT nextval(%L::regclass);', generator::text);
-    END IF;
+  END IF;
+  RETURN NEXT uid_internal.uid_beyond_plan(c.relation, column_name, chosen, is_generator);
+  IF NOT is_generator AND generator IS DISTINCT FROM c.sequence THEN
+    RETURN NEXT '-- nextval makes sessions discard a range that they have reserved below the largest id.';
+    RETURN NEXT format('SELECT nextval(%L::regclass);', generator::text);
   END IF;
   IF c.identity IS NOT NULL THEN
     RETURN QUERY SELECT * FROM uid_internal.uid_keep_sequence_plan(c.sequence, c.relation, column_name);
@@ -46,7 +46,7 @@ BEGIN
   RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.%s(%s);', c.relation, column_name,
                      uid_internal.uid_home(), CASE WHEN is_generator THEN 'uid_next' ELSE 'segment_next' END,
                      quote_literal(generator::text) || '::regclass');
-  RETURN NEXT uid_internal.uid_grant_plan(table_name, chosen, c.identity IS NOT NULL AND chosen = c.sequence);
+  RETURN NEXT grants;
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_adopt_plan(regclass, name, regclass) IS
@@ -142,13 +142,11 @@ $$;
 COMMENT ON FUNCTION uid_internal.uid_release_plan(regclass, name, bigint) IS
   'Returns the lines of uid_release(): statements, and comments that begin with --.';
 
--- Estimates of the recursive queries of the catalog are so high that PostgreSQL would compile them.
 CREATE FUNCTION uid_internal.uid_move(table_name regclass, column_name name, is_adoption boolean, generator regclass,
     start bigint, dry_run boolean, patience_ms integer) RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
-SET jit = off
 SET lock_timeout = '100ms'
 AS $$
 DECLARE

@@ -19,10 +19,6 @@ BEGIN
     CROSS JOIN LATERAL regexp_match(d.text,
                  '^(.*?)\n?kept by uid_adopt\(\); next value (-?\d+)(?:, (ALWAYS|BY DEFAULT) identity)?$') n(note)
    WHERE q.seqrelid = sequence;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION '% is not a sequence', sequence
-      USING ERRCODE = 'wrong_object_type', HINT = 'Pass a generator or a sequence.';
-  END IF;
   EXECUTE format('SELECT last_value::numeric + CASE WHEN is_called THEN $1 ELSE 0 END FROM %s', sequence)
     INTO next USING increment;
 END
@@ -40,12 +36,22 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   home text := uid_internal.uid_home();
-  c record;
+  source regclass;
+  owner oid;
+  is_inherited boolean;
+  is_integer boolean;
 BEGIN
-  SELECT a.*, t.relowner, y.typoutput, format('%I.%I', n.nspname, t.relname) AS relation,
-         pg_get_expr(d.adbin, d.adrelid) AS expression,
-         u.drawn_by, u.source
-    INTO c
+  -- The sequence is that of the identity, if the column was a serial before, which leaves another one. A domain has the
+  -- output function of its type. The type of another role has that role's casts and operators.
+  SELECT format('%I.%I', n.nspname, t.relname), a.attnum, pg_get_expr(d.adbin, d.adrelid), u.drawn_by, u.source,
+         CASE a.attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END,
+         (SELECT o.objid FROM pg_depend o JOIN pg_class s ON s.oid = o.objid
+           WHERE s.relkind = 'S' AND o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass
+             AND o.refobjid = t.oid AND o.refobjsubid = a.attnum AND o.deptype IN ('a', 'i')
+           ORDER BY o.deptype DESC, o.objid LIMIT 1),
+         t.relowner, a.attinhcount > 0,
+         a.attgenerated = '' AND y.typoutput IN ('int2out'::regproc, 'int4out'::regproc, 'int8out'::regproc)
+    INTO relation, attnum, expression, drawn_by, source, identity, sequence, owner, is_inherited, is_integer
     FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace JOIN pg_attribute a ON a.attrelid = t.oid
     JOIN pg_type y ON y.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = t.oid AND d.adnum = a.attnum
     CROSS JOIN LATERAL (
@@ -58,35 +64,24 @@ BEGIN
   IF NOT FOUND THEN
     RAISE EXCEPTION 'column "%" of table % does not exist', column_name, coalesce(table_name::text, 'NULL')
       USING ERRCODE = 'undefined_column', HINT = 'Use a column of an ordinary table or a partitioned one.';
-  ELSIF NOT pg_has_role(c.relowner, 'USAGE') THEN
-    RAISE EXCEPTION 'must be owner of table %', c.relation USING ERRCODE = 'insufficient_privilege';
-  ELSIF c.attinhcount > 0 THEN
-    RAISE EXCEPTION 'column "%" of table % is inherited', column_name, c.relation
+  ELSIF NOT pg_has_role(owner, 'USAGE') THEN
+    RAISE EXCEPTION 'must be owner of table %', relation USING ERRCODE = 'insufficient_privilege';
+  ELSIF is_inherited THEN
+    RAISE EXCEPTION 'column "%" of table % is inherited', column_name, relation
       USING ERRCODE = 'wrong_object_type', HINT = 'Name the parent instead. Its partitions and children change with it.';
-  -- A domain has the output function of its type. The type of another role has that role's casts and operators.
-  ELSIF c.attgenerated <> '' OR c.typoutput NOT IN ('int2out'::regproc, 'int4out'::regproc, 'int8out'::regproc) THEN
-    RAISE EXCEPTION 'column "%" of table % cannot draw ids', column_name, c.relation
+  ELSIF NOT is_integer THEN
+    RAISE EXCEPTION 'column "%" of table % cannot draw ids', column_name, relation
       USING ERRCODE = 'datatype_mismatch',
             HINT = 'Use a column of type bigint, integer or smallint that is not generated.';
-  ELSIF c.drawn_by = 'segment_next' AND c.source IS NULL THEN
-    RAISE EXCEPTION 'default of column "%" of table % names a segment by text', column_name, c.relation
+  ELSIF drawn_by = 'segment_next' AND source IS NULL THEN
+    RAISE EXCEPTION 'default of column "%" of table % names a segment by text', column_name, relation
       USING ERRCODE = 'object_not_in_prerequisite_state',
             HINT = format('Pass its sequence: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT '
-                          '%s.segment_next(''uid_segments.name''::regclass).', c.relation, column_name, home);
+                          '%s.segment_next(''uid_segments.name''::regclass).', relation, column_name, home);
   END IF;
-  relation := c.relation;
-  attnum := c.attnum;
-  identity := CASE c.attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END;
-  expression := c.expression;
-  -- That of the identity, if the column was a serial before, which leaves another one.
-  sequence := (SELECT d.objid FROM pg_depend d JOIN pg_class s ON s.oid = d.objid
-                WHERE s.relkind = 'S' AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-                  AND d.refobjid = table_name AND d.refobjsubid = c.attnum AND d.deptype IN ('a', 'i')
-                ORDER BY d.deptype DESC, d.objid LIMIT 1);
-  drawn_by := c.drawn_by;
   generator := CASE drawn_by WHEN 'uid_next' THEN coalesce(
-    c.source, (SELECT g.generator FROM uid_internal.generators g WHERE g.is_default)) END;
-  segment := CASE drawn_by WHEN 'segment_next' THEN c.source END;
+    source, (SELECT g.generator FROM uid_internal.generators g WHERE g.is_default)) END;
+  segment := CASE drawn_by WHEN 'segment_next' THEN source END;
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_movable_column(regclass, name) IS
@@ -105,16 +100,8 @@ BEGIN
   WITH RECURSIVE holding(relation, number) AS (
     SELECT table_name::oid, attnum
      UNION
-    SELECT n.relation, n.number FROM holding h CROSS JOIN LATERAL (
-      SELECT k.conrelid, k.conkey[i] FROM pg_constraint k, generate_subscripts(k.conkey, 1) i
-       WHERE k.contype = 'f' AND k.confrelid = h.relation AND k.confkey[i] = h.number
-       UNION ALL
-      SELECT b.attrelid, b.attnum
-        FROM pg_attribute a CROSS JOIN LATERAL (
-               SELECT p.inhparent FROM pg_inherits p WHERE p.inhrelid = h.relation
-                UNION ALL SELECT p.inhrelid FROM pg_inherits p WHERE p.inhparent = h.relation) r(relative)
-        JOIN pg_attribute b ON b.attrelid = r.relative AND b.attname = a.attname AND b.attnum > 0
-       WHERE a.attrelid = h.relation AND a.attnum = h.number) n(relation, number)
+    SELECT k.conrelid, k.conkey[i] FROM holding h, pg_constraint k, generate_subscripts(k.conkey, 1) i
+     WHERE k.contype = 'f' AND k.confrelid = h.relation AND k.confkey[i] = h.number
   ), c AS (
     SELECT format('%I.%I', n.nspname, t.relname) AS relation, a.attname, h.relation = table_name AS is_first,
            y.typoutput IN ('int2out'::regproc, 'int4out'::regproc) AND a.attinhcount = 0 AS is_narrow
@@ -137,72 +124,49 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_check_width(regclass, smallint, name) IS
-  'Fails unless the ids of a column fit all columns that would have to hold them: itself, the columns that refer to '
-  'it by foreign keys, and so on, each with its partitions and children.';
+  'Fails unless the ids of a column fit it and the columns that refer to it by foreign keys, directly or not.';
 
-CREATE FUNCTION uid_internal.uid_above_plan(table_name regclass, column_name name, generator regclass) RETURNS text
+CREATE FUNCTION uid_internal.uid_beyond_plan(relation text, column_name name, source regclass, is_generator boolean)
+RETURNS text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  home text := uid_internal.uid_home();
-  largest bigint;
-  floor bigint; -- ids of the generator are above it
-BEGIN
-  EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name,
-                 (uid_internal.uid_movable_column(table_name, column_name)).relation) INTO largest;
-  EXECUTE format('SELECT %s.uid_lower_bound(clock_timestamp() - interval ''1 day'', $1)', home)
-    INTO floor USING generator;
-  -- Where the clock does not show it, the next id does.
-  IF largest >= floor THEN
-    EXECUTE format('SELECT %s.uid_next($1)', home) INTO floor USING generator;
-  END IF;
-  IF largest >= floor THEN
-    RAISE EXCEPTION 'ids of generator % would be below those in column "%" of table %',
-                    generator, column_name, table_name
-      USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('The largest id is %s, and the last one of the generator is %s.', largest, floor),
-            HINT = format('Call again when the clock is past the time of that id, or pass a generator with an earlier '
-                          'epoch or more bits below the time, made with uid_generator_create(above => %s).', largest);
-  END IF;
-  RETURN format('-- largest id: %s; ids of %s are above %s', coalesce(largest::text, 'none'), generator, floor);
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_above_plan(regclass, name, regclass) IS
-  'Returns the comment that says which ids a generator issues from now on, and fails unless they are above all ids of '
-  'a column.';
-
-CREATE FUNCTION uid_internal.uid_check_sequence(table_name regclass, column_name name, sequence regclass) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  s record;
-  extreme text;
+  next numeric;
+  stride bigint := 1;
   furthest bigint;
 BEGIN
-  SELECT * INTO s FROM uid_internal.uid_sequence_next(sequence);
+  IF is_generator THEN
+    EXECUTE format('SELECT %s.uid_next(%s)', uid_internal.uid_home(), quote_literal(source::text) || '::regclass')
+      INTO next;
   -- Of an attached segment, only the registry knows which values come next.
-  IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = sequence AND c.relpersistence = 'p')
-     OR EXISTS (SELECT FROM uid_internal.segments g WHERE g.sequence = uid_check_sequence.sequence AND g.fleet > 0) THEN
-    RAISE EXCEPTION 'column "%" of table % cannot draw from %', column_name, table_name, sequence
+  ELSIF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = source AND c.relkind = 'S' AND c.relpersistence = 'p')
+     OR EXISTS (SELECT FROM uid_internal.segments g WHERE g.sequence = source AND g.fleet > 0) THEN
+    RAISE EXCEPTION 'column "%" of table % cannot draw from %', column_name, relation, source
       USING ERRCODE = 'wrong_object_type',
             HINT = 'Pass a generator, or a permanent sequence that is not attached to a fleet''s registry.';
+  ELSE
+    SELECT s.next, s.increment INTO next, stride FROM uid_internal.uid_sequence_next(source) s;
   END IF;
-  extreme := CASE WHEN s.increment > 0 THEN 'max' ELSE 'min' END;
-  EXECUTE format('SELECT %s(%I)::bigint FROM %s', extreme, column_name,
-                 (uid_internal.uid_movable_column(table_name, column_name)).relation) INTO furthest;
-  IF (furthest - s.next) * s.increment >= 0 THEN
-    RAISE EXCEPTION 'sequence % would repeat ids of column "%" of table %', sequence, column_name, table_name
+  EXECUTE format('SELECT %s(%I)::bigint FROM %s', CASE WHEN stride > 0 THEN 'max' ELSE 'min' END, column_name, relation)
+    INTO furthest;
+  IF (furthest - next) * stride >= 0 THEN
+    RAISE EXCEPTION 'ids of % would not be beyond those in column "%" of table %', source, column_name, relation
       USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('Its next value is %s, and the column has the id %s.', s.next, furthest),
-            HINT = format('If the column has ids of a generator, call uid_release() first. Otherwise run SELECT '
-                          'setval(%L, %s(%I)) FROM %s.', sequence::text, extreme, column_name, table_name);
+            DETAIL = format('The next id is %s, and the column has the id %s.', next, furthest),
+            HINT = CASE WHEN is_generator THEN
+                     format('Call again when the clock is past the time of that id, or pass a generator with an earlier '
+                            'epoch or more bits below the time, made with uid_generator_create(above => %s).', furthest)
+                   ELSE
+                     format('If the column has ids of a generator, call uid_release() first. Otherwise run SELECT '
+                            'setval(%L, %s(%I)) FROM %s.', source::text, CASE WHEN stride > 0 THEN 'max' ELSE 'min' END,
+                            column_name, relation) END;
   END IF;
+  RETURN format('-- furthest id: %s; the next one of %s is %s', coalesce(furthest::text, 'none'), source, next);
 END
 $$;
-COMMENT ON FUNCTION uid_internal.uid_check_sequence(regclass, name, regclass) IS
-  'Fails if a column cannot draw from a sequence, which would repeat ids of the column or cannot be a segment.';
+COMMENT ON FUNCTION uid_internal.uid_beyond_plan(text, name, regclass, boolean) IS
+  'Returns the comment that says which ids a column gets from now on, and fails unless they are beyond those in it.';
 
 CREATE FUNCTION uid_internal.uid_grant_plan(table_name regclass, sequence regclass, is_new boolean) RETURNS text
 LANGUAGE plpgsql
@@ -210,16 +174,14 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   owner oid := (SELECT c.relowner FROM pg_class c WHERE c.oid = sequence);
-  -- As of the row of pg_class, where PUBLIC has the oid 0.
   roles text := (
     SELECT string_agg(quote_ident(r.name), ', ' ORDER BY r.name)
-      FROM (SELECT x.grantee, CASE x.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(x.grantee) END
-              FROM (SELECT c.relowner, 'INSERT' FROM pg_class c WHERE c.oid = table_name
-                     UNION SELECT x.grantee, x.privilege_type FROM pg_class c, aclexplode(c.relacl) x
-                            WHERE c.oid = table_name
-                     UNION SELECT x.grantee, x.privilege_type FROM pg_attribute a, aclexplode(a.attacl) x
-                            WHERE a.attrelid = table_name) x(grantee, privilege)
-             WHERE x.privilege = 'INSERT' AND x.grantee <> owner) r(grantee, name)
+      FROM (SELECT DISTINCT CASE x.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(x.grantee) END
+              FROM pg_class c
+             CROSS JOIN LATERAL (SELECT coalesce(c.relacl, acldefault('r', c.relowner)) UNION ALL
+                                 SELECT a.attacl FROM pg_attribute a WHERE a.attrelid = c.oid) g(acl)
+             CROSS JOIN LATERAL aclexplode(g.acl) x
+             WHERE c.oid = table_name AND x.privilege_type = 'INSERT' AND x.grantee <> owner) r(name)
      WHERE is_new OR NOT has_sequence_privilege(r.name, sequence, 'USAGE, UPDATE'));
   line text := format('GRANT USAGE ON SEQUENCE %s TO ', sequence) || roles || ';';
 BEGIN

@@ -48,7 +48,7 @@ GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout,
   uid_internal.uid_change_segment, uid_internal.uid_look_up_segment,
   uid_internal.uid_add_segment, uid_internal.uid_show_block, uid_internal.uid_slots,
   uid_internal.uid_sequence_next, uid_internal.uid_movable_column, uid_internal.uid_check_width,
-  uid_internal.uid_above_plan, uid_internal.uid_check_sequence, uid_internal.uid_grant_plan,
+  uid_internal.uid_beyond_plan, uid_internal.uid_grant_plan,
   uid_internal.uid_keep_sequence_plan, uid_internal.uid_adopt_plan, uid_internal.uid_first_free,
   uid_internal.uid_release_plan, uid_internal.uid_move TO PUBLIC;
 GRANT SELECT ON uid_internal.generators TO PUBLIC;

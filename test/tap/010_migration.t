@@ -127,7 +127,7 @@ $_->quit foreach @sessions;
 	ok($waiting->(1), '... it waits for a session that has inserted');
 	my $late = $writer->query_safe('INSERT INTO busy (id) VALUES (uid_encode(now(), 31, 31, 4095)) RETURNING id');
 	$writer->query_safe('COMMIT');
-	like((finish_query($mover))[0], qr/^-- largest id: $late; ids of uid_generators.uid_default are above/m,
+	like((finish_query($mover))[0], qr/^-- furthest id: $late; the next one of uid_generators.uid_default is/m,
 		'... and sees the id that the session inserted meanwhile');
 	cmp_ok(sql('INSERT INTO busy (v) VALUES (3) RETURNING id'), '>', $late, '... above which the generator goes on');
 
