@@ -82,8 +82,13 @@ core::Block aes_encrypt(AesKey *, const core::Block &) { report_no_openssl(); }
 //      key may be dropped. Each such change of uid_key reaches this session, and all versions are read again.
 // ---------------------------------------------------------------------------------------------------------
 
+constexpr int32_t newest_version = 0;
+
 // A version of a key, ready for use.
 struct Key {
+    Oid sequence;
+    int32_t requested; // version, or newest_version
+    uint64_t as_of;    // of relation_changes; 0: not complete
     core::KeyFormat format;
     int32_t version;
     int32_t versions; // of the key
@@ -93,21 +98,8 @@ struct Key {
     core::Block operator()(const core::Block &text) const { return aes_encrypt(aes, text); }
 };
 
-constexpr int32_t newest_version = 0;
-
-struct KeptKey {
-    Oid sequence;
-    int32_t requested; // version, or newest_version
-    uint64_t as_of;    // of relation_changes; 0: not complete
-    Key key;
-};
-
 // Each version has one place, which it shares with others. A session that uses two of them reads them again and again.
-KeptKey kept[17] = {};
-
-KeptKey *place_of(Oid sequence, int32_t version) {
-    return &kept[(sequence + static_cast<uint32_t>(version)) % lengthof(kept)];
-}
+Key kept[17] = {};
 
 [[noreturn]] void report_no_key(const text *name) {
     ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("key \"%s\" does not exist", shown(name)),
@@ -159,21 +151,19 @@ bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
     return found;
 }
 
-const Key &load(const text *name, Oid sequence, int32_t version) {
-    Key key = {};
+void load(const text *name, Oid sequence, int32_t version, Key *place) {
+    Key key = {sequence, version, 0, {}, 0, 0, {}, nullptr};
     uint8_t secret[aes_key_bytes];
     bool found = false;
     const uint64_t as_of = read_unchanged([&] { found = read_key(sequence, version, &key, secret); });
     if (!found)
         report_no_secret(name, sequence);
-    KeptKey *place = place_of(sequence, version);
-    aes_close(place->key.aes);
-    *place = {sequence, version, 0, {}};
-    place->key.aes = key.aes = aes_open(secret);
+    aes_close(place->aes);
+    *place = key;
+    place->aes = aes_open(secret);
     explicit_bzero(secret, sizeof(secret));
-    key.permutation = core::permutation_of(key.format, key);
-    *place = {sequence, version, as_of, key};
-    return place->key;
+    place->permutation = core::permutation_of(place->format, *place);
+    place->as_of = as_of;
 }
 
 // The sequence of the key of exactly that name; error if there is none.
@@ -193,9 +183,10 @@ const Key &open_key(const text *name, int32_t version) {
     const Oid sequence = key_named(name);
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE) != ACLCHECK_OK)
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
-    const KeptKey *place = place_of(sequence, version);
-    const bool is_kept = place->sequence == sequence && place->requested == version && place->as_of == relation_changes;
-    return is_kept ? place->key : load(name, sequence, version);
+    Key *place = &kept[(sequence + static_cast<uint32_t>(version)) % lengthof(kept)];
+    if (place->sequence != sequence || place->requested != version || place->as_of != relation_changes)
+        load(name, sequence, version, place);
+    return *place;
 }
 
 // ---------------------------------------------------------------------------------------------------------
