@@ -113,36 +113,38 @@ bool read_file(StringInfo content) {
 // Writing
 // ---------------------------------------------------------------------------------------------------------
 
-// With the change, if membership_publish() would take it.
-bool write_content(int file, const MembershipChange &change) {
-    const core::FleetSeen seen = fleet_seen();
-    const bool is_in_fleet = seen.fleet == change.before.fleet;
-    const uint64 timeline = GetWALInsertionTimeLine();
-    Header header = {0, file_format, GetSystemIdentifier(), timeline, {}, is_in_fleet ? change.seen : seen};
-    StringInfoData content;
-    if (!identify(file, &header.identity))
+bool write_content(int file, StringInfo content) {
+    auto *header = reinterpret_cast<Header *>(content->data);
+    if (!identify(file, &header->identity))
         return false;
-    initStringInfo(&content);
-    appendBinaryStringInfo(&content, reinterpret_cast<const char *>(&header), sizeof(header));
-    for_each_member([&](const Member &member) {
-        const bool changes = is_in_fleet && member.membership.incarnation == change.membership.incarnation;
-        const Record record = {member.key, member.request.layout, changes ? change.membership : member.membership};
-        appendBinaryStringInfo(&content, reinterpret_cast<const char *>(&record), sizeof(record));
-    });
-    reinterpret_cast<Header *>(content.data)->sum = sum_of(content);
+    header->sum = sum_of(*content);
     errno = ENOSPC; // if less is written
-    return write(file, content.data, static_cast<size_t>(content.len)) == content.len;
+    return write(file, content->data, static_cast<size_t>(content->len)) == content->len;
 }
 
 // The name of a file says nothing about its inode, so the file is made before its content.
-bool write_file(const MembershipChange &change) {
+bool write_file(StringInfo content) {
     (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
     const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
     if (file < 0)
         return report("create", temporary_name);
-    const bool is_whole = write_content(file, change) || report("write", temporary_name);
+    const bool is_whole = write_content(file, content) || report("write", temporary_name);
     return CloseTransientFile(file) == 0 && is_whole &&
            durable_rename(temporary_name, file_name, LOG) == 0; // flushes first, and keeps the inode
+}
+
+// All memberships, with the change if membership_publish() would take it.
+void put_all(StringInfo content, const MembershipChange &change) {
+    const core::FleetSeen seen = fleet_seen();
+    const bool is_in_fleet = seen.fleet == change.before.fleet;
+    const uint64 timeline = GetWALInsertionTimeLine();
+    const Header header = {0, file_format, GetSystemIdentifier(), timeline, {}, is_in_fleet ? change.seen : seen};
+    appendBinaryStringInfo(content, reinterpret_cast<const char *>(&header), sizeof(header));
+    for_each_member([&](const Member &member) {
+        const bool changes = is_in_fleet && member.membership.incarnation == change.membership.incarnation;
+        const Record record = {member.key, member.request.layout, changes ? change.membership : member.membership};
+        appendBinaryStringInfo(content, reinterpret_cast<const char *>(&record), sizeof(record));
+    });
 }
 
 } // namespace
@@ -157,21 +159,24 @@ void grant_file_restore() {
     StringInfoData content;
     if (!read_file(&content))
         return;
-    const auto *header = reinterpret_cast<const Header *>(content.data);
-    const auto *end = reinterpret_cast<const Record *>(content.data + content.len);
-    for (const auto *record = reinterpret_cast<const Record *>(header + 1); record + 1 <= end; record++) {
-        core::Membership membership = record->membership;
-        core::begin_incarnation(&membership, fresh_incarnation());
-        membership_restore(record->key, record->layout, membership);
-    }
+    auto *header = reinterpret_cast<Header *>(content.data);
+    auto *records = reinterpret_cast<Record *>(header + 1);
+    const auto count = (static_cast<size_t>(content.len) - sizeof(*header)) / sizeof(*records);
     fleet_restore(header->seen);
-    if (!write_file({}))
+    for (size_t i = 0; i < count; i++) {
+        core::begin_incarnation(&records[i].membership, fresh_incarnation());
+        membership_restore(records[i].key, records[i].layout, records[i].membership);
+    }
+    if (!write_file(&content))
         ereport(ERROR, (errmsg("could not write the file of grants"), errhint("See the server log.")));
 }
 
 bool grant_file_store(const MembershipChange &change) {
+    StringInfoData content;
+    initStringInfo(&content);
     LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE);
-    const bool stored = write_file(change);
+    put_all(&content, change);
+    const bool stored = write_file(&content);
     if (stored)
         membership_publish(change);
     LWLockRelease(&server_state->fleet.file_lock);
