@@ -59,7 +59,7 @@ SELECT p.preset, n.datacenter_id AS given, first.protection, first.datacenter_id
         CASE WHEN fits AND p.datacenter_bits = 0 THEN n.datacenter_id END, true);
 RESET client_min_messages;
 
--- The warning: at the creation, and once at draws.
+-- The warning comes once at draws; at the creation of a generator only the notice.
 SELECT 'created' AS create FROM uid_generator_create('before');
 SET uidgen.datacenter_id = 32;
 SELECT 'drawn' AS draw FROM uid_next('uid_generators.before');

@@ -9,7 +9,7 @@ namespace uidgen::pg {
 uint64_t relation_changes = 1;
 
 Extension find_extension() {
-    Extension found = {InvalidOid, InvalidOid, InvalidOid};
+    Extension found = {InvalidOid, InvalidOid};
     ScanKeyData key;
     ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ, CStringGetDatum("uidgen"));
     Relation rel = table_open(ExtensionRelationId, AccessShareLock);
@@ -17,7 +17,7 @@ Extension find_extension() {
     HeapTuple tuple = systable_getnext(scan);
     if (HeapTupleIsValid(tuple)) {
         const auto *extension = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple));
-        found = {extension->oid, extension->extnamespace, extension->extowner};
+        found = {extension->extnamespace, extension->extowner};
     }
     systable_endscan(scan);
     table_close(rel, AccessShareLock);
@@ -105,7 +105,7 @@ void hold_names(Oid schema) {
 
 uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
     const Oid home = get_rel_namespace(table);
-    hold_names(home == schema_of_keys() ? find_extension().schema : home);
+    hold_names(home == schema_of_keys() ? extension_schema() : home);
     if (get_rel_name(table) == nullptr)
         report_dropped();
     const char *schema = quote_identifier(get_namespace_name(get_rel_namespace(table)));
@@ -130,7 +130,7 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_home);
 
 Datum uid_home(PG_FUNCTION_ARGS) {
-    const Oid schema = find_extension().schema;
+    const Oid schema = extension_schema();
     hold_names(schema);
     PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(schema))));
 }

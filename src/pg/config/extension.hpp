@@ -6,11 +6,11 @@
 namespace uidgen::pg {
 
 struct Extension {
-    Oid oid; // InvalidOid: the database has no extension uidgen
-    Oid schema;
+    Oid schema; // of its tables; InvalidOid: the database has no extension uidgen
     Oid owner;
 };
 Extension find_extension();
+inline Oid extension_schema() { return find_extension().schema; }
 
 // The schema of the table uid_key. Only superusers can rename it. InvalidOid if it does not exist.
 Oid schema_of_keys();

@@ -166,7 +166,7 @@ core::ClockPolicy policy_of_row(Row row, const core::Layout &layout) {
     return policy;
 }
 
-void worker_of_row(Row row, GeneratorConfig *config) {
+void node_of_row(Row row, GeneratorConfig *config) {
     config->worker_policy = word_column<WorkerPolicy>(row, "worker_policy", worker_policy_names);
     config->worker_number = 0;
     if (config->worker_policy == WorkerPolicy::fixed) {
@@ -176,25 +176,18 @@ void worker_of_row(Row row, GeneratorConfig *config) {
         config->worker_number = static_cast<int32_t>(
             number_column(row, "worker_number", 0, core::largest(core::drawn_worker_bits(config->layout))));
     }
-}
-
-// The generator's own datacenter id. Without a field of its own it takes the top bits of worker ids.
-int64_t datacenter_of_row(Row row, const core::Layout &layout) {
-    if (is_null(row, "datacenter_id"))
-        return -1;
-    return number_column(row, "datacenter_id", 0, core::largest(core::datacenter_id_bits(layout)));
+    // Without a field of its own it takes the top bits of worker ids.
+    config->datacenter_id = -1;
+    if (!is_null(row, "datacenter_id"))
+        config->datacenter_id = static_cast<int32_t>(
+            number_column(row, "datacenter_id", 0, core::largest(core::datacenter_id_bits(config->layout))));
 }
 
 constexpr int64_t most_boost_power = 20;
-// Long, so that calls seldom fetch another run, but the ring still holds several.
+// A run is of one tick. It is long, so that calls seldom fetch another one, but the ring still holds several.
 constexpr uint64_t longest_run = 4096;
 constexpr uint64_t fewest_runs = 4;
 constexpr uint64_t most_cells = UINT64_C(8) * 1024 * 1024; // 64 MB
-
-// The length of the runs in a ring of so many ids. A run is of one tick.
-uint64_t run_of(const core::Layout &layout, uint64_t ids) {
-    return Min(longest_run, Min(UINT64_C(1) << layout.sequence_bits, Max(ids / fewest_runs, 1)));
-}
 
 // The layout and the policy have been checked; the ring's bounds depend on both.
 CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::ClockPolicy &policy) {
@@ -211,7 +204,7 @@ CachedConfig cached_of_row(Row row, const core::Layout &layout, const core::Cloc
         return cached;
 
     const uint64_t ids = (UINT64_C(1) << layout.sequence_bits) << boost;
-    cached.run = run_of(layout, ids);
+    cached.run = Min(longest_run, Min(UINT64_C(1) << layout.sequence_bits, Max(ids / fewest_runs, 1)));
     cached.cells = ids / cached.run;
     cached.threshold = Max(cached.cells * static_cast<uint64_t>(percent) / 100, 1);
     cached.fresh_us = staleness_ms * us_per_ms / 2;
@@ -251,28 +244,15 @@ void refuse_altered_here(HeapTuple tuple, Relation sequence) {
 
 } // namespace
 
-Oid extension_schema() {
-    static Oid schema = InvalidOid;
-    static uint64_t as_of = 0;
-    if (as_of != relation_changes)
-        as_of = read_unchanged([] { schema = find_extension().schema; });
-    return schema;
-}
-
 // In a moment in which the extension is dropped, the relation of that name may be one of the schema's owner.
-Oid extension_table(Oid schema, const char *name, char kind) {
-    const Oid table = get_relname_relid(name, schema);
-    return OidIsValid(table) && get_rel_relkind(table) == kind ? table : InvalidOid;
-}
-
 Oid required_table(Oid schema, const char *name, char kind) {
-    const Oid table = extension_table(schema, name, kind);
-    if (!OidIsValid(table))
+    const Oid table = get_relname_relid(name, schema);
+    if (!OidIsValid(table) || get_rel_relkind(table) != kind)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
                         errmsg("%s \"%s\" of extension uidgen does not exist",
                                kind == RELKIND_SEQUENCE ? "sequence" : "table", name),
                         errhint("%sCREATE EXTENSION uidgen.",
-                                OidIsValid(find_extension().oid) ? "Run DROP EXTENSION uidgen and " : "Run ")));
+                                OidIsValid(extension_schema()) ? "Run DROP EXTENSION uidgen and " : "Run ")));
     return table;
 }
 
@@ -294,27 +274,19 @@ GeneratorConfig generator_config_of(Row row) {
     GeneratorConfig config = {};
     config.layout = layout_of_row(row);
     config.policy = policy_of_row(row, config.layout);
+    node_of_row(row, &config);
     config.cached = cached_of_row(row, config.layout, config.policy);
-    worker_of_row(row, &config);
-    config.datacenter_id = static_cast<int32_t>(datacenter_of_row(row, config.layout));
     copy_clipped(config.preset, text_column(row, "preset"), sizeof(config.preset));
     return config;
 }
 
-GeneratorConfig read_generator_config(Oid schema, Oid generator) {
+GeneratorConfig read_generator_config(Oid schema, Oid generator, Relation to_draw) {
     const Row row = find_generator_row(schema, generator);
     if (row.tuple == nullptr)
         report_not_a_generator(generator);
+    if (to_draw != nullptr)
+        refuse_altered_here(row.tuple, to_draw);
     return generator_config_of(row);
-}
-
-bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config) {
-    const Row row = find_generator_row(schema, RelationGetRelid(sequence));
-    if (row.tuple == nullptr)
-        return false;
-    refuse_altered_here(row.tuple, sequence);
-    *config = generator_config_of(row);
-    return true;
 }
 
 Oid find_default_generator(Oid schema) {

@@ -2,7 +2,7 @@
 // there are, and in which order.
 #pragma once
 
-#include "base/postgres.hpp"
+#include "extension.hpp"
 #include "memory/slots.hpp"
 
 namespace uidgen::pg {
@@ -33,13 +33,8 @@ bool is_database(Oid oid);
 // visible to a transaction with an older snapshot too, as its sequence is.
 // ---------------------------------------------------------------------------------------------------------
 
-// The schema of the extension's tables; InvalidOid: the database has no extension. It is looked up again after a
-// change, because the extension is made, dropped and moved together with its tables.
-Oid extension_schema();
-
-// A table of the extension, or one of its sequences; InvalidOid if it does not exist.
-Oid extension_table(Oid schema, const char *name, char kind = RELKIND_RELATION);
-Oid required_table(Oid schema, const char *name, char kind = RELKIND_RELATION); // error if it does not exist
+// A table of the extension, or one of its sequences; error if it does not exist.
+Oid required_table(Oid schema, const char *name, char kind = RELKIND_RELATION);
 // Such a table, locked, for the caller to close.
 Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = AccessShareLock,
                              char kind = RELKIND_RELATION);
@@ -66,11 +61,9 @@ GeneratorConfig generator_config_of(Row row);
 // A copy of a generator's row. Without one the tuple is null.
 Row find_generator_row(Oid schema, Oid generator);
 
-// The configuration of a generator. Error if the sequence is not a generator's.
-GeneratorConfig read_generator_config(Oid schema, Oid generator);
-// The same for a slot. False if the sequence is not a generator's. Error if the open transaction has altered the
-// generator, or made one of a sequence that existed before.
-bool read_generator_to_draw(Oid schema, Relation sequence, GeneratorConfig *config);
+// The configuration of a generator. Error if the sequence is not a generator's. To draw from its open sequence, also an
+// error if the open transaction has altered the generator, or made one of a sequence that existed before.
+GeneratorConfig read_generator_config(Oid schema, Oid generator, Relation to_draw = nullptr);
 
 // The default generator's lease sequence. If it was dropped: InvalidOid, or an error.
 Oid find_default_generator(Oid schema);

@@ -382,9 +382,7 @@ core::IdEncoder encoder_for(const Call &call, bool backup) {
         return granted_encoder(e, call.grant, backup);
     GeneratorState &generator = e->slot->generator;
     const int64_t number = own_number(call);
-    if (unlikely(datacenter_id_is_unused(generator.config)) && !generator.warned.load(std::memory_order_relaxed) &&
-        !generator.warned.exchange(true, std::memory_order_relaxed))
-        warn_of_datacenter_id(e->sequence, generator.config);
+    warn_of_datacenter_id(e->slot);
     return core::encoder_of(generator.config.layout, own_node(generator.config, number).value, backup);
 }
 

@@ -236,34 +236,32 @@ const char *protection_name(core::Protection protection) {
     return protection == core::Protection::set ? "set" : "auto";
 }
 
-bool datacenter_id_is_unused(const GeneratorConfig &config) {
-    const core::NodeSource source = {given_datacenter_id(config), 0, config.worker_policy == WorkerPolicy::fixed};
-    return source.datacenter_id >= 0 && core::protection_of(config.layout, source) == core::Protection::automatic;
-}
-
 int32_t datacenter_id_to_ask_for(const GeneratorConfig &config) {
     const int64_t given = given_datacenter_id(config);
     const bool asks = config.layout.datacenter_bits > 0 && core::holds_datacenter_id(config.layout, given);
     return asks ? static_cast<int32_t>(given) : -1;
 }
 
-void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config) {
-    const core::Layout &layout = config.layout;
-    const auto most = static_cast<long long>(core::largest(core::datacenter_id_bits(layout)));
+void warn_of_datacenter_id(Slot *slot) {
+    GeneratorState &generator = slot->generator;
+    const core::Layout &layout = generator.config.layout;
+    const core::NodeSource source = node_source(generator.config);
+    if (likely(source.datacenter_id < 0 || core::protection_of(layout, source) != core::Protection::automatic) ||
+        generator.warned.load(std::memory_order_relaxed) || generator.warned.exchange(true, std::memory_order_relaxed))
+        return;
     ereport(WARNING,
             (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
              errmsg("datacenter id %lld does not fit the layout of generator \"%s\"",
-                    static_cast<long long>(given_datacenter_id(config)), get_rel_name(generator)),
+                    static_cast<long long>(source.datacenter_id), get_rel_name(slot->key.sequence)),
              errdetail("The layout holds datacenter ids from 0 to %lld. The generator gets a node as if none were set.",
-                       most),
+                       static_cast<long long>(core::largest(core::datacenter_id_bits(layout)))),
              errhint("Use a smaller datacenter id, or a generator with more datacenter_bits.")));
 }
 
 void note_datacenter_id(Oid generator, const GeneratorConfig &config) {
     const int64_t given = given_datacenter_id(config);
-    if (datacenter_id_is_unused(config))
-        warn_of_datacenter_id(generator, config);
-    else if (given >= 0 && config.layout.datacenter_bits == 0 && config.worker_policy != WorkerPolicy::fixed)
+    if (config.layout.datacenter_bits == 0 && config.worker_policy != WorkerPolicy::fixed &&
+        core::holds_datacenter_id(config.layout, given))
         ereport(NOTICE, (errmsg("datacenter id %lld is the worker id in all ids of generator \"%s\"",
                                 static_cast<long long>(given), get_rel_name(generator)),
                          errdetail("The layout has no datacenter field. Other generators of this layout in the same "

@@ -64,16 +64,14 @@ core::Node own_node(const GeneratorConfig &config, int64_t number);
 
 const char *protection_name(core::Protection protection);
 
-// Whether a datacenter id is given that the layout cannot hold, so that it is not used.
-bool datacenter_id_is_unused(const GeneratorConfig &config);
-
-// Issues a WARNING in that case. The caller sees to it that it comes once.
-void warn_of_datacenter_id(Oid generator, const GeneratorConfig &config);
+// A WARNING, once in the life of a slot's contents, if a datacenter id is given that the layout cannot hold, so that it
+// is not used.
+void warn_of_datacenter_id(Slot *slot);
 
 // The datacenter id that a node from the registry must have. -1: none is given, or the layout cannot hold it.
 int32_t datacenter_id_to_ask_for(const GeneratorConfig &config);
 
-// At the creation of a generator: the same WARNING, or a NOTICE if the datacenter id is the whole node.
+// At the creation of a generator: a NOTICE if the datacenter id is the whole node.
 void note_datacenter_id(Oid generator, const GeneratorConfig &config);
 
 // ---------------------------------------------------------------------------------------------------------

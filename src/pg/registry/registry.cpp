@@ -125,7 +125,7 @@ void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("functions of the registry must run at isolation level READ COMMITTED"),
                         errhint("Run SET default_transaction_isolation = 'read committed'.")));
-    registry->schema = find_extension().schema;
+    registry->schema = extension_schema();
     hold_names(registry->schema);
     registry->state_table = required_table(registry->schema, "uid_fleet_state");
     registry->serial_sequence = required_table(registry->schema, "uid_fleet_serial", RELKIND_SEQUENCE);

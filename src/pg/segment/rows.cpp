@@ -198,7 +198,7 @@ Datum uid_show_block(PG_FUNCTION_ARGS) {
     BlockRow r = {};
     r.before = {is_update ? trigger->tg_trigtuple : nullptr, desc};
     r.after = {is_update ? trigger->tg_newtuple : trigger->tg_trigtuple, desc};
-    if (RelationGetRelid(trigger->tg_relation) != extension_table(extension_schema(), "uid_segment")) {
+    if (RelationGetRelid(trigger->tg_relation) != required_table(extension_schema(), "uid_segment")) {
         r.column = "max_id";
         return leaf_alloc_changes(r);
     }

@@ -52,17 +52,15 @@ bool slot_was_freed(const SessionEntry *e) {
     return e->slot == nullptr || e->slot->generation.load(std::memory_order_acquire) != e->generation;
 }
 
-// Keeps sessions small that keep creating and dropping sequences. A look-up may process invalidations, so no entry is
-// freed before all dropped ones are found.
+// Keeps sessions small that keep creating and dropping sequences.
 void free_dropped_entries() {
-    for_each_entry([](SessionEntry *e) { e->dropped = !is_relation(e->sequence); });
+    last_used = {&empty_entry, &empty_entry, &empty_entry};
     for_each_entry([](SessionEntry *e) {
-        if (!e->dropped)
+        if (is_relation(e->sequence))
             return;
         entry_table_delete(entries, e->sequence); // simplehash allows it for the current element
         pfree(e);
     });
-    last_used = {&empty_entry, &empty_entry, &empty_entry};
 }
 
 constexpr uint32 fewest_entries = 64;

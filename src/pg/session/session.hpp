@@ -40,7 +40,6 @@ struct SessionEntry {
     int64_t last_value; // segments: what segment_last() returns, if has_last
     bool has_last;
     bool outlives_transaction; // the window: a later transaction that opens the entry may use it
-    bool dropped;              // the sequence does not exist any more
 
     // The slow path.
     Oid sequence;
@@ -89,21 +88,15 @@ inline bool clock_allows(const SessionEntry *e) {
 
 // The fast path: draws the next value of an entry's window. It is inlined into each entry point. Callers fetch the
 // current role before anything else, so that no register need be kept over that call. While no standby is awaited, a
-// window of any durability will do.
-template <bool has_clock> [[gnu::always_inline]] inline bool draw_next(SessionEntry *e, Oid role, int64_t *value) {
+// window of any durability will do. Segments have no clock.
+template <SlotKind kind> [[gnu::always_inline]] inline bool draw_next(SessionEntry *e, Oid role, int64_t *value) {
     if (unlikely(!is_open(e, role)))
         return false;
     if (unlikely(!surely_no_standby_is_awaited()) && e->sync != sync_state())
         return false;
-    if (has_clock && unlikely(!clock_allows(e)))
+    if (kind == SlotKind::generator && unlikely(!clock_allows(e)))
         return false;
     return e->window.take(value);
-}
-[[gnu::always_inline]] inline bool draw_next_id(SessionEntry *e, Oid role, int64_t *id) {
-    return draw_next<true>(e, role, id);
-}
-[[gnu::always_inline]] inline bool draw_next_value(SessionEntry *e, Oid role, int64_t *value) {
-    return draw_next<false>(e, role, value);
 }
 
 // The entry of a sequence of that kind, opened for the current user and transaction; else an error. Entries of dropped
@@ -117,15 +110,11 @@ SessionEntry *find_entry(Oid sequence);
 SessionEntry *find_entry(Oid sequence, SlotKind kind);
 
 // The entry with which the fast path of a call for that sequence begins.
-inline SessionEntry *generator_entry(Oid sequence) {
-    if (unlikely(last_used.generator->sequence != sequence))
-        last_used.generator = find_entry(sequence, SlotKind::generator);
-    return last_used.generator;
-}
-inline SessionEntry *segment_entry(Oid sequence) {
-    if (unlikely(last_used.segment->sequence != sequence))
-        last_used.segment = find_entry(sequence, SlotKind::segment);
-    return last_used.segment;
+template <SlotKind kind> inline SessionEntry *known_entry(Oid sequence) {
+    SessionEntry *&last = kind == SlotKind::generator ? last_used.generator : last_used.segment;
+    if (unlikely(last->sequence != sequence))
+        last = find_entry(sequence, kind);
+    return last;
 }
 
 // Starts each round of the slow path: closes the window, and returns how durable a value must be. That follows from

@@ -128,8 +128,7 @@ void init_generator(Relation rel, SlotInit *init) {
     const Oid generator = RelationGetRelid(rel);
     const int64_t mark = init->expected.counter.last_value;
     const core::ClockPolicy &policy = init->config.policy;
-    if (!read_generator_to_draw(extension_schema(), rel, &init->config))
-        report_not_a_generator(generator);
+    init->config = read_generator_config(extension_schema(), generator, rel);
     check_lease_sequence(generator);
     const int64_t lost = mark > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
     init->first_position = core::position_above(policy, Max(mark, lost));

@@ -31,7 +31,7 @@ Drawn draw_ids(SessionEntry *e, uint64_t want) {
 // it too.
 Datum draw_one(SessionEntry *e) {
     int64_t id;
-    if (e->outlives_transaction && draw_next_id(e, GetUserId(), &id))
+    if (e->outlives_transaction && draw_next<SlotKind::generator>(e, GetUserId(), &id))
         return hand_out(id);
     const Drawn drawn = draw_ids(e, 1);
     return hand_out(core::encode(drawn.encoder, drawn.run.first));
@@ -197,7 +197,8 @@ UIDGEN_SQL_FUNCTION(uid_last);
 Datum uid_next_default(PG_FUNCTION_ARGS) {
     const Oid role = GetUserId();
     int64_t id;
-    return likely(draw_next_id(last_used.default_generator, role, &id)) ? hand_out(id) : next_default_id();
+    SessionEntry *e = last_used.default_generator;
+    return likely(draw_next<SlotKind::generator>(e, role, &id)) ? hand_out(id) : next_default_id();
 }
 
 Datum uid_next_of(PG_FUNCTION_ARGS) {
@@ -205,15 +206,16 @@ Datum uid_next_of(PG_FUNCTION_ARGS) {
     int64_t id;
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
-    return likely(draw_next_id(generator_entry(PG_GETARG_OID(0)), role, &id)) ? hand_out(id) : next_id_of(fcinfo);
+    SessionEntry *e = known_entry<SlotKind::generator>(PG_GETARG_OID(0));
+    return likely(draw_next<SlotKind::generator>(e, role, &id)) ? hand_out(id) : next_id_of(fcinfo);
 }
 
 // A draw may process invalidations, which clear last_used. So the entry is kept here.
 Datum uid_next_uuid(PG_FUNCTION_ARGS) {
     const bool is_named = PG_NARGS() > 0;
-    SessionEntry *e = is_named ? generator_entry(PG_GETARG_OID(0)) : last_used.default_generator;
+    SessionEntry *e = is_named ? known_entry<SlotKind::generator>(PG_GETARG_OID(0)) : last_used.default_generator;
     int64_t id;
-    if (draw_next_id(e, GetUserId(), &id))
+    if (draw_next<SlotKind::generator>(e, GetUserId(), &id))
         return drawn_as_uuid(e, hand_out(id));
     e = open_generator(fcinfo, is_named);
     return drawn_as_uuid(e, draw_one(e));

@@ -130,7 +130,7 @@ UIDGEN_SQL_FUNCTION(uid_keep_local);
 Datum uid_generator_changing(PG_FUNCTION_ARGS) {
     const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
-        RelationGetRelid(trigger->tg_relation) != required_table(find_extension().schema, "uid_generator"))
+        RelationGetRelid(trigger->tg_relation) != required_table(extension_schema(), "uid_generator"))
         report_other_call("uid_generator_changing", "BEFORE trigger for each row of uid_generator");
     if (IsLogicalWorker())
         return static_cast<Datum>(0); // as uid_keep_local() does

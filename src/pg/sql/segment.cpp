@@ -19,7 +19,7 @@ Datum hand_out(SessionEntry *e, int64_t value) {
 // An entry that was opened again may still have its window. So transactions of one call each use it too.
 Datum draw_one(SessionEntry *e) {
     int64_t value;
-    if (!draw_next_value(e, GetUserId(), &value))
+    if (!draw_next<SlotKind::segment>(e, GetUserId(), &value))
         value = static_cast<int64_t>(draw_segment(e, 1).first);
     e->has_last = true;
     return hand_out(e, value);
@@ -157,8 +157,8 @@ Datum segment_next_of(PG_FUNCTION_ARGS) {
     int64_t value;
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
-    SessionEntry *e = segment_entry(PG_GETARG_OID(0));
-    return likely(draw_next_value(e, role, &value)) ? hand_out(e, value) : next_value_of(fcinfo);
+    SessionEntry *e = known_entry<SlotKind::segment>(PG_GETARG_OID(0));
+    return likely(draw_next<SlotKind::segment>(e, role, &value)) ? hand_out(e, value) : next_value_of(fcinfo);
 }
 
 Datum segment_next_named(PG_FUNCTION_ARGS) {
@@ -166,8 +166,8 @@ Datum segment_next_named(PG_FUNCTION_ARGS) {
     int64_t value;
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
-    SessionEntry *e = segment_entry(remembered_sequence(fcinfo, role));
-    return likely(draw_next_value(e, role, &value)) ? hand_out(e, value) : next_value_named(fcinfo);
+    SessionEntry *e = known_entry<SlotKind::segment>(remembered_sequence(fcinfo, role));
+    return likely(draw_next<SlotKind::segment>(e, role, &value)) ? hand_out(e, value) : next_value_named(fcinfo);
 }
 
 Datum segment_next_array_of(PG_FUNCTION_ARGS) { return next_values(open_entry_of(fcinfo), PG_GETARG_INT64(1)); }
