@@ -13,8 +13,6 @@ namespace {
 
 void (*restore_area)() = nullptr;
 
-bool is_attached = false;
-
 bool birth_is_known = false;
 uint64_t database_born = 0;
 
@@ -50,7 +48,6 @@ void keep(dsa_area *made, dshash_table *table) {
     dsa_pin_mapping(made);
     area = made;
     slot_table = table;
-    is_attached = true;
 }
 
 void attach(dsa_handle handle) {
@@ -91,6 +88,19 @@ void make() {
     state->handle.store(dsa_get_handle(area), std::memory_order_release);
 }
 
+// What restores looks at the slots that it makes, so this process is attached meanwhile.
+void make_or_let_go() {
+    PG_TRY();
+    { make(); }
+    PG_CATCH();
+    {
+        area = nullptr;
+        slot_table = nullptr;
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+}
+
 } // namespace
 
 SlotKey slot_key(Oid sequence) {
@@ -99,7 +109,7 @@ SlotKey slot_key(Oid sequence) {
 }
 
 bool attach_area() {
-    if (likely(is_attached))
+    if (likely(area != nullptr))
         return true;
     if (!attach_server_state())
         return false;
@@ -115,7 +125,7 @@ void open_area() {
         return;
     LWLockAcquire(&server_state->area.making, LW_EXCLUSIVE);
     if (!attach_area())
-        make();
+        make_or_let_go();
     LWLockRelease(&server_state->area.making);
 }
 

@@ -44,7 +44,7 @@ struct SlotEntry {
 
 constexpr char of_slot_table[] = "the table of generators and segments"; // for allocation errors
 
-// Of no use until this process has attached.
+// Null until this process has attached.
 [[gnu::visibility("hidden")]] extern dsa_area *area;
 [[gnu::visibility("hidden")]] extern dshash_table *slot_table;
 
