@@ -80,7 +80,7 @@ SELECT decodes(uid_next('uid_generators.made'), 'uid_generators.made');
 COMMIT;
 SELECT decodes(uid_next('uid_generators.made'), 'uid_generators.made');
 
--- An alteration of the builtin generator.
+-- The builtin generator's row is that of CREATE EXTENSION until it is altered.
 SELECT uid_default_set('uid_generators.uid_default');
 SELECT lease_ms, builtin, is_default FROM uid_generator WHERE generator = 'uid_generators.uid_default'::regclass;
 SELECT uid_next() AS id \gset

@@ -92,7 +92,7 @@ COMMENT ON COLUMN uid_generator.max_staleness_ms IS
 COMMENT ON COLUMN uid_generator.created IS
   'creation time of the generator; of the builtin generator: a time before its first id';
 COMMENT ON COLUMN uid_generator.builtin IS
-  'true for the generator that comes with the extension; an INSERT of its row replaces the row that is there';
+  'true for the generator that comes with the extension, until it is altered';
 COMMENT ON COLUMN uid_generator.is_default IS
   'true for the generator behind uid_next(), which uid_default_set() chooses. Without such a row the default was '
   'dropped, and the database has none';
@@ -204,7 +204,8 @@ SELECT pg_catalog.pg_extension_config_dump('uid_generators.uid_default', '');
 COMMENT ON SEQUENCE uid_generators.uid_default IS
   'Lease sequence of the builtin generator, the default generator behind uid_next() until another one is chosen.';
 
--- The builtin generator. A dump has its row, too, which then replaces this one.
+-- The builtin generator. Its row is the same in each database, and a dump has it only if it was altered, or is not the
+-- default.
 INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits,
   sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode, worker_policy,
   created, builtin, is_default)

@@ -119,7 +119,8 @@ DECLARE
                   || 'WHERE d.classid = ''pg_catalog.pg_class''::pg_catalog.regclass AND d.objid = c.oid '
                   || 'AND d.deptype = ''e'' AND e.extname <> ''uidgen''))';
 BEGIN
-  PERFORM pg_catalog.pg_extension_config_dump('uid_generator', 'WHERE generator::pg_catalog.oid ' || restorable);
+  PERFORM pg_catalog.pg_extension_config_dump('uid_generator',
+            'WHERE NOT (builtin AND is_default) AND generator::pg_catalog.oid ' || restorable);
   PERFORM pg_catalog.pg_extension_config_dump('uid_segment', 'WHERE sequence::pg_catalog.oid ' || restorable);
   PERFORM pg_catalog.pg_extension_config_dump('uid_secrets.uid_key', 'WHERE sequence::pg_catalog.oid ' || restorable);
 END

@@ -80,19 +80,6 @@ SessionEntry *make_entry(Oid sequence) {
     return e;
 }
 
-// Any step may fail, so the entry gets its slot last.
-void get_slot(SessionEntry *e, Relation rel, SlotKind kind) {
-    e->slot = nullptr;
-    e->run_in_hand = 0;
-    Slot *slot = ready_slot(rel, kind);
-    e->window = {};
-    e->kind = kind;
-    e->generation = slot->generation.load(std::memory_order_acquire);
-    e->slot = slot;
-    if (rel->rd_createSubid != InvalidSubTransactionId)
-        e->found_in = GetCurrentSubTransactionId();
-}
-
 // Error if sessions cannot draw on this server, for lack of the preload.
 void check_may_draw() {
     if (likely(settings::is_preloaded))
@@ -126,8 +113,17 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
         e->found_in = InvalidSubTransactionId; // that of an earlier transaction says nothing of this one
     e->locked_in = transaction_number;
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
-    if (slot_was_freed(e) || e->kind != kind)
-        get_slot(e, rel, kind);
+    if (slot_was_freed(e) || e->kind != kind) {
+        e->slot = nullptr; // set last, because any step may fail
+        e->run_in_hand = 0;
+        Slot *slot = ready_slot(rel, kind);
+        e->window = {};
+        e->kind = kind;
+        e->generation = slot->generation.load(std::memory_order_acquire);
+        e->slot = slot;
+        if (rel->rd_createSubid != InvalidSubTransactionId)
+            e->found_in = GetCurrentSubTransactionId();
+    }
     match_page(e->slot, rel, &e->buffer);
     if (rel->rd_createSubid == InvalidSubTransactionId)
         e->found_in = InvalidSubTransactionId;

@@ -130,9 +130,9 @@ void init_generator(Relation rel, SlotInit *init) {
     const core::ClockPolicy &policy = init->config.policy;
     init->config = read_generator_config(extension_schema(), generator, rel);
     check_lease_sequence(generator);
+    warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
     const int64_t lost = mark > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
     init->first_position = core::position_above(policy, Max(mark, lost));
-    warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
     if (fault_is(Fault::resume_lease) && mark > policy.lease)
         init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
 }
@@ -153,10 +153,10 @@ Slot *ready_slot(Relation rel, SlotKind kind) {
     if (slot != nullptr)
         return slot;
     SlotInit init = {kind, file_of(rel), page_state(rel)};
-    if (kind == SlotKind::generator)
-        init_generator(rel, &init);
-    else
+    if (kind == SlotKind::segment)
         init_segment(rel, &init);
+    else
+        init_generator(rel, &init);
     sweep_slots();
     return make_slot(key, init);
 }

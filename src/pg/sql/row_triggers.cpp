@@ -5,8 +5,9 @@
 //   2. max_ahead may become shorter only as far as the clock covers what is leased.
 //   3. A change ends the generator's lease (slot_life.hpp). The transaction that altered a generator cannot draw
 //      from it (config/rows.cpp), because a rollback would bring the old row back, and ids of the new one would stay.
-//   4. The row of the builtin generator is in each new database, and in each dump. So an insert of its row is a change
-//      of the row that CREATE EXTENSION inserted, and an insert of another default takes that from it.
+//   4. The row of the builtin generator is in each new database, and in a dump if it was altered or is not the default.
+//      So an insert of its row is a change of the row that CREATE EXTENSION inserted, and an insert of another default
+//      takes that from it.
 
 #include "config/rows.hpp"
 #include "config/extension.hpp"
@@ -60,7 +61,8 @@ void check_change(Oid generator, const GeneratorConfig &former, const GeneratorC
 
 Oid generator_of(Row row) { return DatumGetObjectId(column(row, "generator")); }
 
-void row_updated(Row from, Row to) {
+// Returns the row to be stored. It is that of the builtin generator only until that is altered.
+HeapTuple row_updated(Row from, Row to) {
     const Oid generator = generator_of(to);
     const auto differs = [&](const char *name) { return column(from, name) != column(to, name); };
     if (differs("generator") || differs("created") || differs("builtin"))
@@ -71,6 +73,10 @@ void row_updated(Row from, Row to) {
     lock_generator(generator);
     check_change(generator, generator_config_of(from), wanted);
     end_lease(generator);
+    int number = column_number(to.desc, "builtin");
+    Datum builtin = BoolGetDatum(DatumGetBool(column(from, "builtin")) && differs("is_default"));
+    bool null = false;
+    return heap_modify_tuple_by_cols(to.tuple, to.desc, 1, &number, &builtin, &null);
 }
 
 // The sequence may have a slot that was made from an earlier row, or of a sequence that had its oid.
@@ -142,7 +148,7 @@ Datum uid_generator_changing(PG_FUNCTION_ARGS) {
     else if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
         row_deleted(generator_of(row));
     else
-        row_updated({trigger->tg_trigtuple, desc}, row);
+        return PointerGetDatum(row_updated({trigger->tg_trigtuple, desc}, row));
     return PointerGetDatum(row.tuple);
 }
 
