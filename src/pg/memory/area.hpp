@@ -35,11 +35,12 @@ enum class SlotKind : uint32_t { generator, segment };
 constexpr uint32_t slot_kinds = 2;
 constexpr uint32_t index(SlotKind kind) { return static_cast<uint32_t>(kind); }
 
-// What the table holds: an entry for each sequence that has a slot. An entry without a slot is like none. A slot of the
-// other kind than the sequence is one that its oid had before.
+// What the table holds: an entry for each sequence that has a slot, and for each database that has lost one. An entry
+// without a slot is like none. A slot of the other kind than the sequence is one that its oid had before.
 struct SlotEntry {
     SlotKey key; // must come first: the table's key
     dsa_pointer slots[slot_kinds];
+    int64_t lost_until_us; // of a database (slots.hpp)
 };
 
 constexpr char of_slot_table[] = "the table of generators and segments"; // for allocation errors

@@ -99,7 +99,6 @@ struct ServerState {
     ClockState clock;
     WorkerState workers[single_workers];
     MemberState fleet;
-    std::atomic<int64_t> lost_until_us;       // the latest slot_last_time() of slots that were freed; 0: none
     Stats freed;                              // what slots have counted that were freed
     std::atomic<uint64_t> refused_on_standby; // calls
 };

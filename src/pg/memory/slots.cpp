@@ -176,8 +176,6 @@ dsa_pointer end_use(Slot *slot) {
     lock_both(slot);
     forget_fleet(slot);
     const dsa_pointer cells = take_cells(slot);
-    if (slot->kind == SlotKind::generator)
-        core::raise_to(server_state->lost_until_us, slot_last_time(*slot), std::memory_order_relaxed);
     add(&server_state->freed, slot_counted(slot));
     set_phase(slot, SlotPhase::free);
     slot->next_free = lists_of(slot->kind).first_free;
@@ -203,8 +201,26 @@ SlotEntry *find_or_make_entry(const SlotKey &key) {
     auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &key, &found));
     end_allocation(context);
     if (!found)
-        *entry = {key, {InvalidDsaPointer, InvalidDsaPointer}};
+        *entry = {key, {InvalidDsaPointer, InvalidDsaPointer}, 0};
     return entry;
+}
+
+SlotKey database_of(const SlotKey &key) { return {key.database, InvalidOid, 0}; }
+
+void remember_last_time(const SlotKey &key, int64_t until_us) {
+    SlotEntry *entry = find_or_make_entry(database_of(key));
+    entry->lost_until_us = Max(entry->lost_until_us, until_us);
+    release(entry);
+}
+
+// 0 if the slot is of another sequence by now.
+int64_t last_time_of(Slot *slot, const SlotKey &key) {
+    if (slot->kind != SlotKind::generator)
+        return 0;
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    const int64_t until_us = same_key(slot->key, key) ? slot_last_time(*slot) : 0;
+    LWLockRelease(&slot->lock);
+    return until_us;
 }
 
 } // namespace
@@ -263,6 +279,9 @@ void expire_slot(Slot *slot, SlotPhase to) {
 
 void free_slot(const SlotKey &key, SlotKind kind) {
     Slot *slot = find_slot(key, kind);
+    const int64_t until_us = slot != nullptr ? last_time_of(slot, key) : 0;
+    if (until_us > 0)
+        remember_last_time(key, until_us); // first, because it may fail
     auto *entry = slot != nullptr ? static_cast<SlotEntry *>(dshash_find(slot_table, &key, true)) : nullptr;
     if (entry == nullptr)
         return;
@@ -273,6 +292,21 @@ void free_slot(const SlotKey &key, SlotKind kind) {
     else
         release(entry);
     free_in_area(cells);
+}
+
+void forget_database(const SlotKey &key) {
+    const SlotKey database = database_of(key);
+    (void)dshash_delete_key(slot_table, &database);
+}
+
+int64_t lost_until_us() {
+    if (!attach_area())
+        return 0;
+    const SlotKey database = database_of(slot_key(InvalidOid));
+    auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &database, false));
+    const int64_t until_us = entry != nullptr ? entry->lost_until_us : 0;
+    release(entry);
+    return until_us;
 }
 
 core::Ring<> ring_of(Slot *slot) {

@@ -282,8 +282,12 @@ Slot *claim_slot(const SlotKey &key, SlotKind kind);
 // DROP is rolled back.
 void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale);
 
-// Frees the slot, if there is one. No session may use it. The server remembers the latest last time of generators.
+// Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database.
 void free_slot(const SlotKey &key, SlotKind kind);
+void forget_database(const SlotKey &key); // of any of its sequences
+
+// The latest one that is remembered for this database, in microseconds; 0: none.
+int64_t lost_until_us();
 
 // This process's view of a generator's ring. Valid as long as the slot's generation does not change.
 core::Ring<> ring_of(Slot *slot);

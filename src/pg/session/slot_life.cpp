@@ -50,10 +50,12 @@ bool is_gone(SlotKind kind, Oid sequence) {
 constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
 
 void sweep_under_lock(Slot *slot, const Look &look) {
-    const bool is_elsewhere = look.key.database != MyDatabaseId;
-    if (is_elsewhere && is_database(look.key.database))
+    if (!is_database(look.key.database)) {
+        free_slot(look.key, slot->kind);
+        forget_database(look.key);
+    } else if (look.key.database != MyDatabaseId) {
         return;
-    if (is_elsewhere || !is_of_this_database(look.key)) { // or the database has moved, or has the oid of a former one
+    } else if (!is_of_this_database(look.key)) { // the database has moved, or has the oid of a former one
         free_slot(look.key, slot->kind);
     } else if (is_gone(slot->kind, look.key.sequence)) {
         if (look.until_us + kept_for_us <= wall_clock_us())
@@ -111,11 +113,10 @@ int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
              is_gone(SlotKind::generator, look.key.sequence)))
             note(look.until_us);
     }
-    if (attach_area())
-        note(server_state->lost_until_us.load(std::memory_order_relaxed)); // last, because slots may be freed meanwhile
+    note(lost_until_us()); // last, because slots may be freed meanwhile
     if (latest > to_pass)
         ereport(WARNING,
-                (errmsg("generator \"%s\" starts below ids that this server has drawn", get_rel_name(generator)),
+                (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
                  errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
                            timestamptz_to_str(to_timestamptz(core::start_of(layout, latest)))),
                  errhint("If it had the same layout, use another worker id, or wait until then.")));
