@@ -38,8 +38,8 @@ CREATE FUNCTION generator() RETURNS jsonb LANGUAGE sql AS
        "length": 600000}'::jsonb $$;
 CREATE FUNCTION us_at(moment timestamptz) RETURNS bigint LANGUAGE sql AS
   $$ SELECT (extract(epoch FROM moment) * 1000000)::bigint $$;
-CREATE PROCEDURE call(request jsonb, INOUT answer uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS
-  $$ BEGIN CALL uid_fleet_call(jsonb_populate_record(NULL::uid_fleet_request, server() || request), answer); END $$;
+CREATE PROCEDURE call(request jsonb, INOUT answer uid_internal.uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS
+  $$ BEGIN CALL uid_internal.uid_fleet_call(jsonb_populate_record(NULL::uid_internal.uid_fleet_request, server() || request), answer); END $$;
 -- What only the registry knows: HMAC-SHA-256.
 CREATE FUNCTION seal(what text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
@@ -66,7 +66,7 @@ CREATE FUNCTION other(since interval, proven boolean) RETURNS jsonb LANGUAGE sql
 CREATE PROCEDURE ask(who text, words text, INOUT outcome text DEFAULT NULL) LANGUAGE plpgsql AS $$
 DECLARE
   m member := (SELECT member FROM member WHERE name = who);
-  a uid_fleet_answer;
+  a uid_internal.uid_fleet_answer;
   said jsonb := (SELECT coalesce(jsonb_object_agg(w[1], w[2]), '{}') FROM regexp_matches(words, '(\w+)=(\S+)', 'g') w);
   begins bigint := coalesce((said->>'layout_epoch_us')::bigint, us_at(coalesce(said->>'begins', '2026-01-01')::timestamptz));
   clock bigint := us_at(clock_timestamp() + coalesce(said->>'ahead', '0')::interval);
@@ -108,7 +108,7 @@ $$;
 -- Asks as a member does that is attached to a segment.
 CREATE PROCEDURE block(segment text, words text, INOUT outcome text DEFAULT NULL) LANGUAGE plpgsql AS $$
 DECLARE
-  a uid_fleet_answer;
+  a uid_internal.uid_fleet_answer;
   said jsonb := (SELECT coalesce(jsonb_object_agg(w[1], w[2]), '{}') FROM regexp_matches(words, '(\w+)=(\S+)', 'g') w);
   fleet bigint := coalesce((said->>'fleet')::bigint, (SELECT known_fleet.fleet FROM known_fleet));
 BEGIN
@@ -229,7 +229,7 @@ $$);
 CALL call('{}') \gset
 SELECT (a).fleet = s.fleet AND (a).epoch = s.epoch AND (a).epoch_nonce = s.epoch_nonce AS who, (a).is_open, num_nonnulls((a).seal, (a).server,
     (a).clock_us) AS told, num_nonnulls((a).refusal, (a).node, (a).held_seal, (a).count, (a).granted_last_us) AS given
-  FROM uid_fleet_state s, LATERAL (SELECT :'answer'::uid_fleet_answer AS a) t;
+  FROM uid_fleet_state s, LATERAL (SELECT :'answer'::uid_internal.uid_fleet_answer AS a) t;
 
 CALL run($$
 -- The node whose grant ended first comes first. The former holder then is a newcomer, and finds none.
@@ -431,7 +431,7 @@ UPDATE uid_fleet_state SET closed_until = closed_until - interval '400 s';
 SELECT uid_fleet_handover(cancel => true);
 $$, 'worker_bits=6');
 CALL call('{}') \gset
-SELECT (a).refusal, (a).granted_last_us > 0 AS granted FROM (SELECT :'answer'::uid_fleet_answer AS a) t;
+SELECT (a).refusal, (a).granted_last_us > 0 AS granted FROM (SELECT :'answer'::uid_internal.uid_fleet_answer AS a) t;
 CALL run($$
 SELECT uid_fleet_fence() > now() AS fenced;
 SELECT (epoch, shown_epoch, refuses) FROM uid_fleet_state;
@@ -507,7 +507,7 @@ z3;
 $$, 'worker_bits=6');
 
 \echo -- Bad input.
-CALL uid_fleet_call(NULL);
+CALL uid_internal.uid_fleet_call(NULL);
 \echo :LAST_ERROR_SQLSTATE
 \set VERBOSITY default
 CALL call('{"segment": "orders", "count": -1}');
@@ -588,19 +588,19 @@ BEGIN;
 CALL call('{}');
 ROLLBACK;
 \set VERBOSITY terse
-DO $$ DECLARE a uid_fleet_answer; BEGIN CALL call('{}', a); EXCEPTION WHEN division_by_zero THEN NULL; END $$;
-CREATE PROCEDURE with_set(INOUT a uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql SET work_mem = '4MB' AS
+DO $$ DECLARE a uid_internal.uid_fleet_answer; BEGIN CALL call('{}', a); EXCEPTION WHEN division_by_zero THEN NULL; END $$;
+CREATE PROCEDURE with_set(INOUT a uid_internal.uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql SET work_mem = '4MB' AS
   $$ BEGIN CALL call('{}', a); END $$;
 CALL with_set();
 CREATE FUNCTION in_function() RETURNS void LANGUAGE plpgsql AS
-  $$ DECLARE a uid_fleet_answer; BEGIN CALL call('{}', a); END $$;
+  $$ DECLARE a uid_internal.uid_fleet_answer; BEGIN CALL call('{}', a); END $$;
 SELECT in_function();
 SET default_transaction_isolation = 'serializable';
 SET default_transaction_read_only = on;
 CALL call('{}') \gset
 RESET default_transaction_isolation;
 RESET default_transaction_read_only;
-SELECT (:'answer'::uid_fleet_answer).is_open;
+SELECT (:'answer'::uid_internal.uid_fleet_answer).is_open;
 -- What a procedure does after its call does not undo it.
 CREATE PROCEDURE undone(INOUT outcome text DEFAULT NULL) LANGUAGE plpgsql AS $$
 BEGIN CALL ask('clock6', 'worker_bits=7', outcome); ROLLBACK; END $$;
@@ -676,7 +676,7 @@ SELECT * FROM outcomes('SELECT count(*) FROM %s', 'uid_fleet_state', 'uid_fleet_
   'uid_fleet_handover()', 'uid_fleet_takeover(1, 1)', 'uid_fleet_reserve(1, 1, true)',
   $$uid_fleet_admit('uidgen_plain')$$);
 SET ROLE uidgen_plain;
-CALL uid_fleet_call(NULL);
+CALL uid_internal.uid_fleet_call(NULL);
 SELECT * FROM outcomes('SELECT count(*) FROM %s', 'uid_fleet_pools', $$nextval('uid_fleet_serial')$$);
 RESET ROLE;
 GRANT pg_monitor TO uidgen_plain;
@@ -703,14 +703,14 @@ CREATE OPERATOR hostile.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = hosti
 CREATE TABLE hostile.uid_fleet_state (LIKE public.uid_generator);
 CREATE TABLE hostile.pg_extension (extname text);
 RESET ROLE;
-SELECT format('CALL public.uid_fleet_call(%L)', jsonb_populate_record(NULL::uid_fleet_request, server() || generator() || jsonb_build_object(
+SELECT format('CALL uid_internal.uid_fleet_call(%L)', jsonb_populate_record(NULL::uid_internal.uid_fleet_request, server() || generator() || jsonb_build_object(
   'worker_bits', 7, 'incarnation', 999, 'layout_epoch_us', us_at('2026-01-01'), 'clock_us', us_at(clock_timestamp()),
   'lowest', (us_at(clock_timestamp()) - us_at('2026-01-01')) / 1000))) AS hostile_call \gset
 SET search_path = hostile, public, pg_catalog;
 :hostile_call \gset
 SELECT count(*) > 1 AS shown FROM public.uid_fleet;
 RESET search_path;
-SELECT (:'answer'::uid_fleet_answer).refusal IS NULL AS granted;
+SELECT (:'answer'::uid_internal.uid_fleet_answer).refusal IS NULL AS granted;
 \echo -- The same session, after the schema got another name; and the schema has a name that must be quoted.
 ALTER SCHEMA public RENAME TO "Pub""lic";
 SET search_path = "Pub""lic";

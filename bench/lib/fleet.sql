@@ -1,6 +1,6 @@
 -- The request of a member that got this answer last; NULL: of a newcomer.
-CREATE FUNCTION bench_request(incarnation bigint, a uid_fleet_answer) RETURNS uid_fleet_request LANGUAGE sql AS $$
-  SELECT jsonb_populate_record(NULL::uid_fleet_request, jsonb_build_object(
+CREATE FUNCTION bench_request(incarnation bigint, a uid_internal.uid_fleet_answer) RETURNS uid_internal.uid_fleet_request LANGUAGE sql AS $$
+  SELECT jsonb_populate_record(NULL::uid_internal.uid_fleet_request, jsonb_build_object(
       'protocol', 1, 'fleet', a.fleet, 'epoch', a.epoch, 'epoch_nonce', a.epoch_nonce, 'serial', a.serial, 'seal', a.seal,
       'host', 'host', 'port', '5432', 'database', 'db', 'version', 'v',
       'incarnation', incarnation, 'held_node', a.node, 'held_from', a.granted_from, 'held_until', a.granted_until,

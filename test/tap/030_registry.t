@@ -37,7 +37,7 @@ sub request_of
 sub call_of
 {
 	my $fields = request_of(@_);
-	return 'CALL uid_fleet_call(jsonb_populate_record(NULL::uid_fleet_request, jsonb_build_object('
+	return 'CALL uid_internal.uid_fleet_call(jsonb_populate_record(NULL::uid_internal.uid_fleet_request, jsonb_build_object('
 	  . join(', ', map { "'$_', $fields->{$_}" } sort keys %$fields) . ')))';
 }
 

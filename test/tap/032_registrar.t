@@ -352,7 +352,7 @@ foreach my $statement ('SELECT uid_next()', "SELECT segment_attach('s')", "SET R
 set_registry($beginner, "$server dbname=nowhere user=uid_fleet $pass");
 bad_setting(qr/database "nowhere" does not exist/, 'a wrong database');
 set_registry($beginner, "$server dbname=bare user=uid_fleet $pass");
-like(bad_setting(qr/extension "uidgen" is not installed in database "bare"/, 'no extension'),
+like(bad_setting(qr/schema "uid_internal" does not exist/, 'no extension'),
 	qr/HINT: .*CREATE EXTENSION uidgen/, 'with a hint');
 set_registry($beginner, "$server dbname=postgres user=stranger $pass");
 like(bad_setting(qr/permission denied for procedure uid_fleet_call/, 'a role without rights'),
@@ -378,13 +378,13 @@ sub lie
 	my ($refusal, $grant, $all) = @_;
 	$all //= "7, 1, 3, 7, 1, $refusal, 1767225600000000, 9, true, NULL, NULL, $grant, 1, NULL, NULL, NULL, NULL";
 	$registry->safe_psql('liar', <<"END");
-DROP PROCEDURE IF EXISTS uid_fleet_call;
-CREATE PROCEDURE uid_fleet_call(request uid_fleet_request, INOUT answer uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS \$f\$
-BEGIN answer := ROW($all)::uid_fleet_answer; END \$f\$;
+DROP PROCEDURE IF EXISTS uid_internal.uid_fleet_call;
+CREATE PROCEDURE uid_internal.uid_fleet_call(request uid_internal.uid_fleet_request, INOUT answer uid_internal.uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS \$f\$
+BEGIN answer := ROW($all)::uid_internal.uid_fleet_answer; END \$f\$;
 END
 	return;
 }
-$registry->safe_psql('liar', 'ALTER EXTENSION uidgen DROP PROCEDURE uid_fleet_call');
+$registry->safe_psql('liar', 'ALTER EXTENSION uidgen DROP PROCEDURE uid_internal.uid_fleet_call');
 my $no_refusal = 'NULL, NULL, NULL';
 lie($no_refusal, '1048576, 1, 1000000000000, 7');
 set_registry($beginner, "$server dbname=liar user=uid_fleet $pass");
@@ -394,20 +394,20 @@ bad_setting(qr/the registry's answer is not valid/, 'a node that the layout cann
 
 set_registry($beginner, "$server dbname=nowhere user=uid_fleet $pass");
 error_like(qr/database "nowhere" does not exist/, 'a wrong database');
-$registry->safe_psql('liar', 'DROP PROCEDURE uid_fleet_call');
+$registry->safe_psql('liar', 'DROP PROCEDURE uid_internal.uid_fleet_call');
 set_registry($beginner, "$server dbname=liar user=uid_fleet $pass application_name=older");
 like(bad_setting(qr/procedure \S*uid_fleet_call\(.*\) does not exist/, 'one that does not know the call'),
-	qr/HINT: .*ALTER EXTENSION uidgen UPDATE on the registry/, 'with a hint');
+	qr/HINT: .*ALTER EXTENSION uidgen UPDATE/, 'with a hint');
 $registry->safe_psql('liar', <<'END');
-CREATE PROCEDURE uid_fleet_call(request uid_fleet_request, INOUT answer uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS
+CREATE PROCEDURE uid_internal.uid_fleet_call(request uid_internal.uid_fleet_request, INOUT answer uid_internal.uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS
   $$ BEGIN RAISE 'protocol version 1 is not supported' USING HINT = 'Upgrade.'; END $$;
 END
 set_registry($beginner, "$server dbname=liar user=uid_fleet $pass");
 like(bad_setting(qr/protocol version 1 is not supported/, 'one that speaks another protocol'), qr/HINT:  Upgrade\./, '... with its own hint');
 $registry->safe_psql('liar', <<'END');
-DROP PROCEDURE uid_fleet_call;
+DROP PROCEDURE uid_internal.uid_fleet_call;
 CREATE TYPE shorter AS (fleet bigint, epoch bigint);
-CREATE PROCEDURE uid_fleet_call(request uid_fleet_request, INOUT answer shorter DEFAULT NULL) LANGUAGE plpgsql AS $$ BEGIN answer := ROW(7, 1); END $$;
+CREATE PROCEDURE uid_internal.uid_fleet_call(request uid_internal.uid_fleet_request, INOUT answer shorter DEFAULT NULL) LANGUAGE plpgsql AS $$ BEGIN answer := ROW(7, 1); END $$;
 END
 set_registry($beginner, "$server dbname=liar user=uid_fleet $pass application_name=incomplete");
 like(bad_setting(qr/the registry's answer is not valid/, 'one that answers less'), qr/HINT: .*update uidgen on the registry/, '... with a hint');

@@ -252,7 +252,7 @@ my $state = q{SELECT last_value FROM uid_segments.orders};
 $before = sql($nodes{first}, $state);
 my $walsender = freeze_walsender($nodes{first}, 'second');
 my $fleet = sql($nodes{first}, 'SELECT fleet FROM uid_fleet_state');
-my $call = qq{SET ROLE uid_fleet; CALL uid_fleet_call(jsonb_populate_record(NULL::uid_fleet_request, '{"protocol": 1, "fleet": $fleet,
+my $call = qq{SET ROLE uid_fleet; CALL uid_internal.uid_fleet_call(jsonb_populate_record(NULL::uid_internal.uid_fleet_request, '{"protocol": 1, "fleet": $fleet,
 	"segment": "orders", "count": 100, "increment": 1, "host": "h", "port": "1", "database": "d", "version": "v"}'))};
 foreach my $call_number (1, 2)
 {
@@ -322,19 +322,19 @@ my @tens = draw('a', 'orders', 3);
 is(join(',', map { $_ - $tens[0] } @tens), '0,10,20', 'attached again, the member draws with the new increment');
 
 # An answer that no registry gives.
-my $signature = '(request uid_fleet_request, INOUT answer uid_fleet_answer DEFAULT NULL)';
+my $signature = '(request uid_internal.uid_fleet_request, INOUT answer uid_internal.uid_fleet_answer DEFAULT NULL)';
 sub lies
 {
 	my ($fields, $expected, $what) = @_;
-	sql($nodes{third}, 'ALTER PROCEDURE uid_fleet_call RENAME TO honest');
-	sql($nodes{third}, "CREATE PROCEDURE uid_fleet_call$signature LANGUAGE plpgsql AS \$\$
+	sql($nodes{third}, 'ALTER PROCEDURE uid_internal.uid_fleet_call RENAME TO honest');
+	sql($nodes{third}, "CREATE PROCEDURE uid_internal.uid_fleet_call$signature LANGUAGE plpgsql AS \$\$
 		BEGIN
-		  answer := jsonb_populate_record(NULL::uid_fleet_answer, jsonb_build_object('fleet', $fleet, 'epoch', 1, 'epoch_nonce', 1, 'serial', 1,
+		  answer := jsonb_populate_record(NULL::uid_internal.uid_fleet_answer, jsonb_build_object('fleet', $fleet, 'epoch', 1, 'epoch_nonce', 1, 'serial', 1,
 		    'seal', 1, 'clock_us', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'server', 1, 'is_open', true,
 		    'first', 90000001, 'count', 100, 'increment', 10) || '$fields');
 		END \$\$");
 	draws_until('a', 'orders', $expected, $what);
-	sql($nodes{third}, 'DROP PROCEDURE uid_fleet_call; ALTER PROCEDURE honest RENAME TO uid_fleet_call');
+	sql($nodes{third}, 'DROP PROCEDURE uid_internal.uid_fleet_call; ALTER PROCEDURE uid_internal.honest RENAME TO uid_fleet_call');
 	draws_again("$what: the next answer counts");
 }
 lies('{"first": 1}', qr/the registry gave values that this database had before/, 'values that the member had before');

@@ -245,8 +245,8 @@ SQL
 
 	# The privileges and objects of users are none of the comparison's.
 	$node->safe_psql($dbname, 'REVOKE SELECT ON uid_fleet FROM app; REVOKE EXECUTE ON FUNCTION uid_fleet_admit FROM app;'
-		  . 'DROP VIEW seen; REVOKE EXECUTE ON PROCEDURE uid_fleet_call FROM uid_fleet;'
-		  . "REVOKE USAGE ON SCHEMA $schema FROM uid_fleet; UPDATE pg_proc SET proacl = NULL WHERE oid = 'uid_next()'::regprocedure");
+		  . 'DROP VIEW seen; REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM uid_fleet;'
+		  . "UPDATE pg_proc SET proacl = NULL WHERE oid = 'uid_next()'::regprocedure");
 	is(join("\n", differences($dbname, "fresh_$schema")), '', "schema $schema: the update makes what CREATE EXTENSION makes");
 	$node->safe_psql('postgres', "DROP DATABASE $_") foreach ($dbname, "again_$dbname", "fresh_$schema");
 }

@@ -174,7 +174,7 @@ foreach my $sql (
 	'CREATE OR REPLACE FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS \'SELECT 1::bigint\'',
 	'ALTER FUNCTION uid_internal.uid_home() SET search_path = home',
 	'ALTER FUNCTION home.uid_fleet_admit(regrole, text, bigint) RENAME TO other',
-	'GRANT EXECUTE ON PROCEDURE home.uid_fleet_call TO nobody',
+	'GRANT EXECUTE ON PROCEDURE uid_internal.uid_fleet_call TO nobody',
 	'ALTER EXTENSION uidgen DROP TABLE home.uid_fleet_state',
 	'ALTER EXTENSION uidgen SET SCHEMA public',
 	'DROP TABLE home.uid_fleet_state',
@@ -200,7 +200,6 @@ CREATE TABLE prepared.uid_fleet_state (LIKE home.uid_fleet_state INCLUDING ALL);
 CREATE TABLE prepared.uid_generator (LIKE home.uid_generator INCLUDING ALL);
 INSERT INTO prepared.uid_generator SELECT * FROM home.uid_generator;
 INSERT INTO prepared.uid_fleet_state SELECT * FROM home.uid_fleet_state;
-CREATE PROCEDURE prepared.uid_fleet_call() LANGUAGE sql AS 'SELECT';
 CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_fleet_state FOR EACH ROW EXECUTE FUNCTION home.spring();
 CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_generator FOR EACH ROW EXECUTE FUNCTION home.spring();
 CREATE VIEW prepared.uid_segment AS SELECT s.name FROM home.uid_segment s WHERE trap.springs();

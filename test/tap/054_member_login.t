@@ -15,7 +15,7 @@ sql("SELECT segment_create('orders')");
 sql('GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet');
 
 # What a call shows.
-my @of_request = split /\n/, sql(q{SELECT attname FROM pg_attribute WHERE attrelid = 'uid_fleet_request'::regclass AND attnum > 0 ORDER BY attnum});
+my @of_request = split /\n/, sql(q{SELECT attname FROM pg_attribute WHERE attrelid = 'uid_internal.uid_fleet_request'::regclass AND attnum > 0 ORDER BY attnum});
 my @of_block = qw(protocol fleet epoch epoch_nonce serial seal segment count shown increment host port database version);
 my @of_generator = grep { my $name = $_; !grep { $name eq $_ } qw(segment count shown increment) } @of_request;
 
@@ -37,19 +37,19 @@ sub holder
 		epoch => ":${prefix}epoch", epoch_nonce => ":${prefix}epoch_nonce", seal => ":${prefix}stamp");
 }
 
-sub request { my (%args) = @_; return 'ROW(' . join(', ', map { $args{$_} // 'NULL' } @of_request) . ')::uid_fleet_request'; }
-sub call { return 'CALL uid_fleet_call(' . request(@_) . ')'; }
+sub request { my (%args) = @_; return 'ROW(' . join(', ', map { $args{$_} // 'NULL' } @of_request) . ')::uid_internal.uid_fleet_request'; }
+sub call { return 'CALL uid_internal.uid_fleet_call(' . request(@_) . ')'; }
 
 # A call whose answer has no NULL, because psql unsets the variable of a NULL.
 sql(<<"SQL");
-CREATE PROCEDURE ask(asked uid_fleet_request, INOUT refusal text DEFAULT NULL, INOUT node bigint DEFAULT NULL, INOUT "from" bigint DEFAULT NULL,
+CREATE PROCEDURE ask(asked uid_internal.uid_fleet_request, INOUT refusal text DEFAULT NULL, INOUT node bigint DEFAULT NULL, INOUT "from" bigint DEFAULT NULL,
   INOUT until bigint DEFAULT NULL, INOUT membership bigint DEFAULT NULL, INOUT fleet bigint DEFAULT NULL, INOUT epoch bigint DEFAULT NULL,
   INOUT epoch_nonce bigint DEFAULT NULL, INOUT serial bigint DEFAULT NULL, INOUT stamp bigint DEFAULT NULL, INOUT seal bigint DEFAULT NULL,
   INOUT last bigint DEFAULT NULL) LANGUAGE plpgsql AS \$\$
 DECLARE
-  a uid_fleet_answer;
+  a uid_internal.uid_fleet_answer;
 BEGIN
-  CALL uid_fleet_call(asked, a);
+  CALL uid_internal.uid_fleet_call(asked, a);
   SELECT coalesce(a.refusal, ''), coalesce(a.node, -1), coalesce(a.granted_from, 0), coalesce(a.granted_until, 0), coalesce(a.membership, 0),
          a.fleet, a.epoch, a.epoch_nonce, a.serial, a.seal, coalesce(a.held_seal, 0), coalesce(a.first + (a.count - 1) * a.increment, 0)
     INTO refusal, node, "from", until, membership, fleet, epoch, epoch_nonce, serial, stamp, seal, last;
@@ -149,10 +149,10 @@ sub after_call
 	return <<"SQL";
 DO \$\$
 DECLARE
-  a uid_fleet_answer;
+  a uid_internal.uid_fleet_answer;
   node bigint;
 BEGIN
-  CALL uid_fleet_call($asked, a);
+  CALL uid_internal.uid_fleet_call($asked, a);
   RAISE INFO 'answer: % % % % % % % % % %', a.node, a.granted_from, a.granted_until, a.membership, a.epoch, a.epoch_nonce, a.serial,
     a.held_seal, a.fleet, a.seal;
   $then;

@@ -110,7 +110,7 @@ sub literal
 	return ($text =~ /\\/ ? q{E'} . $text =~ s/\\/\\\\/gr : "'$text") . "'::pg_catalog.$type";
 }
 
-sub null_of { my ($type) = @_; return 'NULL::' . ($type =~ /^uid_/ ? $quoted_home : 'pg_catalog') . ".$type"; }
+sub null_of { my ($type) = @_; return 'NULL::' . ($type =~ /^uid_/ ? 'uid_internal' : 'pg_catalog') . ".$type"; }
 
 # A request to the registry in which fields have other values.
 sub request

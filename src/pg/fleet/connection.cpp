@@ -130,7 +130,7 @@ core::Hello hello_of(const Host &host) {
 void say_hello(const FleetRequest &hello) {
     const char *json = json_of(hello);
     for (int i = 0; i < host_count; i++) {
-        hosts[i].call = json;
+        hosts[i].json = json;
         if (hosts[i].connection == nullptr)
             start_connecting(&hosts[i], conninfo);
         else
@@ -154,10 +154,10 @@ void show_epochs(const FleetRequest &hello, core::Hello *hellos, int best) {
         if (!hellos[i].answers || hellos[i].fleet != chosen.fleet || hellos[i].epoch == chosen.epoch)
             continue;
         if (core::are_rivals(hellos[i].epoch, chosen.epoch) && hosts[best].has_answered) {
-            hosts[best].call = json_of_stamp(hello, hosts[i]);
+            hosts[best].json = json_of_stamp(hello, hosts[i]);
             send_call(&hosts[best]);
         }
-        hosts[i].call = of_best;
+        hosts[i].json = of_best;
         send_call(&hosts[i]);
         run(false);
         hellos[i] = hello_of(hosts[i]);
@@ -280,7 +280,7 @@ void connection_read_idle() {
 
 bool connection_call(const FleetRequest &request, FleetAnswer *answer, GrantError *error) {
     const char *encoding = PQparameterStatus(current->connection, "server_encoding");
-    current->call = json_of(request, encoding != nullptr && strcmp(encoding, "UTF8") == 0);
+    current->json = json_of(request, encoding != nullptr && strcmp(encoding, "UTF8") == 0);
     send_call(current);
     run(false);
     *answer = current->answer;

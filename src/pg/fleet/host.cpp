@@ -5,10 +5,8 @@
 namespace uidgen::pg {
 namespace {
 
-// The schema of the extension there.
-constexpr char look_up[] = "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension e "
-                           "JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
-                           "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'";
+constexpr char call[] = "CALL uid_internal.uid_fleet_call("
+                        "pg_catalog.jsonb_populate_record(NULL::uid_internal.uid_fleet_request, $1))";
 
 constexpr char check_registry[] =
     "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
@@ -34,22 +32,18 @@ void fail(Host *host, const char *message, const char *hint) {
     close_host(host);
 }
 
-void refuse_host(Host *host) {
-    set_not_a_registry(&host->error);
-    close_host(host);
-}
-
 // What an administrator can do about an error of the registry, unless its hint says it.
 const char *hint_for(const char *sqlstate, const char *hint) {
     if (strcmp(sqlstate, "42501") == 0) // insufficient_privilege
         return "Run SELECT uid_fleet_admit('role') on the registry, with the role that uidgen.registry names.";
-    if (strcmp(sqlstate, "42883") == 0 || strcmp(sqlstate, "42704") == 0) // undefined_function, undefined_object
-        return "Run ALTER EXTENSION uidgen UPDATE on the registry, whose version of uidgen must not be older than this "
-               "server's.";
+    for (const char *missing : {"3F000", "42883", "42704"}) // invalid_schema_name, undefined_function, undefined_object
+        if (strcmp(sqlstate, missing) == 0)
+            return "Correct dbname in uidgen.registry. Or run CREATE EXTENSION uidgen on the registry, or ALTER "
+                   "EXTENSION uidgen UPDATE if its version of uidgen is older than this server's.";
     return hint != nullptr ? hint : "";
 }
 
-// A server that cannot be used, or takes no writes any more (read_only_sql_transaction), is left.
+// A server that takes no writes any more (read_only_sql_transaction) is left.
 void read_error(Host *host) {
     const char *sqlstate = PQresultErrorField(host->result, PG_DIAG_SQLSTATE);
     const char *message = PQresultErrorField(host->result, PG_DIAG_MESSAGE_PRIMARY);
@@ -60,39 +54,13 @@ void read_error(Host *host) {
     }
     set_error(&host->error, detail == nullptr ? message : psprintf("%s: %s", message, detail),
               hint_for(sqlstate, PQresultErrorField(host->result, PG_DIAG_MESSAGE_HINT)));
-    if (host->stage == Stage::looking_up || strcmp(sqlstate, "25006") == 0 ||
-        PQstatus(host->connection) != CONNECTION_OK)
+    if (strcmp(sqlstate, "25006") == 0 || PQstatus(host->connection) != CONNECTION_OK)
         close_host(host);
     else
         host->stage = Stage::idle;
 }
 
 void ignore_notice(void *, const PGresult *) {}
-
-// The result is in PostgreSQL's binary format.
-void send(Host *host, const char *statement, const char *value) {
-    PQclear(host->result);
-    host->result = nullptr;
-    host->events = WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE;
-    if (PQsendQueryParams(host->connection, statement, value != nullptr ? 1 : 0, nullptr, &value, nullptr, nullptr,
-                          1) == 0)
-        fail(host, nullptr, "");
-}
-
-void read_extension(Host *host) {
-    const PGresult *result = host->result;
-    if (PQnfields(result) != 1) {
-        refuse_host(host);
-    } else if (PQntuples(result) != 1) {
-        fail(host,
-             psprintf("extension \"uidgen\" is not installed in database \"%s\" of the registry",
-                      PQdb(host->connection)),
-             "Run CREATE EXTENSION uidgen there, or correct dbname in uidgen.registry.");
-    } else {
-        strlcpy(host->schema, PQgetvalue(result, 0, 0), sizeof(host->schema));
-        send_call(host);
-    }
-}
 
 // What no registry answers must not be carried to one.
 bool is_sane(const FleetAnswer &a) {
@@ -119,23 +87,13 @@ void read_answer(Host *host) {
     }
 }
 
-// All results of a statement have arrived.
-void finish_statement(Host *host) {
-    if (PQresultStatus(host->result) != PGRES_TUPLES_OK)
-        read_error(host);
-    else if (host->stage == Stage::looking_up)
-        read_extension(host);
-    else
-        read_answer(host);
-}
-
 // The first error, or else the last result, is kept: an error may follow rows. A server that asks for a COPY has not
 // understood the statement, and waits for ever.
 void read_results(Host *host) {
     while (PQisBusy(host->connection) == 0) {
         PGresult *result = PQgetResult(host->connection);
         if (result == nullptr) {
-            finish_statement(host);
+            PQresultStatus(host->result) == PGRES_TUPLES_OK ? read_answer(host) : read_error(host);
             return;
         }
         const bool has_failed = host->result != nullptr && PQresultStatus(host->result) != PGRES_TUPLES_OK;
@@ -143,7 +101,8 @@ void read_results(Host *host) {
         host->result = has_failed ? host->result : result;
         const ExecStatusType status = PQresultStatus(host->result);
         if (status != PGRES_TUPLES_OK && status != PGRES_FATAL_ERROR) {
-            refuse_host(host);
+            set_not_a_registry(&host->error);
+            close_host(host);
             return;
         }
     }
@@ -152,12 +111,10 @@ void read_results(Host *host) {
 void connect_on(Host *host) {
     const PostgresPollingStatusType status = PQconnectPoll(host->connection);
     host->events = status == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
-    if (status == PGRES_POLLING_FAILED || (status == PGRES_POLLING_OK && PQsetnonblocking(host->connection, 1) != 0)) {
+    if (status == PGRES_POLLING_FAILED || (status == PGRES_POLLING_OK && PQsetnonblocking(host->connection, 1) != 0))
         fail(host, nullptr, check_registry);
-    } else if (status == PGRES_POLLING_OK) {
-        host->stage = Stage::looking_up;
-        send(host, look_up, nullptr);
-    }
+    else if (status == PGRES_POLLING_OK)
+        send_call(host);
 }
 
 } // namespace
@@ -173,14 +130,16 @@ void close_host(Host *host) {
 
 void time_out(Host *host) { fail(host, "the registry did not answer in time", check_registry); }
 
+// The result is in PostgreSQL's binary format.
 void send_call(Host *host) {
+    PQclear(host->result);
+    host->result = nullptr;
     host->stage = Stage::calling;
     host->has_answered = false;
     host->error = {};
-    send(host,
-         psprintf("CALL %1$s.uid_fleet_call(pg_catalog.jsonb_populate_record(NULL::%1$s.uid_fleet_request, $1))",
-                  host->schema),
-         host->call);
+    host->events = WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE;
+    if (PQsendQueryParams(host->connection, call, 1, nullptr, &host->json, nullptr, nullptr, 1) == 0)
+        fail(host, nullptr, "");
 }
 
 // Whatever can be done without waiting.

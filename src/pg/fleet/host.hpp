@@ -1,7 +1,7 @@
 // One host of the connection string: a connection of the registrar by libpq in its asynchronous form.
 //
-// It connects, looks the extension up, and then makes one call after another. advance() does what can be done without
-// waiting; the caller waits for the socket. Errors hold no password: libpq's messages about a connection name host,
+// It connects, and then makes one call after another. advance() does what can be done without waiting; the caller waits
+// for the socket. Errors hold no password: libpq's messages about a connection name host,
 // port, database and user only.
 #pragma once
 
@@ -13,7 +13,6 @@ namespace uidgen::pg {
 enum class Stage : uint8_t {
     closed, // the error says why, if it was open
     connecting,
-    looking_up, // the extension
     calling,
     idle,
 };
@@ -26,12 +25,11 @@ struct Host {
     PGconn *connection;
     Stage stage;
     uint32 events;    // to wait for
-    const char *call; // what to send once it is looked up: the request as JSON
+    const char *json; // the request to send once it is connected
     PGresult *result;
     bool has_answered;  // the last call; then its answer counts, whose texts are in the memory context of then
     FleetAnswer answer; // perhaps a refusal
     GrantError error;   // of the last call, also a refusal; at_us 0: none
-    char schema[2 * NAMEDATALEN + 3]; // of uidgen there, quoted
 };
 
 inline bool is_busy(const Host &host) { return host.stage != Stage::closed && host.stage != Stage::idle; }

@@ -182,10 +182,7 @@ Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_GRANT_OPERATION), errmsg("role %s is a superuser", name),
                         errhint("Create a role for the members: CREATE ROLE uid_fleet LOGIN.")));
     open_registry(&registry, fcinfo);
-    const char *schema = quote_identifier(get_namespace_name(registry.schema));
-    run(psprintf("GRANT USAGE ON SCHEMA %s TO %s", schema, name));
-    run(psprintf("GRANT EXECUTE ON PROCEDURE %s.uid_fleet_call(%s.uid_fleet_request, %s.uid_fleet_answer) TO %s",
-                 schema, schema, schema, name));
+    run(psprintf("GRANT EXECUTE ON PROCEDURE uid_internal.uid_fleet_call TO %s", name));
     const bool exists = try_lock_registry(&registry);
     if (exists)
         settle_environment(&registry);

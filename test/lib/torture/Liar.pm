@@ -76,7 +76,7 @@ sub create_liar
 	my ($node) = @_;
 	$node->safe_psql('postgres', 'CREATE DATABASE liar');
 	$node->safe_psql('liar', "CREATE EXTENSION uidgen; SELECT uid_fleet_admit('uid_fleet', 'new')");
-	$node->safe_psql('liar', 'ALTER EXTENSION uidgen DROP PROCEDURE uid_fleet_call; ALTER PROCEDURE uid_fleet_call RENAME TO honest');
+	$node->safe_psql('liar', 'ALTER EXTENSION uidgen DROP PROCEDURE uid_internal.uid_fleet_call; ALTER PROCEDURE uid_internal.uid_fleet_call RENAME TO honest');
 	$node->safe_psql('liar', 'CREATE TYPE lies AS (' . join(', ', map { "$_ text" } columns($node)) . ')');
 	return;
 }
@@ -85,7 +85,7 @@ sub columns
 {
 	my ($node) = @_;
 	return split /\n/, $node->safe_psql('liar',
-		q{SELECT attname FROM pg_attribute WHERE attrelid = 'uid_fleet_answer'::regclass AND attnum > 0 ORDER BY attnum});
+		q{SELECT attname FROM pg_attribute WHERE attrelid = 'uid_internal.uid_fleet_answer'::regclass AND attnum > 0 ORDER BY attnum});
 }
 
 # Each as what it answers, columns, values.
@@ -116,7 +116,7 @@ sub set_answer
 		return 'ROW(' . join(', ', map { '(' . ($answer{$_} // 'NULL') . ')::text' } @columns) . ')::lies';
 	};
 	$node->safe_psql('liar', <<"SQL");
-CREATE OR REPLACE PROCEDURE uid_fleet_call(request uid_fleet_request, INOUT answer lies DEFAULT NULL) LANGUAGE plpgsql AS \$body\$
+CREATE OR REPLACE PROCEDURE uid_internal.uid_fleet_call(request uid_internal.uid_fleet_request, INOUT answer lies DEFAULT NULL) LANGUAGE plpgsql AS \$body\$
 BEGIN
   answer := CASE WHEN request.incarnation IS NOT NULL THEN @{[ $row_of->('generator') ]}
                  WHEN request.segment IS NOT NULL THEN @{[ $row_of->('segment') ]}
