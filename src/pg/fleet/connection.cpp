@@ -270,11 +270,11 @@ void connection_close() {
 
 bool connection_is_open() { return current != nullptr && current->stage != Stage::closed; }
 
-pgsocket connection_socket() { return connection_is_open() ? PQsocket(current->connection) : PGINVALID_SOCKET; }
-
-void connection_read_idle() {
-    if (connection_is_open() &&
-        (PQconsumeInput(current->connection) == 0 || PQstatus(current->connection) == CONNECTION_BAD))
+void connection_nap(int64_t us) {
+    const bool is_open = connection_is_open();
+    WaitingSocket socket = {is_open ? PQsocket(current->connection) : PGINVALID_SOCKET, WL_SOCKET_READABLE, false};
+    wait_as_registrar(&socket, is_open ? 1 : 0, us);
+    if (socket.ready && (PQconsumeInput(current->connection) == 0 || PQstatus(current->connection) == CONNECTION_BAD))
         close_host(current);
 }
 

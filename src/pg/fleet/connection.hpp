@@ -33,9 +33,8 @@ bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *err
 void connection_close();
 bool connection_is_open();
 
-// The socket to wait on while nothing is asked, and what to do when it is ready: notices the end of the connection.
-pgsocket connection_socket();
-void connection_read_idle();
+// Waits while nothing is asked, and notices the end of the connection.
+void connection_nap(int64_t us);
 
 // Sends a request to the registry, in a transaction of its own. The answer counts only after the server was ready for
 // the next statement. Its texts are in the current memory context. *error also says why the registry refuses. False:

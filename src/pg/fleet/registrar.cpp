@@ -19,10 +19,8 @@
 namespace uidgen::pg {
 namespace {
 
-// Between two attempts to connect, doubling, and after a refusal that passes with time: clocks may be set meanwhile. If
-// a session waits for a grant, the pause before a connection is shorter.
-constexpr int64_t shortest_pause_us = 100 * us_per_ms;
-constexpr int64_t longest_pause_us = 5 * us_per_second;
+// Between two attempts to connect, and between two if a session waits for a grant.
+constexpr int64_t pause_us = 5 * us_per_second;
 constexpr int64_t pause_if_wanted_us = 500 * us_per_ms;
 
 // Between two asks for one member.
@@ -43,9 +41,7 @@ constexpr int64_t inquiry_counts_us = us_per_second;
 constexpr int64_t others_count_us = 60 * us_per_second;
 
 Found found = {};
-int64_t last_inquiry_us = 0; // on the monotonic clock
-int64_t last_attempt_us = 0; // on the monotonic clock
-int64_t pause_us = 0;        // after it
+int64_t last_inquiry_us = 0; // on the monotonic clock; 0: the next one is due
 int64_t last_block_us = 0;   // the last call for a block, on the monotonic clock; 0: none yet
 
 // ---------------------------------------------------------------------------------------------------------
@@ -245,29 +241,23 @@ void ask_for_block(const AskedBlock &asked) {
 // The connection
 // ---------------------------------------------------------------------------------------------------------
 
-// Up to a quarter longer or shorter, so that the members of a fleet do not return at one moment.
-int64_t with_jitter(int64_t us) {
-    uint8_t random = 128;
-    (void)pg_strong_random(&random, sizeof(random));
-    return us * (192 + random / 2) / 256;
-}
-
 // Asks all hosts of the connection string.
 void connect() {
     GrantError error;
     const bool connected = connection_inquire(new_request(fleet_seen()), &found, &error);
-    last_attempt_us = last_inquiry_us = monotonic_us();
-    pause_us = connected ? shortest_pause_us : Min(Max(2 * pause_us, shortest_pause_us), longest_pause_us);
+    last_inquiry_us = monotonic_us();
     if (connected)
         report_connected(found);
     else if (!ShutdownRequestPending)
         note_away(error);
 }
 
-// How long until the next attempt; at most 0: now.
+// How long until the next attempt; at most 0: now. The pause is up to a quarter longer or shorter, so that the members
+// of a fleet do not return at one moment.
 int64_t attempt_in_us(bool wanted) {
-    const int64_t pause = wanted ? Min(pause_us, pause_if_wanted_us) : pause_us;
-    return last_attempt_us + with_jitter(pause) - monotonic_us();
+    uint8_t random = 128;
+    (void)pg_strong_random(&random, sizeof(random));
+    return last_inquiry_us + (wanted ? pause_if_wanted_us : pause_us) * (192 + random / 2) / 256 - monotonic_us();
 }
 
 void read_settings() {
@@ -277,7 +267,6 @@ void read_settings() {
         return;
     report_disconnected();
     found = {};
-    pause_us = 0;
     // Every member asks at once, so that a wrong setting is found out while the grants last.
     for_each_member([](const Member &member) {
         RegistrarNotes *notes = notes_of(member);
@@ -290,13 +279,6 @@ void read_settings() {
 // ---------------------------------------------------------------------------------------------------------
 // The process
 // ---------------------------------------------------------------------------------------------------------
-
-void nap(int64_t us) {
-    WaitingSocket socket = {connection_socket(), WL_SOCKET_READABLE, false};
-    wait_as_registrar(&socket, connection_is_open() ? 1 : 0, us);
-    if (socket.ready)
-        connection_read_idle();
-}
 
 // One round: connects, asks for one block and one member, or sleeps. False: the process may end.
 bool one_round() {
@@ -315,11 +297,11 @@ bool one_round() {
     } else if (!connection_is_open()) {
         const int64_t wait_us = attempt_in_us(agenda.wanted);
         if (wait_us > 0)
-            nap(wait_us);
+            connection_nap(wait_us);
         else
             connect();
     } else if (!agenda.block_due && !agenda.due) {
-        nap(agenda.next_us);
+        connection_nap(agenda.next_us);
     } else {
         if (agenda.block_due)
             ask_for_block(agenda.block);
