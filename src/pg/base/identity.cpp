@@ -65,19 +65,6 @@ bool birth_of(const char *path, uint64 *born) {
     return true;
 }
 
-const char *difference(const FileIdentity &then, const FileIdentity &now) {
-    if (fault_is(Fault::trust_copy))
-        return nullptr;
-    if (strncmp(then.host, now.host, sizeof(then.host)) != 0)
-        return "It was written on another host.";
-    if (strncmp(then.directory, now.directory, sizeof(then.directory)) != 0 ||
-        then.directory_inode != now.directory_inode)
-        return "It was written in another data directory.";
-    if (then.file_inode != now.file_inode || then.born_seconds != now.born_seconds || then.born_ns != now.born_ns)
-        return "It is a copy of the file that was written.";
-    return nullptr;
-}
-
 int64_t random_number() {
     uint64_t number = 0;
     do

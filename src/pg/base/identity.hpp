@@ -46,9 +46,6 @@ bool identify(int file, FileIdentity *identity);
 // the last change counts.) False: the file cannot be looked at, and errno says why.
 bool birth_of(const char *path, uint64 *born);
 
-// Null: they are the same.
-const char *difference(const FileIdentity &then, const FileIdentity &now);
-
 // A random number above 0, for what must differ from every other server's and life's.
 int64_t random_number();
 

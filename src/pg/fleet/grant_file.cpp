@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/identity.hpp"
+#include "base/settings.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -62,8 +63,6 @@ uint32 coming_timeline(uint64 *system_identifier) {
 const char *compare(int file, const Header &header) {
     FileIdentity now;
     uint64 system_identifier = 0;
-    if (!identify(file, &now))
-        return "Its own inode, the host or the data directory could not be determined.";
     const uint32 timeline = coming_timeline(&system_identifier);
     if (timeline == 0)
         return "The server is a standby or recovers from a backup.";
@@ -71,7 +70,9 @@ const char *compare(int file, const Header &header) {
         return "It was written by another database cluster.";
     if (header.timeline != timeline)
         return "It was written on another timeline.";
-    return difference(header.identity, now);
+    if (!identify(file, &now) || (memcmp(&now, &header.identity, sizeof(now)) != 0 && !fault_is(Fault::trust_copy)))
+        return "It is a copy, or was written on another host or in another data directory.";
+    return nullptr;
 }
 
 // ---------------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ NodeGrant present_grant(const Slot *slot) {
     if (epoch == 0)
         return no_fleet;
     const uint32_t known = slot->generator.membership.requested_in.load(std::memory_order_acquire);
-    return {true, known == epoch ? membership_view_locked(slot) : core::no_grant};
+    return {true, known == epoch ? grant_view_of(slot->generator.membership.fields) : core::no_grant};
 }
 
 } // namespace uidgen::pg

@@ -5,9 +5,6 @@
 namespace uidgen::pg {
 namespace {
 
-// used_at_us is at most this late.
-constexpr int64_t use_resolution_us = 1000 * us_per_ms;
-
 MemberState &fleet() { return server_state->fleet; }
 
 // Whether the request is for the membership that there is. What a file without a mark says is not the generator's own.
@@ -41,25 +38,8 @@ void begin_membership(MembershipState *state) {
     state->used_at_us.store(0, std::memory_order_relaxed);
 }
 
-void wake_registrar_for(Slot *slot) {
-    GrantError error = {};
-    if (wake_registrar(&error))
-        return;
-    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-    slot->generator.membership.fields.error = error;
-    LWLockRelease(&slot->lock);
-}
-
 // That of a dropped generator rests, because the DROP may be rolled back.
 bool has_member(const Slot *slot) { return slot->phase > SlotPhase::dropped && slot->generator.membership.fields.used; }
-
-// A membership that was superseded draws nothing.
-GrantView view_of(const MembershipFields &fields) {
-    const core::Membership &m = fields.membership;
-    if (!fields.used || !m.holds || m.superseded)
-        return core::no_grant;
-    return {true, m.held.node, m.held.from, m.held.until};
-}
 
 // Calls visit(state) under the slot's lock, unless the slot has another incarnation by now.
 template <typename Visit> void with_incarnation(Slot *slot, uint64_t incarnation, Visit visit) {
@@ -99,7 +79,7 @@ void publish(MembershipState *state, const core::Membership &next) {
     fields.membership = next;
     if (renewed)
         fields.error = {};
-    if (view_of(fields).until > state->wanted.load(std::memory_order_relaxed))
+    if (grant_view_of(fields).until > state->wanted.load(std::memory_order_relaxed))
         state->wanted.store(0, std::memory_order_relaxed);
     ConditionVariableBroadcast(&state->changed);
 }
@@ -137,30 +117,28 @@ void membership_request(Slot *slot, uint32_t epoch, const GrantRequest &request,
     LWLockRelease(&slot->lock);
     state.requested_in.store(epoch, std::memory_order_release);
     membership_note_use(slot, wall_clock_us());
-    wake_registrar_for(slot); // a grant from the file must be renewed
+    (void)wake_worker(SingleWorker::registrar); // a grant from the file must be renewed
 }
 
-GrantView membership_view_locked(const Slot *slot) { return view_of(slot->generator.membership.fields); }
+// A membership that was superseded draws nothing.
+GrantView grant_view_of(const MembershipFields &fields) {
+    const core::Membership &m = fields.membership;
+    if (!fields.used || !m.holds || m.superseded)
+        return core::no_grant;
+    return {true, m.held.node, m.held.from, m.held.until};
+}
 
 GrantView membership_view(Slot *slot) {
     LWLockAcquire(&slot->lock, LW_SHARED);
-    const GrantView view = membership_view_locked(slot);
+    const GrantView view = grant_view_of(slot->generator.membership.fields);
     LWLockRelease(&slot->lock);
     return view;
 }
 
-// Relaxed here and below: each value stands alone.
-void membership_note_use(Slot *slot, int64_t now_us) {
-    std::atomic<int64_t> &used_at_us = slot->generator.membership.used_at_us;
-    const int64_t since_us = now_us - used_at_us.load(std::memory_order_relaxed);
-    if (since_us > use_resolution_us || since_us < 0)
-        used_at_us.store(now_us, std::memory_order_relaxed);
-}
-
 void membership_want(Slot *slot, int64_t lowest) {
-    slot->generator.membership.wanted.store(Max(lowest, 1), std::memory_order_relaxed);
+    slot->generator.membership.wanted.store(Max(lowest, 1), std::memory_order_relaxed); // each value stands alone
     membership_note_use(slot, wall_clock_us());
-    wake_registrar_for(slot);
+    (void)wake_worker(SingleWorker::registrar);
 }
 
 void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us) {
@@ -263,7 +241,6 @@ bool may_ask(const BlockPlace &place, int64_t now_us) {
 
 void blocks_ask(Slot *segment, const BlockAsk &ask) {
     const int64_t now_us = monotonic_us();
-    GrantError error = {};
     BlockPlace &place = segment->segment.block;
     LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
     if (may_ask(place, now_us)) {
@@ -274,8 +251,8 @@ void blocks_ask(Slot *segment, const BlockAsk &ask) {
     }
     const bool asked = is_asked(segment);
     LWLockRelease(&segment->lock);
-    if (asked && !wake_registrar(&error))
-        blocks_note_away(error);
+    if (asked)
+        (void)wake_worker(SingleWorker::registrar);
 }
 
 bool blocks_take(Slot *segment, const char *registry_name, FleetBlock *block) {

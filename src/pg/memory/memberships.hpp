@@ -41,10 +41,12 @@ void set_in_fleet(bool in_fleet);
 void membership_request(Slot *slot, uint32_t epoch, const GrantRequest &request, bool has_mark);
 
 GrantView membership_view(Slot *slot);
-GrantView membership_view_locked(const Slot *slot); // under the slot's lock
+GrantView grant_view_of(const MembershipFields &fields); // under the slot's lock
 
 // Notes that a session draws from the generator, by a reading of the wall clock.
-void membership_note_use(Slot *slot, int64_t now_us);
+inline void membership_note_use(Slot *slot, int64_t now_us) {
+    slot->generator.membership.used_at_us.store(now_us, std::memory_order_relaxed);
+}
 
 // Asks the registrar for a grant that reaches above `lowest` (ticks). Starts the registrar if none runs. Returns at
 // once.

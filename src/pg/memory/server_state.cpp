@@ -122,7 +122,8 @@ int error_details(const GrantError &error, int64_t waited_us, const char *hint) 
         errdetail("The registry has not answered yet. The call waited %lld ms.",
                   static_cast<long long>(waited_us / us_per_ms));
     if (hint == nullptr)
-        hint = shown.hint[0] != '\0' ? shown.hint : "Check uidgen.registry and the view uid_registry_status.";
+        hint = shown.hint[0] != '\0' ? shown.hint
+                                     : "Check uidgen.registry, max_worker_processes and the view uid_registry_status.";
     return errhint("%s", hint);
 }
 
@@ -196,16 +197,6 @@ bool wake_worker(SingleWorker kind) {
     }
     const auto &started = kinds[static_cast<uint32_t>(kind)];
     return !may_start(&own, monotonic_us()) || start_worker(started.name, started.function);
-}
-
-bool wake_registrar(GrantError *error) {
-    if (wake_worker(SingleWorker::registrar))
-        return true;
-    strlcpy(error->message, "no background worker slot is free for the registrar", sizeof(error->message));
-    strlcpy(error->hint, "Increase max_worker_processes in postgresql.conf and restart the server.",
-            sizeof(error->hint));
-    error->at_us = wall_clock_us();
-    return false;
 }
 
 void begin_as_worker(SingleWorker kind) {

@@ -151,9 +151,6 @@ enum class SingleWorker : uint32_t {
 // worker_may_end(). Allocates nothing and raises no error. False: no background worker can be started.
 bool wake_worker(SingleWorker kind);
 
-// The same for the registrar. False: it cannot be started, and *error says why.
-bool wake_registrar(GrantError *error);
-
 // For the worker's main function, after it has set its signal handlers: registers the process until its end. If another
 // one is running, this one ends.
 void begin_as_worker(SingleWorker kind);

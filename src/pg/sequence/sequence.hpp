@@ -90,7 +90,6 @@ PageState page_state(Relation sequence);
 //
 // Counts the waits, unless `counters` is null.
 core::Durability durable(Counters *counters, uint64_t lsn, core::Durability level);
-inline core::Durability durable(uint64_t lsn, core::Durability level) { return durable(nullptr, lsn, level); }
 
 // Whether they are, now. As long as no standby is awaited, it is so for every record that was flushed.
 bool is_durable(uint64_t lsn, core::Durability level);

@@ -212,7 +212,7 @@ void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t
     const uint64_t lsn = higher ? write_page(&page, mark) : read_page(page).lsn;
     unlock_page(&page);
     relation_close(rel, NoLock);
-    durable(lsn, wanted_durability()); // a commit that wrote nothing else would not wait
+    durable(nullptr, lsn, wanted_durability()); // a commit that wrote nothing else would not wait
 }
 
 } // namespace
