@@ -100,6 +100,7 @@ struct ServerState {
     WorkerState workers[single_workers];
     MemberState fleet;
     Stats freed;                              // what slots have counted that were freed
+    Counters shown;                           // the most of all slots that a reader of the statistics was told
     std::atomic<uint64_t> refused_on_standby; // calls
 };
 

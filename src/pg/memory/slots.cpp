@@ -356,15 +356,19 @@ Stats slot_counted(Slot *slot) {
     return now;
 }
 
-// Under the state's lock no slot is freed, so the sum does not go back, either.
+// A slot that is freed meanwhile is in neither part, but a sum must not go back. A walk over all slots must not hold the
+// state's lock, which sessions need.
 Stats slots_counted() {
     lock_state(LW_SHARED);
     Stats sum = server_state->freed;
-    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
-        for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot))
-            if (slot->phase != SlotPhase::free)
-                add(&sum, slot_counted(slot));
     unlock_state();
+    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
+        for_each_slot(kind, [&sum](Slot *slot) { add(&sum, slot_counted(slot)); });
+    for (uint32_t i = 0; i < stat_count; i++) {
+        std::atomic<uint64_t> &shown = server_state->shown.values[i];
+        core::raise_to(shown, sum.values[i], std::memory_order_relaxed);
+        sum.values[i] = shown.load(std::memory_order_relaxed);
+    }
     return sum;
 }
 
