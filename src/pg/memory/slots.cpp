@@ -356,8 +356,8 @@ Stats slot_counted(Slot *slot) {
     return now;
 }
 
-// A slot that is freed meanwhile is in neither part, but a sum must not go back. A walk over all slots must not hold the
-// state's lock, which sessions need.
+// A slot that is freed meanwhile is in neither part, but a sum must not go back. The walk must not hold the state's lock,
+// which sessions need.
 Stats slots_counted() {
     lock_state(LW_SHARED);
     Stats sum = server_state->freed;
