@@ -129,11 +129,13 @@ like($node, qr/^\d+$/, 'the first draw waits for its node');
 is(status($member, 'node'), $node, 'the status shows the node of the ids');
 is(status($member, 'connected, superseded, error IS NULL'), 't|f|t', 'the registrar is connected');
 is(status($member, "granted_until > now() + interval '5 min'"), 't', 'the grant lasts for minutes');
-is(status($member, 'host'), $registry->host . ':' . $registry->port, 'the status shows where the registry is');
+is(status($member, 'registry'),
+	'host=' . $registry->host . ',' . $registry->host . ' port=1,' . $registry->port . ' dbname=postgres user=uid_fleet',
+	'the connection string is shown, in part');
 is($registry->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'uidgen registrar'"),
 	'1', 'one connection to the registry');
 $member->safe_psql('postgres', 'CREATE ROLE watcher LOGIN; GRANT pg_monitor TO watcher; CREATE ROLE other LOGIN');
-is($member->safe_psql('postgres', 'SET ROLE watcher; SELECT host IS NULL, node IS NOT NULL FROM uid_registry_status'),
+is($member->safe_psql('postgres', 'SET ROLE watcher; SELECT registry IS NULL, node IS NOT NULL FROM uid_registry_status'),
 	'f|t', 'pg_monitor contains pg_read_all_settings');
 is(sqlstate($member, 'SET ROLE other; SELECT * FROM uid_registry_status'), '42501', 'others do not see the view');
 is(sqlstate($member, 'SET ROLE other; SHOW uidgen.registry'), '42501', 'nor the setting');
@@ -514,6 +516,7 @@ foreach my $line ("$server dbname=postgres user=uid_fleet $pass", 'service=fleet
 		  . ' RESET ROLE; DROP ROLE reader');
 	like($shown[-1], qr/\Q$line/, 'a member of pg_read_all_settings sees the setting');
 }
+is(status($beginner, 'registry'), 'service=fleet', 'the view shows the service');
 push @shown, slurp_file($beginner->logfile, $from);
 like($shown[-1], qr/statement: ALTER SYSTEM SET uidgen.registry = 'service=fleet'/, 'log_statement shows the statement');
 $beginner->safe_psql('postgres', 'ALTER SYSTEM RESET uidgen.registry');

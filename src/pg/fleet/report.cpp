@@ -12,8 +12,31 @@ namespace {
 RegistrarStatus status = {}; // the registrar's, as it has said last
 bool said_others = false;
 
-constexpr int columns_of_server = 9;
-constexpr int columns = 17;
+// A connection string in the place of a database's name may contain a password.
+bool is_plain(const char *value) { return strpbrk(value, "=@:") == nullptr; }
+
+// What may be shown of a connection string, which may contain a password: host, port, dbname and user, as far as it
+// names them.
+const char *conninfo_redacted(const char *conninfo) {
+    const char *const shown[] = {"service", "host", "port", "dbname", "user"};
+    StringInfoData text;
+    initStringInfo(&text);
+    PQconninfoOption *options = PQconninfoParse(conninfo, nullptr);
+    for (const char *keyword : shown)
+        for (const PQconninfoOption *option = options; option != nullptr && option->keyword != nullptr; option++)
+            if (strcmp(option->keyword, keyword) == 0 && option->val != nullptr && option->val[0] != '\0')
+                appendStringInfo(&text, "%s%s=%s", text.len > 0 ? " " : "", keyword,
+                                 is_plain(option->val) ? option->val : "...");
+    PQconninfoFree(options);
+    return text.data;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// What SQL shows.
+// ---------------------------------------------------------------------------------------------------------
+
+constexpr int columns_of_server = 10;
+constexpr int columns = 18;
 
 // A row that is filled from left to right.
 struct Row {
@@ -38,12 +61,15 @@ void put_text(Row *row, const char *text) {
     put(row, text[0] != '\0', CStringGetTextDatum(copy));
 }
 
+bool may_see_settings() { return superuser() || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS); }
+
 Row server_row() {
     Row row = {};
     const RegistrarStatus shown = registrar_status();
     const core::FleetSeen seen = fleet_seen();
     put(&row, true, BoolGetDatum(shown.connected));
-    put_text(&row, has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS) ? shown.host : "");
+    put_text(&row, may_see_settings() ? conninfo_redacted(settings::registry) : "");
+    put_text(&row, may_see_settings() ? shown.host : "");
     put(&row, true, Int32GetDatum(shown.registries));
     put_time(&row, shown.away_since_us);
     put_text(&row, shown.last_error.message);
@@ -99,7 +125,8 @@ void report_lost() {
 void report_away(const GrantError &error, const Found &found) {
     if (status.away_since_us == 0) {
         ereport(LOG, (errmsg("could not use the registry of this server's fleet: %s", error.message),
-                      error.hint[0] != '\0' ? errhint("%s", error.hint) : 0));
+                      error.hint[0] != '\0' ? errhint("%s", error.hint) : 0,
+                      errdetail("The registry is \"%s\".", conninfo_redacted(settings::registry))));
         status.away_since_us = wall_clock_us();
     }
     status.connected = false;

@@ -1,6 +1,6 @@
 // What a server shows of its registry: the status in the view uid_registry_status, and one line in the log when
-// something changes. No message and no view shows uidgen.registry. But PostgreSQL logs the setting when it changes, so
-// the documents put the password into a file.
+// something changes. No message and no view shows uidgen.registry whole. But PostgreSQL logs the setting when it
+// changes, so the documents put the password into a file.
 #pragma once
 
 #include "connection.hpp"

@@ -356,7 +356,7 @@ Stats slot_counted(Slot *slot) {
     return now;
 }
 
-// A slot that is freed meanwhile is in neither part, but a sum must not go back. The walk must not hold the state's lock,
+// A slot that is freed meanwhile is in neither part, but a sum must not go back. The walk is without the state's lock,
 // which sessions need.
 Stats slots_counted() {
     lock_state(LW_SHARED);
