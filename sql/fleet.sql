@@ -203,7 +203,8 @@ SELECT calls('uid_fleet_fence()') \gexec
 
 \echo -- What kind of registry it is must be said once. Members need no superuser.
 SELECT * FROM outcomes('SELECT uid_fleet_admit(%s)', $$'uidgen_fleet'$$, $$'uidgen_fleet', 'nonsense'$$,
-  $$'uidgen_fleet', 'successor'$$, $$'uidgen_fleet', 'new'$$, $$'uidgen_fleet'$$, $$'uidgen_nobody'$$, 'NULL', $$'uidgen_super'$$);
+  $$'uidgen_fleet', 'unchanged'$$, $$'uidgen_fleet', 'successor'$$, $$'uidgen_fleet', 'new', fleet => 4711$$,
+  $$'uidgen_fleet', 'new'$$, $$'uidgen_fleet'$$, $$'uidgen_nobody'$$, 'NULL', $$'uidgen_super'$$);
 SELECT count(*), min(epoch) AS epoch, min(clock_bound) AS clock_bound FROM uid_fleet_state;
 
 CALL run($$
@@ -327,7 +328,7 @@ b;
 SELECT uid_fleet_handover(cancel => true);
 b;
 -- Another role is admitted without a word of what the registry is.
-SELECT uid_fleet_admit('uidgen_fleet', 'successor');
+SELECT uid_fleet_admit('uidgen_fleet', 'unchanged');
 SELECT uid_fleet_handover();
 SELECT closed_until BETWEEN now() + interval '200 s' AND now() + interval '300 s' AS five_minutes FROM uid_fleet_state;
 UPDATE uid_fleet_state SET closed_until = now() + interval '1 hour';
@@ -378,6 +379,7 @@ $$, 'worker_bits=6');
 SELECT calls('uid_fleet_takeover(1, 2)') \gexec
 CALL run($$
 SELECT uid_fleet_admit('uidgen_fleet');
+SELECT uid_fleet_admit('uidgen_fleet', 'successor', fleet => 4711);
 SELECT (epoch, refuses) FROM uid_fleet_state;
 SELECT uid_fleet_admit('uidgen_fleet', 'successor');
 z2, z3;
@@ -387,8 +389,7 @@ z2;
 $$, 'worker_bits=6');
 \set VERBOSITY default
 RESET client_min_messages;
-SELECT uid_fleet_admit('uidgen_fleet', 'successor');
-SELECT uid_fleet_fence(cancel => true) IS NOT NULL AS nothing_lost;
+SELECT uid_fleet_admit('uidgen_fleet', 'unchanged');
 \set VERBOSITY terse
 SET client_min_messages = error;
 CALL run($$
@@ -491,17 +492,38 @@ SELECT date_trunc('minute', uid_fleet_fence() - now()) AS until;
 UPDATE uid_fleet_state SET fence_base = NULL;
 $$, 'worker_bits=7');
 
+\echo -- The successor of a registry that was lost knows nothing, and cannot prove what the former one gave. While its fence lasts,
+\echo -- live holders keep their nodes by what they show.
+CALL run('l1, l2', 'worker_bits=6');
 CREATE TABLE lost AS SELECT * FROM uid_fleet_state;
+DELETE FROM uid_fleet_state;
+DELETE FROM uid_fleet_node;
+DELETE FROM uid_secrets.uid_fleet_key;
+SELECT fleet AS lost FROM lost \gset
+SELECT uid_fleet_admit('uidgen_fleet', 'successor', fleet => :lost) \g /dev/null
 CALL run($$
--- A copy for testing: a fleet of its own. Of a registry that is known it needs a DELETE.
+SELECT (s.fleet = l.fleet, s.epoch > l.epoch + 1000, s.first_epoch < s.epoch, s.covered_until = s.fence_base + s.clock_bound) AS same_above FROM uid_fleet_state s, lost l;
+UPDATE member SET held_seal = 4711 WHERE name = 'l1';
+l1, l3;
+UPDATE member SET held_seal = 4711 WHERE name = 'l1';
+l1;
+UPDATE uid_fleet_state SET fence_base = now() - interval '1 hour';
+$$, 'worker_bits=6');
+\echo -- It may get its former node by chance.
+CALL ask('l2', 'worker_bits=6') \gset
+SELECT :'outcome' LIKE '% node, new membership' AS newcomer;
+CALL run($$
+l3;
+$$, 'worker_bits=6');
+SELECT calls('uid_fleet_fork()') \gexec
+CALL run($$
+-- A copy for testing: a fleet of its own. It is none while it has members.
 SELECT uid_fleet_admit('uidgen_fleet', 'new');
 UPDATE uid_fleet_state SET database = '1/1/1';
 SELECT uid_fleet_admit('uidgen_fleet', 'new');
-z3;
-SELECT (s.epoch, s.fleet <> l.fleet, (SELECT count(*) FROM uid_fleet_node)) AS nodes FROM uid_fleet_state s, lost l;
-DELETE FROM uid_fleet_state;
-SELECT uid_fleet_admit('uidgen_fleet', 'new');
-SELECT (s.epoch, s.fleet <> l.fleet, s.clock_bound, s.longest_grant) AS anew FROM uid_fleet_state s, lost l;
+l3;
+SELECT (s.epoch, s.first_epoch, s.fleet <> l.fleet, (SELECT count(*) FROM uid_fleet_node)) AS nodes FROM uid_fleet_state s, lost l;
+SELECT (s.clock_bound, s.longest_grant) AS anew FROM uid_fleet_state s, lost l;
 UPDATE member SET (fleet, epoch, epoch_nonce, serial, seal, held_node) = ROW(NULL, NULL, NULL, NULL, NULL, NULL);
 z3;
 $$, 'worker_bits=6');
@@ -535,7 +557,8 @@ INSERT INTO bad (fields) SELECT jsonb_build_object('former_node', n, 'former_unt
   FROM (VALUES (-2, 5), (1024, 5), (5, -1), (5, NULL), (5, 9223372036854775807)) v (n, u);
 INSERT INTO bad (fields) SELECT jsonb_build_object('fleet', 1, 'epoch', 1, 'serial', 1, 'held_node', v[1], 'held_from', v[2],
     'held_until', v[3], 'held_membership', v[4], 'held_epoch', v[5], 'held_serial', v[6])
-  FROM (VALUES ('{1,1,5,1,2,1}'::bigint[]), ('{1,1,5,1,NULL,1}')) t (v);
+  FROM (VALUES ('{-2,1,1,1,1,1}'::bigint[]), ('{1024,1,1,1,1,1}'), ('{1,5,4,1,1,1}'), ('{1,1,5,0,1,1}'), ('{1,1,5,1,2,1}'),
+    ('{1,1,5,1,1,NULL}'), ('{1,1,9223372036854775807,1,1,1}'), ('{1,1,5,1,NULL,1}')) t (v);
 SELECT format('CALL call(%L)', generator() || '{"datacenter_bits": 5, "worker_bits": 5, "incarnation": 999, "lowest": 1000}'
   || jsonb_build_object('layout_epoch_us', us_at('2026-01-01'), 'clock_us', us_at(now())) || fields) FROM bad ORDER BY n \gexec
 
@@ -548,7 +571,7 @@ SELECT format('CALL run(%L, %L)', format('DELETE FROM member WHERE name = %L; IN
     UPDATE member SET %s WHERE name = %1$L; z3 %3$s', 'z3', change, replace(change, '=', ':')), 'worker_bits=6')
   FROM unnest(ARRAY['epoch=9007199254740992', 'epoch=epoch+1', 'fleet=NULL,epoch=epoch+1', 'epoch_nonce=epoch_nonce+1',
     'serial=9223372036854775807', 'serial=-1', 'seal=0', 'held_serial=held_serial+1', 'held_until=held_until+1',
-    'held_until=9223372036854775807', 'held_from=held_until+1', 'held_node=-2', 'held_node=(held_node+1)%64', 'held_epoch=held_epoch-1', 'held_membership=held_membership+1,held_until=held_until+1',
+    'held_until=9223372036854775807', 'held_from=held_until-1', 'held_node=-2', 'held_node=(held_node+1)%64', 'held_epoch=held_epoch-1', 'held_membership=held_membership+1,held_until=held_until+1',
     'seal=held_seal', 'held_seal=seal']) change \gexec
 CREATE TABLE known_fleet AS SELECT fleet FROM uid_fleet_state;
 CALL run($$
@@ -724,14 +747,22 @@ RESET search_path;
 CALL run('clock1', 'worker_bits=7');
 DROP SCHEMA hostile CASCADE;
 
-\echo -- The inverse of uid_fleet_admit(). The role then can be dropped.
+\echo -- The inverse of uid_fleet_admit(), by an owner of the database who is no superuser. The role then can be dropped.
 DROP TABLE known_fleet, member CASCADE;
 DROP SEQUENCE life;
-DROP OWNED BY uidgen_fleet;
-SELECT has_function_privilege('uidgen_fleet', p.oid, 'EXECUTE') FROM pg_proc p WHERE proname = 'uid_fleet_call';
-DROP ROLE uidgen_fleet, uidgen_plain, uidgen_super;
+CREATE ROLE uidgen_owner;
+SELECT datdba::regrole::text AS owner FROM pg_database WHERE datname = current_database() \gset
+ALTER DATABASE contrib_regression OWNER TO uidgen_owner;
 RESET client_min_messages;
 \set VERBOSITY default
+SET ROLE uidgen_owner;
+SELECT * FROM outcomes('SELECT uid_fleet_expel(%s)', $$'uidgen_fleet'$$, $$'uidgen_fleet'$$, 'NULL',
+  $$(SELECT proowner::regrole FROM pg_proc WHERE proname = 'uid_fleet_call')$$);
+RESET ROLE;
+SELECT has_function_privilege('uidgen_fleet', p.oid, 'EXECUTE') FROM pg_proc p WHERE proname = 'uid_fleet_call';
+DROP ROLE uidgen_fleet;
+ALTER DATABASE contrib_regression OWNER TO :"owner";
+DROP ROLE uidgen_owner, uidgen_plain, uidgen_super;
 
 SELECT segment_drop('orders');
 SET client_min_messages = error;

@@ -11,6 +11,7 @@ CREATE TABLE uid_fleet_state (
   synchronous       boolean     NOT NULL DEFAULT false,
   epoch             bigint      NOT NULL,
   epoch_nonce       bigint      NOT NULL,
+  first_epoch       bigint      NOT NULL,
   former_epoch      bigint,
   former_epoch_nonce bigint,
   former_serial     bigint,
@@ -45,6 +46,8 @@ COMMENT ON COLUMN uid_fleet_state.epoch IS
   'number of the present epoch: a server that takes over draws the next one. Of two registries the larger number counts';
 COMMENT ON COLUMN uid_fleet_state.epoch_nonce IS
   'random number that was drawn with it: two registries with one number differ in it';
+COMMENT ON COLUMN uid_fleet_state.first_epoch IS
+  'number of the first epoch that this registry can prove; larger than 1 if the registry before it was lost';
 COMMENT ON COLUMN uid_fleet_state.former_epoch IS
   'number of the epoch before, if no commit of it was lost when this one began; else NULL';
 COMMENT ON COLUMN uid_fleet_state.former_epoch_nonce IS 'its random number';
@@ -169,14 +172,58 @@ CREATE TABLE uid_fleet_segment (
   last_value bigint NOT NULL
 );
 COMMENT ON TABLE uid_fleet_segment IS
-  'One row for each segment of which members were given values, whether it is still there or not. Of a segment that is '
-  'made again under the name, members get values beyond last_value.';
+  'One row for each segment of which members were given values, whether it is still there or not. A segment that is made '
+  'again under the name begins beyond last_value.';
 COMMENT ON COLUMN uid_fleet_segment.name IS 'name of the segment';
 COMMENT ON COLUMN uid_fleet_segment.last_value IS 'last value that a member was given, in the direction of the segment';
 
 CREATE SEQUENCE uid_fleet_serial;
 COMMENT ON SEQUENCE uid_fleet_serial IS
   'Counter of the answers of a fleet''s registry. If a member shows a number above it, the registry has lost commits.';
+
+-- The body is bound to the table here, so it finds it whatever the schema is called when it runs.
+CREATE FUNCTION uid_internal.uid_last_given(name pg_catalog.text) RETURNS bigint
+LANGUAGE sql
+BEGIN ATOMIC
+  SELECT s.last_value FROM uid_fleet_segment s WHERE s.name OPERATOR(pg_catalog.=) uid_last_given.name;
+END;
+COMMENT ON FUNCTION uid_internal.uid_last_given(text) IS
+  'Returns the last value of the segment that members of the fleet were given.';
+
+-- A segment that is made anew under its name would give its values again. The function may run as a superuser, so it
+-- names no relation: another one could get the name.
+CREATE FUNCTION uid_internal.uid_segment_given() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  given bigint := uid_internal.uid_last_given(CASE TG_OP WHEN 'DELETE' THEN OLD.name ELSE NEW.name END);
+  rule record;
+BEGIN
+  IF given IS NULL THEN
+    RETURN NULL;
+  ELSIF TG_OP = 'DELETE' THEN
+    RAISE WARNING 'members of the fleet have values of segment "%", up to %', left(OLD.name, 63), given
+      USING DETAIL = 'Members that are attached to it get no more of them.',
+            HINT = 'If it is created again under that name, it begins after that value.';
+    RETURN NULL;
+  END IF;
+  SELECT sign(s.seqincrement) AS direction, coalesce(pg_sequence_last_value(NEW.sequence), s.seqstart) AS counter
+    INTO rule FROM pg_sequence s WHERE s.seqrelid = NEW.sequence;
+  IF NEW.registry_name IS NOT NULL OR (rule.counter::numeric - given) * rule.direction > 0 THEN
+    RETURN NULL;
+  END IF;
+  PERFORM setval(NEW.sequence, given, true);
+  RAISE NOTICE 'segment "%" begins after %', left(NEW.name, 63), given
+    USING DETAIL = 'Members of the fleet were given its values up to that one, when it existed before.';
+  RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_segment_given() IS
+  'Trigger function of uid_segment. A segment that is created under a name of uid_fleet_segment begins after the values '
+  'that members have; a drop of one raises a warning.';
+CREATE TRIGGER uid_segment_given AFTER INSERT OR UPDATE OF name OR DELETE ON uid_segment
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_given();
 
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_state', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_secrets.uid_fleet_key', '');

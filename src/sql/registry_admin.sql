@@ -9,6 +9,13 @@ COMMENT ON FUNCTION uid_fleet_fence(boolean) IS
   'an epoch begins without one. Do that only if no grant was lost, or no holder of a lost grant draws any more, and if '
   'no other registry grants; otherwise ids collide.';
 
+CREATE FUNCTION uid_fleet_fork() RETURNS void
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_fork';
+COMMENT ON FUNCTION uid_fleet_fork() IS
+  'Makes a copy of a registry the registry of a fleet of its own, without members and grants. Run it on a copy for tests '
+  'before members can connect: then members of the original that are pointed at it by mistake are refused, and carry '
+  'nothing back. It fails if members have called since the server started and hold grants.';
+
 CREATE FUNCTION uid_fleet_handover(cancel boolean DEFAULT false) RETURNS void
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_handover';
 COMMENT ON FUNCTION uid_fleet_handover(boolean) IS
@@ -38,13 +45,22 @@ COMMENT ON FUNCTION uid_fleet_reserve(integer, integer, boolean) IS
   'the nodes, because one that was lost may be granted to a member. It also fails if too few nodes are free, or if '
   'newcomers are refused.';
 
-CREATE FUNCTION uid_fleet_admit(role regrole, registry text DEFAULT NULL) RETURNS void
+CREATE FUNCTION uid_fleet_admit(role regrole, registry text DEFAULT NULL, fleet bigint DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_admit';
-COMMENT ON FUNCTION uid_fleet_admit(regrole, text) IS
+COMMENT ON FUNCTION uid_fleet_admit(regrole, text, bigint) IS
   'Lets a role call uid_fleet_call(). Members connect with that role, which must not be a superuser. It needs no other '
-  'right, but for USAGE on the sequences of segments that members attach to. DROP OWNED BY takes them all away again. The '
-  'parameter registry says what this database is, if it is no registry yet, or is not the one that it was: new (the '
-  'registry of a fleet of its own, to whose members no other registry may grant), or successor (it follows a registry '
-  'that may have granted what this one does not know, so newcomers wait until such grants have ended). A standby that is '
-  'promoted continues without it. A registry needs uidgen in shared_preload_libraries. Only superusers and the owner of '
-  'the database may call it.';
+  'right, but for USAGE on the sequences of segments that members attach to. uid_fleet_expel() undoes it. The parameter '
+  'registry says what this database is, if it is no registry yet, or is not the one that it was: new (the registry of a '
+  'fleet of its own, to whose members no other registry may grant), successor (it follows a registry that may have '
+  'granted what this one does not know, so newcomers wait until such grants have ended), unchanged (it follows one, and '
+  'nothing was lost). A standby that is promoted continues without it. In an empty database the successor of a registry '
+  'that was lost needs the number of its fleet, which uid_registry_status shows on each member. A registry needs uidgen '
+  'in shared_preload_libraries. Only superusers and the owner of the database may call it.';
+
+CREATE FUNCTION uid_fleet_expel(role regrole) RETURNS void
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_expel';
+COMMENT ON FUNCTION uid_fleet_expel(regrole) IS
+  'Undoes uid_fleet_admit(): the role may not call the registry any more. It also revokes the role''s privileges on the '
+  'sequences of segments. Members that connect with the role draw to the end of their grants. Its sessions stay until '
+  'pg_terminate_backend() ends them, but they cannot call the registry. Only superusers and the owner of the database may '
+  'call it.';

@@ -130,7 +130,7 @@ my %needs = (
 	'CREATE EXTENSION uidgen' => 'DROP EXTENSION uidgen CASCADE',
 	'GRANT SET ON PARAMETER uidgen.datacenter_id TO owner' => 'CREATE ROLE owner',
 	"SELECT segment_attach('orders')" => '039_fleet_segments.t',
-	'DROP OWNED BY fleet_app1' => $registry_here =~ s/'fleet'/'fleet_app1'/gr =~ s/ROLE fleet/ROLE fleet_app1/r,
+	"SELECT uid_fleet_expel('fleet_app1')" => $registry_here =~ s/'fleet'/'fleet_app1'/gr =~ s/ROLE fleet/ROLE fleet_app1/r,
 	'ALTER ROLE fleet_app1 CONNECTION LIMIT 10' => 'CREATE ROLE fleet_app1',
 	'SELECT uid_fleet_handover()' => $registry_here,
 	'SELECT uid_fleet_handover(cancel => true)' => '030_registry.t',

@@ -293,7 +293,7 @@ sub move
 }
 move('moved');
 is(ask($other, {%$ann}, dbname => 'moved')->{refusal}, 'unclaimed', 'a restored dump grants nothing');
-is(sqlstate($other, q{SELECT uid_fleet_admit('fleet', 'successor'); SELECT uid_fleet_fence(cancel => true)}, 'moved'), '00000', 'nothing was lost');
+is(sqlstate($other, q{SELECT uid_fleet_admit('fleet', 'unchanged')}, 'moved'), '00000', 'nothing was lost');
 my $moved_ann = {%$ann};
 is(ask($other, $moved_ann, dbname => 'moved')->{node}, $kept, '... so a holder keeps its node');
 is(ask($other, member('m'), dbname => 'moved')->{refusal}, '', '... and newcomers get nodes at once');
@@ -325,7 +325,7 @@ $other->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE handed');
 is(ask($other, member('i'), dbname => 'twin')->{refusal}, 'unclaimed', 'a copy of the database grants nothing');
 like(slurp_file($other->logfile, $log), qr/refuses all members: .*\n.*It differs: database has changed/, '... and the log says why');
 # A copy for testing.
-is(sqlstate($other, q{SELECT uid_fleet_admit('fleet', 'new')}, 'twin'), '00000', 'it gets a fleet of its own');
+is(sqlstate($other, 'SELECT uid_fleet_fork()', 'twin'), '00000', 'it gets a fleet of its own');
 is(ask($other, {%$ann}, dbname => 'twin')->{refusal}, 'other_fleet', '... which refuses members of the original');
 is(ask($other, member('p'), dbname => 'twin')->{refusal}, '', '... and admits its own');
 is(ask($other, $ann, dbname => 'handed')->{refusal}, '', 'the original does not mind');

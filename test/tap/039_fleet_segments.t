@@ -81,13 +81,27 @@ like(sql($nodes{b}, $without->($attach)), qr/^1001$/m, '... another one draws fr
 like(sql($nodes{a}, $without->(statement_of('docs/segments.md', qr/segment_attach/))), qr/orders/, '... it may attach again');
 like(sql($nodes{a}, $without->(statement_of('docs/fleet.md', qr/segment_attach/))), qr/orders/, '... and again');
 
-# Made anew at the registry, it gives members no value that members were given.
+# Made anew at the registry, it begins after all that members were given.
+sub stderr_of
+{
+	my ($name, $sql) = @_;
+	$nodes{$name}->psql('postgres', $sql, stderr => \my $error);
+	return $error;
+}
 my $given = sql($nodes{first}, q{SELECT last_value FROM uid_fleet_segment WHERE name = 'orders'});
 is($given, 2000, 'the registry knows what members were given');
-sql($nodes{first}, q{SELECT segment_drop('orders'); SELECT segment_create('orders', max_step => 10); GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet});
-is((sort { $a <=> $b } split /\n/, sql($nodes{a}, q{SELECT segment_next('orders') FROM generate_series(1, 1010)}))[-1] > 2000, 1,
-	'made anew, it gives members values beyond that');
-sql($nodes{$_}, "SELECT segment_drop('orders')") foreach 'a', 'b', 'first';
+like(stderr_of('first', q{DROP SEQUENCE uid_segments.orders}), qr/WARNING:  members of the fleet have values of segment "orders", up to 2000\n.*HINT:  .*it begins after that value/s,
+	'a drop of the segment is warned of');
+like(stderr_of('first', q{SELECT segment_create('orders')}), qr/NOTICE:  segment "orders" begins after 2000\n/, 'made anew, it says where it begins');
+is(sql($nodes{first}, q{SELECT segment_next('orders')}), 2001, '... also at the registry itself');
+sql($nodes{first}, q{GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet});
+is((sort { $a <=> $b } split /\n/, sql($nodes{a}, q{SELECT segment_next('orders') FROM generate_series(1, 2000)}))[-1] > 3001, 1,
+	'... members go on beyond it');
+like(stderr_of('first', q{SELECT segment_drop('orders'); SELECT segment_create('orders', start => 10, max_value => 2500)}),
+	qr/ERROR:  setval: value \d+ is out of bounds for sequence "orders"/, 'with bounds below them it cannot be created');
+is(stderr_of('first', q{SELECT segment_create('orders', start => 100000); SELECT segment_drop('orders')}) =~ /NOTICE/, '', 'beyond them it begins at its start');
+is(stderr_of('first', q{SELECT segment_create('down', increment => -1); SELECT segment_drop('down')}), '', 'others are not warned of');
+sql($nodes{$_}, "SELECT segment_drop('orders')") foreach 'a', 'b';
 
 # Exactly 1 to M: two members, and sessions on the registry itself, draw until the segment is used up.
 

@@ -81,22 +81,24 @@ $nodes{member} = $late;
 $nodes{former} = $first;
 run_on('registry-two', $second);
 
-# It is lost. The new one has the names of the role and the database, and nothing else.
+# It is lost. The new one has the name of the role, and nothing else.
 
 $nodes{member} = $member;
 %old = (OLD_HOST => $second->host, OLD_PORT => $second->port);
 $second->stop('immediate');
 my $third = new_node('third', conf => "autovacuum = off\n");
 $third->start;
+$member->append_conf('postgresql.conf', "uidgen.registry_lease = '20s'\n");
 my $line = registry_line($third) =~ s/uid_fleet/fleet_app1/r =~ s/postgres/ids/r;
-run_page('registry-lost', $third, dbname => 'postgres', nodes => \%nodes, %old,
+run_page('registry-lost', $third, dbname => 'postgres', nodes => \%nodes, %old, MEMBER_HOST => $member->host, MEMBER_PORT => $member->port,
 	after => sub {
 		return unless $_[0] =~ /ALTER SYSTEM/;
 		# NEW is the name of a host that there is not.
 		$member->safe_psql('postgres', "ALTER SYSTEM SET uidgen.registry = '$line'");
 		$member->reload;
 	});
-is($third->safe_psql('ids', 'SELECT count(*) > 0 FROM uid_fleet'), 't', 'registry-lost: the new one knows the member');
+is($third->safe_psql('ids', 'SELECT count(*) > 0 FROM uid_fleet'), 't', 'registry-lost: the new one knows the members');
+fails($member, 'registry-lost', 'the registry may have lost grants and accepts no newcomer yet', q{SELECT uid_generator_create('new'); SELECT uid_next('uid_generators.new')});
 $_->stop foreach $member, $late, $third;
 
 # Nodes, a superseded member, a copy: grants are short.

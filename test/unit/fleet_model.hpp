@@ -51,8 +51,9 @@ struct Protocol {
     bool compares_directory = true;
     bool keeps_mark = true;
     bool stays_inside_grant = true;
-    bool own_incarnation = true; // false: a server has one for all its members
-    bool shows_others = true;    // the largest epoch, to the other registries
+    bool own_incarnation = true;   // false: a server has one for all its members
+    bool shows_others = true;      // the largest epoch, to the other registries
+    bool says_which_is_new = true; // of a registry made anew: that it follows the former one
     bool draws_nonces = true;
 };
 
@@ -110,7 +111,7 @@ struct Registry {
 };
 
 // How it differs from the server that answered last.
-enum class Change : int8_t { none, promoted, moved, unclaimed };
+enum class Change : int8_t { none, promoted, moved, unclaimed, empty };
 
 struct Server {
     Registry db;
@@ -205,6 +206,7 @@ enum class StepKind : uint8_t {
     move,            // the other server goes on with all commits; the administrator says so
     put_back,        // the standby's state is put back into the primary's directory
     restore_copy,    // the standby is a restored copy that a member is pointed at by mistake
+    make_anew,       // the registry's database is dropped and made anew
     claim,           // the administrator says that this one follows the former one
     lose,            // the primary has the standby's state, and nothing of the environment shows it
     fence,           // uid_fleet_fence()
@@ -217,8 +219,8 @@ enum class StepKind : uint8_t {
 // Their names, in the same order.
 constexpr const char *step_names =
     "advance clock registry_clock ask ask_unanswered ask_slowly arrive deliver draw draw_all restart copy_disk "
-    "copy_directory remake replicate fail_over split come_back clone move put_back restore_copy claim lose fence "
-    " revoke ask_other_fleet join cut";
+    "copy_directory remake replicate fail_over split come_back clone move put_back restore_copy make_anew claim lose "
+    "fence revoke ask_other_fleet join cut";
 
 struct Step {
     StepKind kind;
@@ -393,6 +395,11 @@ class World {
             start_server(s, other(s));
             other(s).change = Change::unclaimed;
             other(s).is_copy = 1;
+            return true;
+        case StepKind::make_anew:
+            primary(s).db = {};
+            start_server(s, primary(s));
+            primary(s).change = Change::empty;
             return true;
         case StepKind::claim:
             return claim(s);
@@ -621,10 +628,12 @@ class World {
 
     bool claim(State &s) const {
         Server &at = primary(s);
-        if (at.change != Change::unclaimed)
+        if (at.change != Change::unclaimed && at.change != Change::empty)
             return false;
         core::RegistryView r = view(s, s.primary);
-        succeed(s, s.primary, r, true);
+        // Of one that knows nothing the number is the time, in the real one.
+        r.epoch.number = at.change == Change::empty ? 20 : r.epoch.number;
+        succeed(s, s.primary, r, at.change == Change::unclaimed || p_.says_which_is_new);
         commit(s, s.primary, r);
         at.change = Change::none;
         s.lost_silently = 0;
@@ -666,6 +675,8 @@ class World {
     core::Hello hello(State &s, int server, const core::FleetSeen &seen, Outcome &out) const {
         core::RegistryView r = view(s, server);
         const bool open = settle(s, server, r, out);
+        if (!open && s.server[server].change == Change::empty)
+            return {};
         if (open)
             learn(s, server, r, seen);
         r.own_serial = r.serial;
@@ -808,7 +819,7 @@ class World {
         if (!open) {
             out.events |= refused(core::Refusal::unclaimed);
             response = reply(request, core::Refusal::unclaimed, r);
-            return true;
+            return s.server[server].change != Change::empty;
         }
         // Until a member shows what was lost, the registry cannot know, and nothing is promised.
         if (s.lost_silently != 0) {

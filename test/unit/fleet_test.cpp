@@ -91,6 +91,10 @@ const std::vector<Scenario> scenarios = {
     {"ARestoredCopyGrantsNothing", "nodes 1, length 3, longest 3, never_lost 1", 9,
      refused(Refusal::unclaimed) | extended_grant | granted_newcomer,
      "ask AB, draw_all AB, cut B 0 1, advance 1 3, replicate, restore_copy"},
+    // The registry's database is dropped and made anew, and follows the former one by an administrator's word.
+    {"ARegistryIsMadeAnew", "nodes 1, length 3, longest 3", 9,
+     row_from_member | refused(Refusal::fenced) | newcomer_after_fence,
+     "ask AB, draw_all AB, advance 1 3, registry_clock 0 1, make_anew, claim"},
 };
 
 Scenario scenario(const std::string &name) {
@@ -576,6 +580,8 @@ const Mutant mutants[] = {
      with(&Protocol::best_registry, last_registry)},
     {"a directory that was put back is not noticed", "ADirectoryIsPutBack", with(&Protocol::compares_directory, false)},
     {"a restored copy is not noticed", "ARestoredCopyGrantsNothing", with(&Protocol::compares_directory, false)},
+    {"a registry made anew does not know that it follows another", "ARegistryIsMadeAnew",
+     with(&Protocol::says_which_is_new, false)},
     // What the registry's caller does.
     {"an answer before the commit", "WithoutLostCommitsNoClockMatters", with(&Protocol::answers_before_commit, true)},
     {"synchronous_commit off", "LostCommitsAreFenced", with(&Protocol::flushes, false)},

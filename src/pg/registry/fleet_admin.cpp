@@ -50,15 +50,33 @@ void check_may_open(const Registry &registry) {
 // What this registry is.
 // ---------------------------------------------------------------------------------------------------------
 
-// A fleet of its own. Whoever holds a grant of the former one is no member of it.
-void begin_fleet(Registry *registry) {
-    const int64_t now_us = registry->state.view.now_us;
+// By an administrator's word. What other registries granted is not fenced any more.
+void say_nothing_lost(Registry *registry, const char *reason) {
+    ereport(WARNING, (errmsg("registry accepts newcomers from now on"),
+                      errdetail("If grants were lost and their holders draw on, or if another server still grants, ids "
+                                "collide.")));
+    registry->state.view.fence_base_us = 0;
+    registry->state.view.covered_us = 0;
+    draw_epoch(registry, false, reason);
+}
+
+// A fleet of its own: whoever holds a grant of the former one is no member of it. Or that of a registry that was lost.
+void begin_fleet(Registry *registry, int64_t lost_fleet = 0) {
+    FleetState &state = registry->state;
+    const int64_t now_us = state.view.now_us;
     forget_grants();
-    registry->state = {};
-    registry->state.view.fleet = static_cast<uint64_t>(random_number());
-    registry->state.view.now_us = now_us;
+    state = {};
+    state.view.fleet = static_cast<uint64_t>(lost_fleet != 0 ? lost_fleet : random_number());
+    state.view.now_us = now_us;
+    state.view.epoch.number = lost_fleet != 0 ? now_us / us_per_second : 0; // not below any former one
+    state.first_epoch = state.view.epoch.number + 1;
     draw_epoch(registry, false, "a fleet begins");
     put_clock_bound(settings::registry_clock_bound_ms * us_per_ms);
+    if (lost_fleet == 0)
+        return;
+    (void)read_state(&state); // with what an administrator sets
+    state.view.now_us = now_us;
+    draw_epoch(registry, true, "it follows a registry that was lost");
 }
 
 [[noreturn]] void report_kind(const Registry &registry, const char *kind) {
@@ -69,28 +87,60 @@ void begin_fleet(Registry *registry) {
              registry.unclaimed != nullptr ? errdetail("It differs from the former registry: %s.", registry.unclaimed)
                                            : errdetail("This database has no fleet."),
              errhint("Pass 'new' for a fleet of its own: no other registry may grant to its members. Pass "
-                     "'successor' if it follows a former registry, whose rows it has: newcomers wait until the grants "
-                     "that may have been lost have ended.")));
+                     "'successor' if it follows a former registry: newcomers wait until the grants that may have "
+                     "been lost have ended. Pass 'unchanged' if it follows one, and nothing was lost. In a database "
+                     "without a fleet the successor of a registry that was lost needs the number that "
+                     "uid_registry_status shows on each member: 'successor', fleet => ...")));
 }
 
-void claim(Registry *registry, bool exists, const char *kind) {
+void claim(Registry *registry, bool exists, const char *kind, int64_t fleet) {
     const bool is_known = exists && registry->unclaimed == nullptr;
-    if (is_known && kind != nullptr)
+    const auto is = [&](const char *name) { return kind != nullptr && strcmp(kind, name) == 0; };
+    const char *said = "an administrator has said what it is";
+    if (is_known && (kind != nullptr || fleet != 0))
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("this database is the registry of a fleet already"),
                         errhint("To admit another role, leave the kind of registry out. For a fence, or to end one, "
-                                "run SELECT uid_fleet_fence().")));
+                                "run SELECT uid_fleet_fence(). To make a copy of a registry a fleet of its own, run "
+                                "SELECT uid_fleet_fork().")));
     if (is_known)
         return;
-    if (kind != nullptr && strcmp(kind, "new") == 0)
+    if (is("new") && fleet == 0)
         begin_fleet(registry);
-    else if (kind != nullptr && strcmp(kind, "successor") == 0 && exists)
-        draw_epoch(registry, true, "an administrator has said what it is");
+    else if (is("successor") && exists && fleet == 0)
+        draw_epoch(registry, true, said);
+    else if (is("unchanged") && exists && fleet == 0)
+        say_nothing_lost(registry, said);
+    else if (is("successor") && !exists && fleet != 0)
+        begin_fleet(registry, fleet);
     else
         report_kind(*registry, kind);
 }
 
-// With the rights of the tables' owner.
-void run(const char *statement) { check_spi(SPI_execute(statement, false, 0), "SPI_execute", statement); }
+// With the rights of the tables' owner. Returns the number of rows.
+uint64 run(const char *statement) {
+    check_spi(SPI_execute(statement, false, 0), "SPI_execute", statement);
+    return SPI_processed;
+}
+
+// The owner of the procedure keeps his right.
+void check_admitted(Oid role, const char *name) {
+    if (run(psprintf("SELECT FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a "
+                     "WHERE p.oid = 'uid_internal.uid_fleet_call'::regproc AND a.grantee = '%u'::oid "
+                     "AND a.grantee <> p.proowner",
+                     role)) == 0)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("role %s was not admitted to the fleet", name),
+                        errhint("Pass the name of a role that was passed to uid_fleet_admit().")));
+}
+
+void revoke_segments(const Registry &registry, Oid role, const char *name) {
+    run(psprintf("SELECT string_agg(DISTINCT s.sequence::regclass::text, ', ') FROM %s.uid_segment s "
+                 "JOIN pg_class c ON c.oid = s.sequence CROSS JOIN LATERAL aclexplode(c.relacl) a "
+                 "WHERE a.grantee = '%u'::oid",
+                 quote_identifier(get_namespace_name(registry.schema)), role));
+    const char *sequences = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+    if (sequences != nullptr)
+        run(psprintf("REVOKE ALL ON SEQUENCE %s FROM %s", sequences, name));
+}
 
 // ---------------------------------------------------------------------------------------------------------
 // Nodes.
@@ -169,6 +219,8 @@ using namespace uidgen::pg;
 extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_fleet_admit);
+UIDGEN_SQL_FUNCTION(uid_fleet_expel);
+UIDGEN_SQL_FUNCTION(uid_fleet_fork);
 UIDGEN_SQL_FUNCTION(uid_fleet_fence);
 UIDGEN_SQL_FUNCTION(uid_fleet_handover);
 UIDGEN_SQL_FUNCTION(uid_fleet_takeover);
@@ -186,7 +238,38 @@ Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
     const bool exists = try_lock_registry(&registry);
     if (exists)
         settle_environment(&registry);
-    claim(&registry, exists, PG_ARGISNULL(1) ? nullptr : text_to_cstring(PG_GETARG_TEXT_PP(1)));
+    claim(&registry, exists, PG_ARGISNULL(1) ? nullptr : text_to_cstring(PG_GETARG_TEXT_PP(1)),
+          PG_ARGISNULL(2) ? 0 : PG_GETARG_INT64(2));
+    close_registry(&registry);
+    PG_RETURN_VOID();
+}
+
+Datum uid_fleet_expel(PG_FUNCTION_ARGS) {
+    const Oid role = PG_GETARG_OID(0);
+    const char *name = quote_identifier(GetUserNameFromId(role, false));
+    Registry registry;
+    open_registry(&registry, fcinfo);
+    check_admitted(role, name);
+    run(psprintf("REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM %s", name));
+    revoke_segments(registry, role, name);
+    close_registry(&registry);
+    PG_RETURN_VOID();
+}
+
+// A copy that was promoted, or that differs from the original in another way, has no members.
+Datum uid_fleet_fork(PG_FUNCTION_ARGS) {
+    Registry registry;
+    open_registry(&registry, fcinfo);
+    lock_registry(&registry);
+    const FleetState &state = registry.state;
+    const bool was_called = state.started_us == server_start_us() && state.serial_at_start == 0;
+    settle_environment(&registry);
+    if (was_called && registry.unclaimed == nullptr && read_latest_grants(state.view).end_us > state.view.now_us)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("this registry has members"),
+                 errdetail("They would draw nothing any more once their grants end."),
+                 errhint("Change uidgen.registry on all members first, or wait until their grants have ended.")));
+    begin_fleet(&registry);
     close_registry(&registry);
     PG_RETURN_VOID();
 }
@@ -195,14 +278,10 @@ Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
     const bool cancel = PG_GETARG_BOOL(0);
     Registry registry = enter(fcinfo);
     check_may_open(registry);
-    if (cancel) {
-        ereport(WARNING, (errmsg("registry accepts newcomers from now on"),
-                          errdetail("If grants were lost and their holders draw on, or if another server still "
-                                    "grants, ids collide.")));
-        registry.state.view.fence_base_us = 0;
-        registry.state.view.covered_us = 0; // what other registries granted is not fenced any more
-    }
-    draw_epoch(&registry, !cancel, "uid_fleet_fence() was called");
+    if (cancel)
+        say_nothing_lost(&registry, "uid_fleet_fence(cancel => true) was called");
+    else
+        draw_epoch(&registry, true, "uid_fleet_fence() was called");
     close_registry(&registry);
     const uidgen::core::RegistryView &view = registry.state.view;
     return time_datum(cancel ? view.now_us : uidgen::core::fence_end_us(view));

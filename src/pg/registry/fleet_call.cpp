@@ -217,11 +217,11 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
 }
 
 void answer_call(Registry *registry, const SegmentOfCall &segment, Call *call) {
-    const FleetRequest &r = call->request;
+    FleetRequest &r = call->request;
     if (fault_is(Fault::any_fleet) && r.generator.seen.fleet != 0)
         registry->state.view.fleet = r.generator.seen.fleet;
     const bool is_known = r.generator.seen.fleet == 0 || r.generator.seen.fleet == registry->state.view.fleet;
-    if (is_known && !is_proven(registry->state, r)) {
+    if (is_known && !is_proven(registry->state, &r)) {
         (void)refuse_unproven(call);
         return;
     }

@@ -25,8 +25,9 @@ void read_call(FunctionCallInfo fcinfo, Call *call);
 int64_t seal_of_number(const FleetState &state, const char *kind, const core::Epoch &epoch, int64_t number);
 int64_t seal_of_grant(const FleetState &state, const core::Layout &layout, const core::Grant &grant);
 
-// Whether a registry of this fleet has given what the member shows.
-bool is_proven(const FleetState &state, const FleetRequest &request);
+// Whether a registry of this fleet has given what the member shows. What a registry has given whose key is lost has no
+// such proof. A grant of it counts while the fence lasts that this one began with. The rest is forgotten.
+bool is_proven(const FleetState &state, FleetRequest *request);
 
 // All nodes of the layout, or of the datacenter id that the request names.
 NodeRange nodes_for(const FleetRequest &request);

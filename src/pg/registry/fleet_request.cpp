@@ -35,13 +35,22 @@ void check_server(const FleetRequest &r) {
                         errhint("Upgrade the registry first, then the members.")));
 }
 
-// What the grant says is proven by its seal. It came with an answer, and the latest answer is this one or a later one.
-void check_held(core::Request *request) {
-    request->holds = request->held.node != no_node;
-    if (request->holds)
-        check({{"held_epoch", request->held.epoch.number, 1, request->seen.epoch.number}});
-    else
+// The grant came with an answer, and the latest answer is this one or a later one. A seal proves the rest, unless it is
+// lost.
+void check_held(core::Request *request, const core::Layout &layout) {
+    const core::Grant &held = request->held;
+    const int64_t end = core::largest(layout.time_bits) + 1;
+    request->holds = held.node != no_node;
+    if (!request->holds) {
         request->held = {};
+        return;
+    }
+    check({{"held_node", held.node, 0, core::largest(core::drawn_node_bits(layout))},
+           {"held_from", held.from, 0, end},
+           {"held_until", held.until, held.from, end},
+           {"held_membership", static_cast<int64_t>(held.membership), 1, PG_INT64_MAX},
+           {"held_epoch", held.epoch.number, 1, request->seen.epoch.number},
+           {"held_serial", held.serial, 1, PG_INT64_MAX}});
 }
 
 WorkerPolicy policy_of(const char *name) {
@@ -75,7 +84,7 @@ void check_generator(Call *call) {
            {"clock_us", g.clock_us, 0, core::max_instant_us},
            {"lowest", g.lowest, 0, core::largest(r.layout.time_bits)},
            {"length", g.length, 1, PG_INT64_MAX}});
-    check_held(&g);
+    check_held(&g, r.layout);
     call->policy = policy_of(r.policy);
     check_wish(&r, call->policy);
     r.preset = r.preset == nullptr ? "custom" : r.preset;
@@ -147,14 +156,23 @@ int64_t seal_of_grant(const FleetState &state, const core::Layout &l, const core
                  static_cast<int64_t>(grant.membership), grant.epoch.number, grant.epoch.nonce, grant.serial});
 }
 
-bool is_proven(const FleetState &state, const FleetRequest &r) {
-    const core::FleetSeen &seen = r.generator.seen;
-    const core::Grant &held = r.generator.held;
-    const GrantedLast &other = r.other;
-    return ((seen.epoch.number == 0 && seen.serial == 0) ||
-            seen.seal == seal_of_number(state, "stamp", seen.epoch, seen.serial)) &&
-           (!r.generator.holds || held.seal == seal_of_grant(state, r.layout, held)) &&
-           (other.granted_us == 0 || other.seal == seal_of_number(state, "last", other.epoch, other.granted_us));
+bool is_proven(const FleetState &state, FleetRequest *r) {
+    const core::RegistryView &view = state.view;
+    core::Request &g = r->generator;
+    const bool is_held_lost = g.holds && g.held.epoch.number < state.first_epoch;
+    if (g.seen.epoch.number < state.first_epoch)
+        g.seen = {g.seen.fleet, {}, 0, 0};
+    if (r->other.epoch.number < state.first_epoch)
+        r->other = {};
+    if (is_held_lost) {
+        g.held.until = Min(g.held.until, core::fence_tick(r->layout, view)); // no grant that was lost reaches beyond
+        if (view.now_us >= core::fence_end_us(view) || g.held.from >= g.held.until)
+            g = core::without_held(g);
+    }
+    return (g.seen.epoch.number == 0 || g.seen.seal == seal_of_number(state, "stamp", g.seen.epoch, g.seen.serial)) &&
+           (!g.holds || is_held_lost || g.held.seal == seal_of_grant(state, r->layout, g.held)) &&
+           (r->other.granted_us == 0 ||
+            r->other.seal == seal_of_number(state, "last", r->other.epoch, r->other.granted_us));
 }
 
 } // namespace uidgen::pg

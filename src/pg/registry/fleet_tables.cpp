@@ -96,6 +96,7 @@ void put(const char *table, const char *key, const Fields &fields, const void *f
 constexpr Field of_state[] = {STATE(view.fleet, "fleet", required),
                               STATE(view.epoch.number, "epoch", required),
                               STATE(view.epoch.nonce, "epoch_nonce", required),
+                              STATE(first_epoch, "first_epoch", required),
                               STATE(view.former.number, "former_epoch", 0),
                               STATE(view.former.nonce, "former_epoch_nonce", 0),
                               STATE(view.former_serial, "former_serial", 0),

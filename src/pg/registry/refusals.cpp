@@ -24,8 +24,9 @@ constexpr Words words[] = {
      "SELECT uid_fleet_fence() there."},
     {core::Refusal::unclaimed, "unclaimed",
      "the registry is not the server that it was, and nobody has said what it is",
-     "On the registry, as its owner, run SELECT uid_fleet_admit('role', 'successor') if it follows the former one, or "
-     "with 'new' if it is a copy with members of its own."},
+     "On the registry, as its owner, run SELECT uid_fleet_admit('role', 'successor') if it follows the former one, "
+     "with 'unchanged' if nothing was lost and the former one has ended, or with 'new' if it is a copy with members of "
+     "its own."},
     {core::Refusal::handing_over, "handing_over", "the registry is being handed over to another server",
      "Wait for the switchover. If it does not happen, run SELECT uid_fleet_handover(cancel => true) on the registry."},
     {core::Refusal::no_standby, "no_standby", "the registry has no synchronous standby",

@@ -84,8 +84,6 @@ const char *changed(const char *name, const char *before, const char *now) {
     return strcmp(before, now) == 0 ? nullptr : psprintf("%s has changed from %s to %s", name, before, now);
 }
 
-int64_t server_start_us() { return to_unix_us(PgStartTime); }
-
 // PG_VERSION is written once in the life of a data directory.
 Environment present_environment(const Registry &registry) {
     char host[256];
@@ -101,6 +99,8 @@ Environment present_environment(const Registry &registry) {
 }
 
 } // namespace
+
+int64_t server_start_us() { return to_unix_us(PgStartTime); }
 
 [[noreturn]] void report_not_durable() {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -125,15 +125,15 @@ void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("functions of the registry must run at isolation level READ COMMITTED"),
                         errhint("Run SET default_transaction_isolation = 'read committed'.")));
-    registry->schema = extension_schema();
-    hold_names(registry->schema);
-    registry->state_table = required_table(registry->schema, "uid_fleet_state");
-    registry->serial_sequence = required_table(registry->schema, "uid_fleet_serial", RELKIND_SEQUENCE);
     set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
     if (is_procedure)
         set_locally("idle_session_timeout", "0", GUC_ACTION_SET); // a member keeps its connection between calls
     registry->guc_level = NewGUCNestLevel();
     set_for_statements(is_procedure);
+    registry->schema = extension_schema();
+    hold_names(registry->schema);
+    registry->state_table = required_table(registry->schema, "uid_fleet_state");
+    registry->serial_sequence = required_table(registry->schema, "uid_fleet_serial", RELKIND_SEQUENCE);
     use_tables(registry->schema);
     GetUserIdAndSecContext(&registry->role, &registry->security);
     SetUserIdAndSecContext(owner_of(registry->state_table),
@@ -172,13 +172,17 @@ void settle_environment(Registry *registry) {
         draw_epoch(registry, !handed_over && !registry->state.synchronous, change);
 }
 
-void enter_registry(Registry *registry) {
-    FleetState &state = registry->state;
-    const int64_t bound_us = settings::registry_clock_bound_ms * us_per_ms;
+void lock_registry(Registry *registry) {
     if (!try_lock_registry(registry))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("database \"%s\" is not the registry of a fleet", get_database_name(MyDatabaseId)),
                         errhint("To make it one, run SELECT uid_fleet_admit('role', 'new').")));
+}
+
+void enter_registry(Registry *registry) {
+    FleetState &state = registry->state;
+    const int64_t bound_us = settings::registry_clock_bound_ms * us_per_ms;
+    lock_registry(registry);
     settle_environment(registry);
     // The servers that follow must assume the same bound, or a greater one, so a greater setting is stored. It counts
     // from the next call on, because nothing may be granted under it before it is committed.

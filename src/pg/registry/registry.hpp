@@ -40,11 +40,14 @@ void open_registry(Registry *registry, FunctionCallInfo fcinfo);
 // Takes the lock, and reads the state. False: there is no fleet in this database, and the state has only the clock.
 bool try_lock_registry(Registry *registry);
 
+// The same. Error if there is no fleet.
+void lock_registry(Registry *registry);
+
 // Compares this server with the one that was the registry. If it was promoted, it draws an epoch, with a fence unless
 // it knows of every grant. If it differs in another way, the registry is unclaimed.
 void settle_environment(Registry *registry);
 
-// Locks and settles it. Error if there is no fleet.
+// Locks and settles it.
 void enter_registry(Registry *registry);
 
 // Either of them ends it. What comes out of it must be in registry->caller's memory by then.
@@ -52,6 +55,8 @@ void enter_registry(Registry *registry);
 //   commit  of a procedure. An error if the commit is not durable in time: then nothing may be answered.
 void close_registry(Registry *registry);
 void commit_registry(Registry *registry);
+
+int64_t server_start_us();
 
 // Draws an epoch, and records this server as the registry: with a fence, if commits may be lost. The reason is for the
 // log.
