@@ -99,10 +99,18 @@ SELECT * FROM outcomes('%s', $$SELECT t_sequence FROM t_sequence WHERE pk_seq_na
 SELECT segment_create('small', 1, max_value => 9);
 SELECT * FROM outcomes($$UPDATE t_sequence SET %s WHERE pk_seq_name = 'small' RETURNING current_val$$, 'increment_val = 2',
   'current_val = 0', 'increment_val = 3');
--- 2^63 is an end like any other.
-INSERT INTO t_sequence VALUES ('top', 9223372036854775807 - 40, 10);
+-- Near 2^63 the row shows the last value of all, so that the published code finds that the next block would overflow. An
+-- INSERT there does, too, and a segment from which others draw, too.
+INSERT INTO t_sequence SELECT 'near ' || n, 9223372036854775807 - n, 10 FROM unnest('{0, 5, 9, 10, 20, 500}'::bigint[]) AS n;
+INSERT INTO t_sequence VALUES ('top', 9223372036854775807 - 1099511627776 - 100, 10);
+SELECT * FROM t_sequence WHERE pk_seq_name LIKE 'near %' OR pk_seq_name = 'top' ORDER BY 1;
+SELECT 9223372036854775807 - segment_next('top') AS below_the_end;
+EXECUTE advance('top');
 SELECT * FROM outcomes('%s', $$UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'top'$$,
-  $$UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'top' RETURNING current_val$$);
+  $$SELECT nextval('uid_segments.top')$$, $$UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'top'$$);
+UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name LIKE 'near %' OR pk_seq_name = 'top' RETURNING *;
+EXECUTE advance('top');
+SELECT segment_next('top');
 
 -- What such a row cannot mean.
 UPDATE t_sequence SET increment_val = 100 WHERE pk_seq_name = 'order';

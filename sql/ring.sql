@@ -9,14 +9,14 @@ CREATE EXTENSION uidgen;
 SELECT uid_generator_create('preset', 'baidu_cached');
 SELECT mode, boost_power, padding_factor, schedule_ms, when_ring_full, when_ring_empty, max_staleness_ms, lease_ms, max_ahead_ms, when_full, when_back
   FROM uid_generator WHERE generator = 'uid_generators.preset'::regclass;
-SELECT ring_size, ring_filled, padded_inline, discarded FROM uid_generator_status WHERE preset = 'baidu_cached';
+SELECT ring_size, ring_filled, padded_inline, rejected_puts FROM uid_generator_status WHERE preset = 'baidu_cached';
 SELECT uid_next('uid_generators.preset') > 0;
 SELECT ring_size, ring_filled BETWEEN 0 AND 1 AS filled, padded + padded_inline > 0 AS padded,
-       discarded, ahead_ms < 32000 AS ahead
+       rejected_puts, rejected_takes, discarded_stale, ahead_ms < 32000 AS ahead
   FROM uid_generator_status WHERE preset = 'baidu_cached';
 -- Not of snowflake mode.
 SELECT uid_next() > 0;
-SELECT ring_size, ring_filled, padded, discarded, ahead_ms < 2000 AS ahead FROM uid_generator_status WHERE preset = 'snowflake';
+SELECT ring_size, ring_filled, padded, rejected_puts, discarded_stale, ahead_ms < 2000 AS ahead FROM uid_generator_status WHERE preset = 'snowflake';
 
 -- Any layout.
 SELECT uid_generator_create('whole', mode => 'cached', spread => false, boost_power => 10);

@@ -6,7 +6,8 @@ CREATE FUNCTION uid_internal.uid_slots(
     OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
     OUT next_ready boolean, OUT step bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
     OUT ring_size bigint, OUT ring_filled double precision, OUT padded bigint, OUT padded_inline bigint,
-    OUT discarded bigint, OUT ahead_ms bigint, OUT granted_until timestamptz,
+    OUT rejected_puts bigint, OUT rejected_takes bigint, OUT discarded_stale bigint,
+    OUT ahead_ms bigint, OUT granted_until timestamptz,
     OUT clock_steps_back bigint, OUT backup_ids bigint, OUT next_asked boolean, OUT registry_error text,
     OUT ids bigint, OUT records bigint, OUT refused_clock bigint,
     OUT refused_rate bigint, OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint,
@@ -56,7 +57,8 @@ COMMENT ON VIEW uid_stat_server IS
 CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id, s.last_time, s.leased_until,
        s.ahead_ms,
-       s.ring_size, s.ring_filled, s.padded, s.padded_inline, s.discarded, s.granted_until,
+       s.ring_size, s.ring_filled, s.padded, s.padded_inline, s.rejected_puts, s.rejected_takes,
+       s.discarded_stale, s.granted_until,
        s.clock_steps_back, s.backup_ids
   FROM uid_generator_config g
   LEFT JOIN uid_internal.uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid
@@ -68,11 +70,12 @@ COMMENT ON VIEW uid_generator_status IS
   'the next id of this session. last_time is the time in the last id, and leased_until the end of the lease. '
   'ahead_ms is the lead of the last id made over the clock, and 0 once the clock has passed it. In cached mode: '
   'ring_size is the number of ids that the ring holds, and ring_filled is the share that is filled. padded counts '
-  'refills by the refiller, and padded_inline those by calls. discarded counts ids that were discarded because they '
-  'were too old, or found the ring full (when_ring_full discard). clock_steps_back counts how often the clock was '
-  'found behind the generator. backup_ids counts the ids of the backup worker. The values are NULL if the generator '
-  'was not used since the server started, or the caller has neither USAGE nor SELECT on the sequence and is not a '
-  'member of pg_read_all_stats.';
+  'refills by the refiller, and padded_inline those by calls. rejected_puts counts ids that were discarded at a full '
+  'ring (when_ring_full discard, or several processes that refill). rejected_takes counts calls that found the ring '
+  'empty and failed or waited (when_ring_empty error, wait). discarded_stale counts ids discarded because they were '
+  'too old. clock_steps_back counts how often the clock was found behind the generator. backup_ids counts the ids of '
+  'the backup worker. The values are NULL if the generator was not used since the server started, or the caller has '
+  'neither USAGE nor SELECT on the sequence and is not a member of pg_read_all_stats.';
 
 CREATE VIEW uid_generator_limits AS
 SELECT g.generator, g.preset, e.ends,

@@ -26,13 +26,6 @@ sub status
 	return sql("SELECT $column FROM uid_generator_status WHERE generator = '$generator'::regclass");
 }
 
-# Calls that failed at an empty ring, or waited.
-sub refused
-{
-	my ($name) = @_;
-	return sql("SELECT refused_ring + ring_waits FROM uid_stat WHERE sequence = '$name'::regclass");
-}
-
 # Slots of what was dropped go when others are made.
 sub sweep
 {
@@ -88,13 +81,13 @@ sub at_once
 		my $pid = refiller($generator);
 		freeze_process($pid) if $stopped;
 		my $with = $stopped ? 'refiller stopped' : 'refiller at work';
-		my $stale = status($generator, 'discarded');
+		my $stale = status($generator, 'discarded_stale');
 		$session->query_safe("BEGIN; SELECT uid_next('$generator') FROM generate_series(1, 3)");
 		Time::HiRes::sleep(0.3);
 		$is_fresh->("$with, after a pause");
 		$session->query_safe("SELECT uid_next('$generator'), pg_sleep(0.3)");
 		$is_fresh->("$with, after a pause within a statement");
-		cmp_ok(status($generator, 'discarded'), '>', $stale, '... what was too old is counted');
+		cmp_ok(status($generator, 'discarded_stale'), '>', $stale, '... what was too old is counted');
 
 		$session->query_safe("SAVEPOINT a; SELECT uid_next('$generator')");
 		is(sqlstate($session, 'SELECT 1 / 0'), '22012', 'an error');
@@ -126,7 +119,7 @@ sub at_once
 	ok(poll_until('refiller', sub { padders() == 1 }), 'the first use starts it');
 	is(sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen refiller' AND datid IS NOT NULL"), 0, '... without a database');
 	ok(gets_filled($generator), '... after the first draw the ring is full');
-	is(status($generator, "ring_size || ' ' || discarded || ' ' || (padded + padded_inline > 0)::text"), '65536 0 true', '... as the view tells');
+	is(status($generator, "ring_size || ' ' || rejected_puts || ' ' || rejected_takes || ' ' || (padded + padded_inline > 0)::text"), '65536 0 0 true', '... as the view tells');
 	is(sql("SELECT uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, '$generator') = $id AND d.worker_id = s.worker_id AND generated_at BETWEEN clock_timestamp() - interval '6 s' AND clock_timestamp() + interval '33 s' FROM uid_decode($id, '$generator') d, (SELECT worker_id FROM uid_generator_status WHERE generator = '$generator'::regclass) s"),
 		't', '... and the id decodes');
 	sql("SELECT uid_generator_drop('$generator')");
@@ -207,11 +200,11 @@ foreach my $case (
 	ok(gets_filled($generator), 'a refiller fills the ring');
 	my @ids = map { ($_ >> 35) << 13 | ($_ & 8191) } split /\n/, sql("SELECT unnest(uid_next_array('$generator', 30000))");
 	is(join(' ', grep { $ids[$_] != $ids[$_ - 1] + 1 } 1 .. 1000), '', 'the ring gives what it holds in order');
-	is(status($generator, 'discarded'), 0, 'with when_ring_full stop nothing is thrown away');
+	is(status($generator, 'rejected_puts + discarded_stale'), 0, 'with when_ring_full stop nothing is thrown away');
 	sql("SELECT uid_generator_alter('$generator', when_ring_full => 'discard', schedule_ms => 50)");
 	ok(poll_until('schedule and discard', sub {
 				sql("SELECT count(*) FROM unnest(uid_next_array('$generator', 300))");
-				status($generator, 'padded > 0 AND discarded > 0') eq 't' }),
+				status($generator, 'padded > 0 AND rejected_puts > 0') eq 't' }),
 		'with discard and a schedule: padded, and the rest of a tick is thrown away');
 	sql("SELECT uid_generator_drop('$generator')");
 }
@@ -246,12 +239,12 @@ foreach my $case (
 		is($state, '55000', "$name: the ring is empty, an error");
 		like($message, qr/the ring of generator "\w+" is empty.*took no id.*when_ring_empty => 'pad'/s, '... with a hint');
 		my $before = status($name, "last_time || ' ' || ring_filled");
-		my $refused = refused($name);
+		my $refused = status($name, 'rejected_takes');
 		my $began = Time::HiRes::time();
 		is(sqlstate($node, "SELECT uid_next('$name')"), '55000', '... again');
 		cmp_ok(Time::HiRes::time() - $began, '>=', 0.3, '... after uidgen.max_wait') if $name eq $waits;
 		is(status($name, "last_time || ' ' || ring_filled"), $before, '... and nothing is taken');
-		cmp_ok(refused($name), '>', $refused, '... but counted');
+		cmp_ok(status($name, 'rejected_takes'), '>', $refused, '... but counted');
 	}
 	my $session = hold_open($node);
 	$session->query_safe("SET uidgen.max_wait = '100s'");

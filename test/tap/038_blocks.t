@@ -186,6 +186,36 @@ foreach my $row ('before, from', 'Leaf')
 	cmp_ok($node->safe_psql('postgres', "SELECT segment_next('$row')"), '>', $shown + ($row eq 'Leaf' ? 0 : 40), "a row of $table that is restored without its sequence keeps its values");
 }
 
+# Near 2^63 the published code finds that the next block would overflow, and sets the counter to 0. Draws in the database
+# do not keep it from that: they get no values between the last block and 2^63, and go on when it starts over.
+{
+	$node->safe_psql('postgres', q{
+		INSERT INTO t_sequence VALUES ('top', 9223372036854775807 - 1099511627776 - 50000, 10);
+		CREATE FUNCTION next_block() RETURNS text LANGUAGE plpgsql AS $$
+		DECLARE
+		  r record;
+		BEGIN
+		  SELECT current_val, increment_val INTO r FROM t_sequence WHERE pk_seq_name = 'top' FOR UPDATE;
+		  IF r.current_val > 9223372036854775807 - r.increment_val THEN
+		    UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'top';
+		    SELECT current_val, increment_val INTO r FROM t_sequence WHERE pk_seq_name = 'top' FOR UPDATE;
+		  END IF;
+		  UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'top';
+		  RETURN format('p top|%s|%s', r.current_val, r.current_val + r.increment_val - 1);
+		END $$});
+	my $nodes = background_loop($node, clients => 2, sql => q{SELECT 'begin'; SELECT next_block(); SELECT 'ok'});
+	my $draws_from_top = background_loop($node, reconnect => 1, sql => q{SELECT format('p top|%1$s|%1$s', segment_next('top')) FROM generate_series(1, 100); SELECT 'ok'});
+	my $has_begun = sub { my %blocks = blocks_in(@{ $_[0]{logs} }); return grep { $_->[0] >= $_[1] && $_->[0] < 1e9 } @{ $blocks{top} // [] } };
+	ok(poll_until('start over', sub { return $has_begun->($nodes, 200) }), 'nodes start over near 2^63, beside draws');
+	my ($last) = $node->safe_psql('postgres', q{SELECT current_val FROM t_sequence WHERE pk_seq_name = 'top'});
+	ok(poll_until('draws', sub { return $has_begun->($nodes, $last + 1000) && $has_begun->($draws_from_top, $last) }), '... and go on');
+	my @logs = map { stop_loop($_) } $nodes, $draws_from_top;
+	is(join('', map { slurp_file("$_.err") } @{ $nodes->{logs} }), '', '... without an error');
+	is(join('', grep { !/reached maximum value of sequence "top"/ } map { /^.*ERROR: .*$/mg } map { slurp_file("$_.err") } @{ $draws_from_top->{logs} }),
+		'', '... draws have none but that the sequence ends');
+	assert_disjoint('... and no value comes twice', @logs);
+}
+
 # A node outside inserts its row, and makes ids with that worker id. A generator draws a new number after each alteration.
 {
 	$node->safe_psql('postgres', q{

@@ -14,7 +14,7 @@ void drop_stale_run(SessionEntry *e, uint64_t floor) {
     GeneratorState &generator = e->slot->generator;
     if (e->run_in_hand == 0 || e->run_in_hand >= floor)
         return;
-    generator.ring.discarded.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
+    generator.ring.too_old.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
     e->run_in_hand = 0;
 }
 
@@ -37,7 +37,7 @@ bool take_run(Call *call, uint64_t floor) {
     core::Ring<> ring = ring_of(e->slot);
     const core::TakenRun taken = ring.take(floor);
     if (taken.too_old > 0)
-        generator.ring.discarded.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
+        generator.ring.too_old.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
     if (taken.too_old > 0 && taken.first == core::empty_cell)
         generator.ring.went_stale.store(true, std::memory_order_relaxed);
     if (ring.filled() < cached.threshold)
@@ -63,7 +63,10 @@ bool find_run(Call *call, uint64_t floor) {
 void wait_for_refiller(Call *call) {
     Slot *slot = call->e->slot;
     int64_t waited_us = 0;
+    const uint64_t waits = call->wait.counted;
     const int64_t left_us = left_to_wait_us(call, Stat::ring_waits, &waited_us);
+    if (call->wait.counted != waits) // the call's first wait for the ring
+        slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
     if (left_us <= 0) {
         count(&slot->counters, Stat::refused_ring);
         report_ring_empty(call->e->sequence, waited_us / us_per_ms);
@@ -100,6 +103,7 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
         // now that it knows that the ring is not new.
         if (find_run(call, floor))
             return;
+        generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(call, decision);
         (void)wake_worker(SingleWorker::refiller);
         count(&call->e->slot->counters, Stat::refused_ring);
@@ -137,7 +141,7 @@ core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
         *retry = need_durable(call, run.first); // another session may have installed it
         if (!*retry)
             return run;
-        ring.discarded.fetch_add(run.count, std::memory_order_relaxed);
+        ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
         return {0, 0};
     }
     if (e->run_in_hand == 0)
@@ -154,7 +158,7 @@ core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
     }
     const uint64_t drawn_before = (seen & (length - 1)) + 1;
     ring.shared_before.fetch_add(drawn_before, std::memory_order_release); // pairs with slot_counted()
-    ring.discarded.fetch_add(length - drawn_before, std::memory_order_relaxed);
+    ring.too_old.fetch_add(length - drawn_before, std::memory_order_relaxed);
     e->run_in_hand = 0;
     return first;
 }
@@ -245,7 +249,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         bool retry = false;
         const core::Run run = take_shared(&call, floor, &retry);
         if (run.count > 0 && run.first >= end) {
-            generator.ring.discarded.fetch_add(run.count, std::memory_order_relaxed);
+            generator.ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
             continue; // another session installed a later run meanwhile
         }
         if (run.count > 0) {

@@ -22,7 +22,7 @@ void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
     const uint64_t mask = (UINT64_C(1) << generator->config.policy.sequence_bits) - 1;
     const uint64_t rest = mask - (generator->ticks.last() & mask);
     const core::Run thrown = rest > 0 ? generator->ticks.take(0, limit, rest) : core::Run{0, 0};
-    generator->ring.discarded.fetch_add(thrown.count, std::memory_order_relaxed);
+    generator->ring.rejected_puts.fetch_add(thrown.count, std::memory_order_relaxed);
 }
 
 bool has_ring(const Slot *slot) { return slot->phase == SlotPhase::ready && slot->generator.config.cached.on; }
@@ -89,7 +89,7 @@ uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floo
         if (taken.count == 0)
             break; // all takes are of whole runs, and a limit is the start of a tick
         if (!ring.put(taken.first)) {
-            state.discarded.fetch_add(run, std::memory_order_relaxed);
+            state.rejected_puts.fetch_add(run, std::memory_order_relaxed);
             break;
         }
         moved++;

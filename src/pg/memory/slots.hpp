@@ -96,7 +96,9 @@ struct RingState {
     std::atomic<bool> went_stale;             // every run in it was too old, and it was not refilled since
     std::atomic<uint64_t> refills;            // by the refiller
     std::atomic<uint64_t> refills_by_caller;
-    std::atomic<uint64_t> discarded; // ids that were too old, or found no room
+    std::atomic<uint64_t> rejected_puts;  // ids that found no room
+    std::atomic<uint64_t> rejected_takes; // calls
+    std::atomic<uint64_t> too_old;        // ids
 };
 
 // What the registrar needs to ask for a generator. Set by the first session that draws after a start, an alteration, or

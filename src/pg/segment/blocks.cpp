@@ -9,10 +9,10 @@
 namespace uidgen::pg {
 namespace {
 
-// Up to `most` values; a count of 0: fewer than `least` are left. If `shown` is not null, the counter may have lost
+// A block of that length; a count of 0: too few values are left. If `shown` is not null, the counter may have lost
 // values that were handed out: if it does not stand beyond *shown, it is raised in any case, and the segment's own
 // ranges are discarded.
-core::PlannedRange reserve_values(const SessionEntry *e, const core::SequenceRule &rule, uint64_t least, uint64_t most,
+core::PlannedRange reserve_values(const SessionEntry *e, const core::SequenceRule &rule, const BlockLength &length,
                                   const int64_t *shown, uint64_t *lsn) {
     Slot *slot = e->slot;
     *lsn = InvalidXLogRecPtr;
@@ -26,8 +26,10 @@ core::PlannedRange reserve_values(const SessionEntry *e, const core::SequenceRul
     if (raises)
         adopt_page(slot, slot->file, slot->expected);
     const core::SequenceState from = raises ? core::SequenceState{*shown, true} : slot->expected.counter;
-    const core::PlannedRange planned = core::plan_range(from, rule, most);
-    const bool suffices = planned.count >= least;
+    core::PlannedRange planned = core::plan_range(from, rule, length.most + length.rest);
+    if (planned.count == length.most + length.rest)
+        planned = core::plan_range(from, rule, length.most);
+    const bool suffices = planned.count >= length.least;
     if (suffices || raises) {
         const int64_t kept_back = fault_is(Fault::short_block) ? rule.increment : 0;
         *lsn = write_page(&page, suffices ? planned.last - kept_back : *shown, slot);
@@ -83,7 +85,7 @@ core::PlannedRange reserve_block(const SessionEntry *e, uint64_t count) {
     const core::SequenceRule rule = sequence_rule(e->sequence);
     check_length(e, bounds_of(e, rule), count);
     uint64_t lsn = 0;
-    const core::PlannedRange block = reserve_values(e, rule, count, count, nullptr, &lsn);
+    const core::PlannedRange block = reserve_values(e, rule, {count, count, 0}, nullptr, &lsn);
     durable(&e->slot->counters, lsn, wanted_durability());
     if (block.count == 0)
         report_too_few(e->sequence, count, "");
@@ -97,10 +99,10 @@ bool is_credible(const core::SequenceState &counter, const core::SequenceRule &r
            core::is_credible_loss(core::values_up_to(counter, rule, known), bounds);
 }
 
-core::PlannedRange reserve_beyond(const SessionEntry *e, uint64_t count, int64_t shown) {
+core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &length, int64_t shown) {
     const core::SequenceRule rule = sequence_rule(e->sequence);
     const core::StepBounds bounds = bounds_of(e, rule);
-    check_length(e, bounds, count);
+    check_length(e, bounds, length.most);
     const int64_t known = in_sequence(rule, shown);
     Relation rel = open_sequence(e);
     const core::SequenceState counter = page_state(rel).counter;
@@ -109,7 +111,7 @@ core::PlannedRange reserve_beyond(const SessionEntry *e, uint64_t count, int64_t
         check_may_move(e, psprintf("move sequence \"%s\" from %lld to %lld", get_rel_name(e->sequence),
                                    static_cast<long long>(counter.last_value), static_cast<long long>(known)));
     uint64_t lsn = 0;
-    const core::PlannedRange block = reserve_values(e, rule, count, count, &known, &lsn);
+    const core::PlannedRange block = reserve_values(e, rule, length, &known, &lsn);
     durable(&e->slot->counters, lsn, wanted_durability());
     return block;
 }
@@ -118,7 +120,7 @@ core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int6
     const core::SequenceRule rule = sequence_rule(e->sequence);
     const int64_t known = in_sequence(rule, shown);
     uint64_t lsn = 0;
-    return reserve_values(e, rule, 1, static_cast<uint64_t>(count), &known, &lsn);
+    return reserve_values(e, rule, {1, static_cast<uint64_t>(count), 0}, &known, &lsn);
 }
 
 namespace {

@@ -37,11 +37,17 @@ core::PlannedRange reserve_block(const SessionEntry *e, uint64_t count);
 bool is_credible(const core::SequenceState &counter, const core::SequenceRule &rule, const core::StepBounds &bounds,
                  int64_t shown);
 
+struct BlockLength {
+    uint64_t least;
+    uint64_t most;
+    uint64_t rest; // if fewer values would be left, they belong to the block, too
+};
+
 // reserve_block() beyond a value that was handed out, whether or not the counter knows. So after a restore the counter
 // never stays below what rows show. The result has a count of 0 if there are too few values. A value further beyond the
 // counter than a failover loses is an error, unless the role may move the counter anyhow: it would use up the sequence.
 // The caller has refused an attached segment.
-core::PlannedRange reserve_beyond(const SessionEntry *e, uint64_t count, int64_t shown);
+core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &length, int64_t shown);
 
 // On a fleet's registry, for a member: up to `count` (>= 1) values beyond the last value that the member was given. The
 // result has a count of 0 if no value is left. It is as durable as the transaction's commit.

@@ -78,8 +78,8 @@ SessionEntry *open_segment(const BlockRow &r) {
 }
 
 // Values beyond all that were reserved, and beyond the former row, which may be ahead of its sequence after a restore.
-core::PlannedRange reserve(const SessionEntry *e, uint64_t count, int64_t shown) {
-    return reserve_beyond(e, count, fault_is(Fault::stale_row) ? PG_INT64_MIN : shown);
+core::PlannedRange reserve(const SessionEntry *e, const BlockLength &length, int64_t shown) {
+    return reserve_beyond(e, length, fault_is(Fault::stale_row) ? PG_INT64_MIN : shown);
 }
 
 // By ALTER SEQUENCE, because it waits for transactions that draw, and is undone when this one is rolled back.
@@ -91,7 +91,7 @@ core::PlannedRange start_over(const BlockRow &r, uint64_t count) {
                psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(r.sequence),
                         static_cast<long long>(Min(Max(rule.min_value, 0), rule.max_value))),
                0, nullptr, nullptr);
-    return reserve(open_entry(r.sequence, SlotKind::segment), count, PG_INT64_MIN);
+    return reserve(open_entry(r.sequence, SlotKind::segment), {count, count, 0}, PG_INT64_MIN);
 }
 
 void set_column(BlockRow *r, const char *name, Datum value) {
@@ -118,6 +118,10 @@ bool is_unused(const SessionEntry *e) {
 
 // The first UPDATE of a segment may say where to begin. The values before the one that it shows are reserved, too,
 // because a node may send it. An INSERT, and a row that starts over, show the first value of all.
+//
+// Near 2^63 a block takes all values that are left, and the row shows the last of them, to which no increment can be
+// added. So a node finds that it must start over, as with a table, before draws in the database have used up what it
+// would take next.
 Datum shown_in_t_sequence(const BlockRow &r) {
     const bool is_new = r.was_null();
     const bool places = is_new && !is_null(r.after, r.column);
@@ -134,12 +138,17 @@ Datum shown_in_t_sequence(const BlockRow &r) {
     else if (places)
         shown = saturating_add(r.to(), begins ? -1 : -1 - increment);
     const auto count = 3 * static_cast<uint64_t>(increment) + 1;
-    core::PlannedRange block = reserve(e, count, shown);
+    BlockLength length = {count, count, 0};
+    if (!r.clears() && sequence_rule(r.sequence).max_value == PG_INT64_MAX)
+        length = {begins ? 1 : static_cast<uint64_t>(increment) + 1, count, largest_increment + 1};
+    core::PlannedRange block = reserve(e, length, shown);
     const bool starts_over = block.count == 0 && r.clears();
     if (starts_over)
         block = start_over(r, count);
     if (block.count == 0)
         report_short_row(r, count);
+    if (block.last == PG_INT64_MAX)
+        return with_value(r, block.last);
     return with_value(r, begins || starts_over ? block.first : block.first + increment);
 }
 
@@ -152,7 +161,7 @@ Datum shown_in_leaf_alloc(const BlockRow &r) {
     else if (!is_new && (r.to() < r.from() || count == 0)) // 0: all 2^64
         report_move(r);
     const SessionEntry *e = open_segment(r);
-    core::PlannedRange block = reserve(e, count, is_new ? saturating_add(r.to(), -1) : r.from());
+    core::PlannedRange block = reserve(e, {count, count, 0}, is_new ? saturating_add(r.to(), -1) : r.from());
     if (block.count == 0 && r.clears())
         block = start_over(r, 1);
     if (block.count == 0)

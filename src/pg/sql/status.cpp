@@ -57,7 +57,9 @@ void put_ring(const Row *row, const CachedConfig &cached, const RingState &ring)
     put(row, "ring_filled", Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells)));
     put_count(row, "padded", ring.refills);
     put_count(row, "padded_inline", ring.refills_by_caller);
-    put_count(row, "discarded", ring.discarded);
+    put_count(row, "rejected_puts", ring.rejected_puts);
+    put_count(row, "rejected_takes", ring.rejected_takes);
+    put_count(row, "discarded_stale", ring.too_old);
 }
 
 // The node that the next id will have, as far as it is known.
