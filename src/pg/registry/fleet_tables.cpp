@@ -46,14 +46,37 @@ Parameters row_of(const char *table, const Fields &fields, const void *from) {
     return p;
 }
 
+// Kept in the session, because a call plans under the registry's lock. Another extension's row types are not the same.
+struct Plan {
+    const char *sql;
+    SPIPlanPtr plan;
+};
+constexpr int most_plans = 64;
+Plan plans[most_plans];
+
+// A generic plan: a member calls seldom, so a connection would never leave the custom plans behind.
+SPIPlanPtr plan_of(const char *sql, const Parameters &p) {
+    Plan *kept = plans;
+    for (; kept < plans + most_plans && kept->plan != nullptr; kept++)
+        if (strcmp(kept->sql, sql) == 0 && (p.count == 0 || SPI_getargtypeid(kept->plan, 0) == p.types[0]))
+            return kept->plan;
+    SPIPlanPtr made = SPI_prepare_cursor(sql, p.count, const_cast<Oid *>(p.types), CURSOR_OPT_GENERIC_PLAN);
+    if (made == nullptr)
+        check_spi(SPI_result, "SPI_prepare_cursor", sql);
+    if (kept == plans + most_plans)
+        return made;
+    kept->sql = MemoryContextStrdup(TopMemoryContext, sql);
+    check_spi(SPI_keepplan(made), "SPI_keepplan", sql);
+    return kept->plan = made;
+}
+
 // Returns the number of rows, which are in SPI_tuptable.
 uint64 execute(const char *statement, const Parameters &p = {}) {
     const char *prefix = psprintf("%s.", quote_identifier(get_namespace_name(home)));
     const Datum sql = DirectFunctionCall3Coll(replace_text, C_COLLATION_OID, CStringGetTextDatum(statement),
                                               CStringGetTextDatum("@"), CStringGetTextDatum(prefix));
-    check_spi(SPI_execute_with_args(TextDatumGetCString(sql), p.count, const_cast<Oid *>(p.types),
-                                    const_cast<Datum *>(p.values), p.nulls, false, 0),
-              "SPI_execute_with_args", statement);
+    SPIPlanPtr plan = plan_of(TextDatumGetCString(sql), p);
+    check_spi(SPI_execute_plan(plan, const_cast<Datum *>(p.values), p.nulls, false, 0), "SPI_execute_plan", statement);
     return SPI_processed;
 }
 

@@ -44,6 +44,7 @@ void set_locally(const char *name, const char *value, GucAction action) {
 // seconds without an answer. By then a call that waits for a lock or for the standby has failed.
 void set_for_statements(bool is_procedure) {
     const char *const settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
+                                       // Plans are made before the tables have grown, and are kept. Each has an index.
                                        {"enable_seqscan", "off"},
                                        {"enable_bitmapscan", "off"},
                                        {"enable_indexscan", "on"},
