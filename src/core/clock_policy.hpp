@@ -60,9 +60,7 @@ struct Spread {
 // The widest spread for a tick of 2^sequence_bits ids. Where there is room it is divisible by 24 and 1000, so that
 // every residue modulo 2, 3, 8 and 1000 is equally frequent. At least a quarter of the tick remains for bursts.
 constexpr Spread spread_for(int32_t sequence_bits) noexcept {
-    if (sequence_bits >= 12)
-        return {3000};
-    return {(UINT64_C(3) << sequence_bits) / 4};
+    return {sequence_bits >= 12 ? 3000 : (UINT64_C(3) << sequence_bits) / 4};
 }
 
 // No id is further ahead of the clock, unless a tick is longer.

@@ -301,11 +301,6 @@ constexpr NodeRow used_before(const Layout &l, const RegistryView &r, const Requ
     return row;
 }
 
-// The order in which newcomers get free nodes: the one that was used longest ago first.
-constexpr bool comes_before(const NodeRow &x, const NodeRow &y) noexcept {
-    return x.until != y.until ? x.until < y.until : x.node < y.node;
-}
-
 // What a row that ends there says to succeeded(): an end that a grant of longest_us had, had it begun where this one
 // did at the latest.
 constexpr int64_t latest_end_us(const Layout &l, const RegistryView &r, int64_t until) noexcept {

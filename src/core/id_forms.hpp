@@ -19,10 +19,6 @@ constexpr int64_t no_id = -1;
 constexpr int64_t short_form_base = 62;
 constexpr size_t short_form_width = 11; // digits of 2^63 - 1
 
-constexpr char short_form_digit(uint64_t value) noexcept {
-    return "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"[value];
-}
-
 // What a byte stands for, or -1 if it is no digit.
 constexpr int64_t short_form_value(char byte) noexcept {
     if (byte >= '0' && byte <= '9')
@@ -35,7 +31,7 @@ constexpr int64_t short_form_value(char byte) noexcept {
 // Writes all digits. The id must not be negative.
 constexpr void write_short_form(int64_t id, char *text) noexcept {
     for (size_t i = short_form_width; i-- > 0; id /= short_form_base)
-        text[i] = short_form_digit(static_cast<uint64_t>(id % short_form_base));
+        text[i] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"[id % short_form_base];
 }
 
 constexpr int64_t read_short_form(const char *text, size_t length) noexcept {

@@ -61,36 +61,21 @@ struct Answer {
     int64_t seal = 0; // of the stamp
 };
 
-enum class Accepted : uint8_t {
-    grant,       // the membership has changed, and must be stored before it is used
-    refused,     // the membership is unchanged; it may have become superseded
-    ignored,     // by invariant 4
-    other_fleet, // the registry is that of another fleet
-    rival,       // there are two registries with the number of the epoch that was seen
-};
-
-// What a server has seen, after an answer with that stamp.
-constexpr FleetSeen seen_after(FleetSeen seen, uint64_t fleet, const Epoch &epoch, int64_t serial,
-                               int64_t seal) noexcept {
-    if (epoch == seen.epoch && serial <= seen.serial)
-        return seen;
-    return {fleet, epoch, serial, seal};
-}
-
-constexpr Accepted accept(Membership *m, FleetSeen *seen, const Answer &answer) noexcept {
+// True: the membership has a grant of that answer, and must be stored before it is used. False: the answer is ignored
+// (4), or a refusal, by which the membership may have become superseded.
+constexpr bool accept(Membership *m, FleetSeen *seen, const Answer &answer) noexcept {
     const Grant &grant = answer.grant;
-    if (seen->fleet != 0 && answer.fleet != seen->fleet)
-        return Accepted::other_fleet;
-    if (are_rivals(grant.epoch, seen->epoch))
-        return Accepted::rival;
+    const bool is_of_other = (seen->fleet != 0 && answer.fleet != seen->fleet) || are_rivals(grant.epoch, seen->epoch);
     const bool is_old = grant.epoch.number < seen->epoch.number ||
                         (m->holds && grant.epoch == m->held.epoch && grant.serial <= m->held.serial);
-    if (is_old || answer.why == Refusal::unclaimed || m->superseded || answer.incarnation != m->incarnation)
-        return Accepted::ignored;
-    *seen = seen_after(*seen, answer.fleet, grant.epoch, grant.serial, answer.seal);
+    if (is_of_other || is_old || answer.why == Refusal::unclaimed || m->superseded ||
+        answer.incarnation != m->incarnation)
+        return false;
+    if (grant.epoch != seen->epoch || grant.serial > seen->serial)
+        *seen = {answer.fleet, grant.epoch, grant.serial, answer.seal};
     if (answer.why != Refusal::none) {
         m->superseded = answer.why == Refusal::superseded;
-        return Accepted::refused;
+        return false;
     }
     const bool same_node = m->holds && m->held.node == grant.node && m->held.membership == grant.membership;
     const int64_t until = same_node ? std::max(m->held.until, grant.until) : grant.until;
@@ -98,7 +83,7 @@ constexpr Accepted accept(Membership *m, FleetSeen *seen, const Answer &answer) 
     m->held.until = until;
     m->holds = true;
     m->former.count = 0;
-    return Accepted::grant;
+    return true;
 }
 
 // ---------------------------------------------------------------------------------------------------------

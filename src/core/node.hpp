@@ -94,12 +94,12 @@ constexpr int32_t bits_by_number(const Layout &l, const NodeSource &source) noex
 constexpr Node node_of(const Layout &l, const NodeSource &source, int64_t number) noexcept {
     const Protection protection = protection_of(l, source);
     const auto all_bits = static_cast<uint64_t>(largest(drawn_node_bits(l)));
-    const uint64_t hash_and_number = source.database_hash + static_cast<uint64_t>(number);
+    const uint64_t added = source.worker_is_given ? 0 : static_cast<uint64_t>(number);
+    const auto by_hash = static_cast<int64_t>((source.database_hash + added) & all_bits);
     if (!source.worker_is_given && protection == Protection::automatic)
-        return {static_cast<int64_t>(hash_and_number & all_bits), protection};
+        return {by_hash, protection};
     if (l.datacenter_bits == 0 && !source.worker_is_given)
         return {source.datacenter_id, protection};
-    const auto by_hash = static_cast<int64_t>(source.database_hash & all_bits);
     const bool has_id = l.datacenter_bits > 0 && protection == Protection::set;
     const int64_t datacenter = has_id ? source.datacenter_id : fields_of_node(l, by_hash).datacenter;
     return {node_of_fields(l, {datacenter, number & largest(drawn_worker_bits(l))}), protection};

@@ -108,9 +108,7 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
     // concurrently with publish(). Returns how many positions were passed over.
     uint64_t discard_below(uint64_t next) noexcept {
         const uint64_t passed_over = raise(next - 1);
-        if (next > written_.load(std::memory_order_relaxed))
-            written_.store(next, std::memory_order_release);
-        return passed_over;
+        return passed_over + publish(next, next, 0);
     }
 
     // The record for positions below `until` is durable at `level`. Release: pairs with usable().

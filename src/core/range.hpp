@@ -39,10 +39,11 @@ constexpr uint64_t values_in(const SequenceRule &r) noexcept {
     return (static_cast<uint64_t>(r.max_value) - static_cast<uint64_t>(r.min_value)) / stride_of(r);
 }
 
-// How many values lie between a counter and a value beyond it.
-constexpr uint64_t values_up_to(const SequenceState &s, const SequenceRule &r, int64_t value) noexcept {
-    const auto from = static_cast<uint64_t>(s.last_value);
-    const auto to = static_cast<uint64_t>(value);
+// How many values lie between a value and one that comes later.
+constexpr uint64_t values_up_to(int64_t value, const SequenceRule &r, int64_t later) noexcept {
+    const auto from = static_cast<uint64_t>(value);
+    const auto to = static_cast<uint64_t>(later);
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): no sequence has an increment of 0
     return (r.increment > 0 ? to - from : from - to) / stride_of(r);
 }
 
@@ -56,27 +57,20 @@ struct PlannedRange {
 constexpr PlannedRange plan_range(const SequenceState &s, const SequenceRule &r, uint64_t count) noexcept {
     const bool up = r.increment > 0;
     const int64_t bound = up ? r.max_value : r.min_value;
-    const uint64_t stride = stride_of(r);
-    // Distance to the bound. Unsigned, because it may exceed what int64 holds.
-    const auto room = [&](int64_t from) -> uint64_t {
-        if (up ? from > bound : from < bound)
-            return 0;
-        return up ? static_cast<uint64_t>(bound) - static_cast<uint64_t>(from)
-                  : static_cast<uint64_t>(from) - static_cast<uint64_t>(bound);
+    const auto left_after = [&](int64_t value) -> uint64_t {
+        return (up ? value > bound : value < bound) ? 0 : values_up_to(value, r, bound);
     };
 
     int64_t first = s.last_value;
     if (s.is_called) {
-        if (room(s.last_value) >= stride)
+        if (left_after(s.last_value) > 0)
             first = static_cast<int64_t>(static_cast<uint64_t>(s.last_value) + static_cast<uint64_t>(r.increment));
         else if (r.cycle)
             first = up ? r.min_value : r.max_value;
         else
             return {0, 0, 0};
     }
-    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): no sequence has an increment of 0
-    const uint64_t further = room(first) / stride;
-    const uint64_t taken = std::min(further, count - 1);
+    const uint64_t taken = std::min(left_after(first), count - 1);
     const uint64_t last = static_cast<uint64_t>(first) + taken * static_cast<uint64_t>(r.increment);
     return {taken + 1, first, static_cast<int64_t>(last)};
 }
@@ -155,10 +149,8 @@ constexpr int64_t long_range_us = 2 * short_range_us;
 constexpr uint64_t least_ranges_in_sequence = 1024;
 
 constexpr int64_t bounded_by_sequence(int64_t step, uint64_t values) noexcept {
-    const uint64_t most = values / least_ranges_in_sequence;
-    if (most >= static_cast<uint64_t>(step))
-        return step;
-    return most > 0 ? static_cast<int64_t>(most) : 1;
+    const uint64_t most = std::max(values / least_ranges_in_sequence, UINT64_C(1));
+    return static_cast<int64_t>(std::min(most, static_cast<uint64_t>(step)));
 }
 
 // A member of a fleet that shows a value beyond the registry's counter says that the registry has lost blocks. A
@@ -170,24 +162,16 @@ constexpr bool is_credible_loss(uint64_t values, const StepBounds &bounds) noexc
     return values / most_lost_blocks <= static_cast<uint64_t>(bounds.most);
 }
 
-// How long a range of that step lasts. The pace is at least one value.
-constexpr int64_t lasts_us(int64_t step, const Pace &pace) noexcept {
-    const double us = static_cast<double>(pace.us) * static_cast<double>(step) / static_cast<double>(pace.values);
-    return us < static_cast<double>(INT64_MAX) ? static_cast<int64_t>(us) : INT64_MAX;
-}
-
-// The step of the next range, if one of the present step lasts that long.
-constexpr int64_t next_step(int64_t step, const StepBounds &bounds, int64_t range_us) noexcept {
-    if (range_us < short_range_us)
+// The step of the next range, by the pace since the last reservation. An interval without a draw changes nothing.
+constexpr int64_t next_step(int64_t step, const StepBounds &bounds, const Pace &pace) noexcept {
+    // The time of a step of values, compared without a division.
+    const double us = static_cast<double>(pace.us) * static_cast<double>(step);
+    const auto values = static_cast<double>(pace.values);
+    if (pace.values > 0 && us < values * static_cast<double>(short_range_us))
         return std::max(step, step > bounds.most / 2 ? bounds.most : step * 2);
-    if (range_us >= long_range_us)
+    if (pace.values > 0 && us >= values * static_cast<double>(long_range_us))
         return std::min(step, std::max(step / 2, bounds.base));
     return step;
-}
-
-// The same, from the pace since the last reservation. An interval without a draw changes nothing.
-constexpr int64_t next_step(int64_t step, const StepBounds &bounds, const Pace &pace) noexcept {
-    return pace.values == 0 ? step : next_step(step, bounds, lasts_us(step, pace));
 }
 
 // Each time another session moves the counter, up to two ranges are lost. So the step is halved each time. If nextval

@@ -41,12 +41,6 @@ template <template <typename> class Atom = std::atomic> struct RingHints {
     }
 };
 
-// The result of a take: the first position of a run, or empty_cell; and how many runs were thrown away as too old.
-struct TakenRun {
-    uint64_t first;
-    uint64_t too_old;
-};
-
 // A process's view of a ring. Cheap to copy.
 template <template <typename> class Atom = std::atomic> class Ring {
   public:
@@ -60,10 +54,11 @@ template <template <typename> class Atom = std::atomic> class Ring {
             cells_[i].store(empty_cell, std::memory_order_relaxed);
     }
 
-    // Takes the oldest run at or above `floor`, and throws away the runs below it on the way. Acquire pairs with put():
-    // the taker of a run knows what the putter knew, namely that the run is durable.
-    TakenRun take(uint64_t floor) noexcept {
-        uint64_t too_old = 0;
+    // Takes the oldest run at or above `floor`, and throws away *too_old runs below it on the way. Returns its first
+    // position, or empty_cell. Acquire pairs with put(): the taker of a run knows what the putter knew, namely that the
+    // run is durable.
+    uint64_t take(uint64_t floor, uint64_t *too_old) noexcept {
+        *too_old = 0;
         // The cursor is read first. The tail only grows, and no cursor goes beyond a tail that its taker read, so the
         // tail read here is not behind the cursor. In the other order, a cursor that moved in between would look late
         // and cost a lap.
@@ -79,12 +74,12 @@ template <template <typename> class Atom = std::atomic> class Ring {
                 continue; // another process has it
             if (seen >= floor) {
                 hints_->cursor.store(i + 1, std::memory_order_release); // a reader of it sees the tail read here
-                return {seen, too_old};
+                return seen;
             }
-            too_old++;
+            ++*too_old;
         }
         hints_->cursor.store(i, std::memory_order_release);
-        return {empty_cell, too_old};
+        return empty_cell;
     }
 
     // False: the ring is full.

@@ -40,7 +40,7 @@ struct Protocol {
     bool (*awaits_member)(const core::RegistryView &, int64_t, int64_t, bool) = core::awaits_member;
     core::NodeRow (*revoked)(const core::Layout &, const core::RegistryView &, const core::NodeRow &,
                              int64_t) = core::revoked;
-    core::Accepted (*accept)(core::Membership *, core::FleetSeen *, const core::Answer &) = core::accept;
+    bool (*accept)(core::Membership *, core::FleetSeen *, const core::Answer &) = core::accept;
     void (*restart)(core::Membership *, uint64_t) = core::begin_incarnation;
     void (*start_elsewhere)(core::Membership *, uint64_t) = core::begin_membership; // another directory, host, timeline
     void (*start_without_mark)(core::Membership *, uint64_t) = core::begin_membership;
@@ -784,7 +784,7 @@ class World {
         int found = -1;
         for (int node = 0; node < size_.nodes; node++)
             if (p_.is_free(layout_, r, a, row(s, server, node)) &&
-                (found < 0 || core::comes_before(row(s, server, node), row(s, server, found))))
+                (found < 0 || row(s, server, node).until < row(s, server, found).until))
                 found = node;
         return found;
     }
@@ -1046,24 +1046,17 @@ class World {
         const core::Membership before = big_one;
         const core::Answer answer = {static_cast<core::Refusal>(response.why), big(response.incarnation),
                                      big(response.fleet), big(response.grant)};
-        switch (p_.accept(&big_one, &fleet, answer)) {
-        case core::Accepted::ignored:
-            out.events |= late_answer_ignored;
-            break;
-        case core::Accepted::rival:
-            break;
-        case core::Accepted::other_fleet:
+        if (!p_.accept(&big_one, &fleet, answer) && m.asker.fleet != 0 && big(m.asker.fleet) != answer.fleet)
             out.events |= other_fleet_ignored;
-            break;
-        default:
-            if (before.superseded && !big_one.superseded)
-                out.broken = "a superseded life went on";
-            if (before.holds && (big_one.held.epoch.number < before.held.epoch.number ||
-                                 (big_one.held.epoch == before.held.epoch && big_one.held.serial < before.held.serial)))
-                out.broken = "a member went back to an older answer";
-            if (m.asker.fleet != 0 && big(m.asker.fleet) != fleet.fleet)
-                out.broken = "a member went to another fleet";
-        }
+        else if (answer.why == core::Refusal::none && big_one.held.serial != answer.grant.serial)
+            out.events |= late_answer_ignored;
+        if (before.superseded && !big_one.superseded)
+            out.broken = "a superseded life went on";
+        if (before.holds && (big_one.held.epoch.number < before.held.epoch.number ||
+                             (big_one.held.epoch == before.held.epoch && big_one.held.serial < before.held.serial)))
+            out.broken = "a member went back to an older answer";
+        if (m.asker.fleet != 0 && big(m.asker.fleet) != fleet.fleet)
+            out.broken = "a member went to another fleet";
         store(m, big_one, fleet);
         // A refusal that another server could heal.
         if (answer.why == core::Refusal::stale_registry)

@@ -537,12 +537,13 @@ template <uint64_t count> struct RingOf {
             refused += " " + std::to_string(run);
     }
     uint64_t take(int self, uint64_t floor = 0) {
-        const TakenRun run = ring.take(floor);
-        if (run.first != nothing && known[run.first].load(relaxed) == 0)
+        uint64_t too_old = 0;
+        const uint64_t run = ring.take(floor, &too_old);
+        if (run != nothing && known[run].load(relaxed) == 0)
             unknown[self] = true;
-        taken[self] += run.first == nothing ? " none" : " " + std::to_string(run.first);
-        taken[self] += run.too_old == 0 ? "" : " old " + std::to_string(run.too_old);
-        return run.first;
+        taken[self] += run == nothing ? " none" : " " + std::to_string(run);
+        taken[self] += too_old == 0 ? "" : " old " + std::to_string(too_old);
+        return run;
     }
     template <int self, int times> static void taker(RingOf &w) {
         for (int i = 0; i < times; i++)
@@ -625,7 +626,8 @@ struct ShortLooks : RingOf<4> {
 
     static void looker(ShortLooks &w) {
         const uint64_t before = Explorer::active->own_steps();
-        w.ring.take(0);
+        uint64_t too_old = 0;
+        w.ring.take(0, &too_old);
         w.steps = Explorer::active->own_steps() - before;
     }
     // Cursor and tail, the run's cell seen and lost, the cursor again.
@@ -708,8 +710,9 @@ struct LateCursor : BusyRing<1> {
 struct ComesBack : BusyRing<2> {
     ComesBack() { putter<0, 2>(*this); }
     static void hesitant(ComesBack &w) {
-        const TakenRun run = w.ring.take(0);
-        if (run.first != nothing && !w.ring.put(run.first))
+        uint64_t too_old = 0;
+        const uint64_t run = w.ring.take(0, &too_old);
+        if (run != nothing && !w.ring.put(run))
             w.refused = " REFUSED";
     }
     static Table outcomes() { return {"01"}; }
@@ -727,7 +730,8 @@ template <uint64_t before> struct Survivors : BusyRing<2> {
     bool goes_round() {
         uint64_t found = 0;
         for (uint64_t i = 0; i < 6; i++) {
-            for (uint64_t run = ring.take(0).first; run != nothing; run = ring.take(0).first)
+            uint64_t too_old = 0;
+            for (uint64_t run = ring.take(0, &too_old); run != nothing; run = ring.take(0, &too_old))
                 found += run >= 100 ? 1 : 0;
             if (i < 5 && !ring.put(100 + i))
                 return false;

@@ -207,10 +207,10 @@ TEST(Range, TheLongestRange) {
 TEST(ValuesUpTo, CountsInBothDirections) {
     const SequenceRule up = {1, INT64_MIN, INT64_MAX, false};
     const SequenceRule down = {-5, INT64_MIN, INT64_MAX, false};
-    EXPECT_EQ(values_up_to({10, true}, up, 13), 3u);
-    EXPECT_EQ(values_up_to({10, true}, down, -90), 20u);
-    EXPECT_EQ(values_up_to({INT64_MIN, true}, up, INT64_MAX), UINT64_MAX);
-    EXPECT_EQ(values_up_to({INT64_MAX, true}, down, INT64_MIN), UINT64_MAX / 5);
+    EXPECT_EQ(values_up_to(10, up, 13), 3u);
+    EXPECT_EQ(values_up_to(10, down, -90), 20u);
+    EXPECT_EQ(values_up_to(INT64_MIN, up, INT64_MAX), UINT64_MAX);
+    EXPECT_EQ(values_up_to(INT64_MAX, down, INT64_MIN), UINT64_MAX / 5);
 }
 
 } // namespace

@@ -13,6 +13,9 @@ using namespace uidgen::core;
 constexpr int64_t minute_us = INT64_C(60) * 1000 * 1000;
 constexpr StepBounds bounds = {1000, 1000000};
 
+// A whole range of the step was drawn in that time.
+Pace whole(int64_t step, int64_t us) { return {static_cast<uint64_t>(step), us}; }
+
 // Below 15 minutes it doubles, from 30 minutes on it is halved, between its bounds.
 TEST(NextStep, FollowsHowLongARangeLasted) {
     const struct {
@@ -29,16 +32,16 @@ TEST(NextStep, FollowsHowLongARangeLasted) {
                  {1500, 30 * minute_us, 1000},
                  {1000, 30 * minute_us, 1000}};
     for (const auto &c : cases)
-        EXPECT_EQ(next_step(c.step, bounds, c.lasted_us), c.next) << c.step << " " << c.lasted_us;
+        EXPECT_EQ(next_step(c.step, bounds, whole(c.step, c.lasted_us)), c.next) << c.step << " " << c.lasted_us;
     const StepBounds wide = {1, INT64_MAX};
     for (const int64_t step : {INT64_MAX, INT64_MAX / 2 + 1})
-        EXPECT_EQ(next_step(step, wide, 0), INT64_MAX);
+        EXPECT_EQ(next_step(step, wide, whole(step, 0)), INT64_MAX);
 }
 
 TEST(NextStep, AStepBelowTheBaseGrowsAndDoesNotShrink) {
-    EXPECT_EQ(next_step(10, bounds, 0), 20);
+    EXPECT_EQ(next_step(10, bounds, whole(10, 0)), 20);
     // Halving may not raise the step: below the base, a slow range keeps it or raises it to the base, never more.
-    EXPECT_LE(next_step(10, bounds, INT64_MAX), bounds.base);
+    EXPECT_LE(next_step(10, bounds, whole(10, INT64_MAX)), bounds.base);
 }
 
 TEST(DisturbedStep, HalvesDownToOne) {
@@ -60,14 +63,6 @@ TEST(BoundedBySequence, AtMostOneIn1024) {
     EXPECT_EQ(bounded_by_sequence(1000, 10), 1);
     EXPECT_EQ(bounded_by_sequence(1000, 1), 1);
     EXPECT_EQ(bounded_by_sequence(INT64_MAX, UINT64_MAX), static_cast<int64_t>(UINT64_MAX / 1024));
-}
-
-TEST(LastsUs, IsTheTimeOfAWholeRange) {
-    EXPECT_EQ(lasts_us(1000, {1000, minute_us}), minute_us);
-    EXPECT_EQ(lasts_us(1000, {100, minute_us}), 10 * minute_us);
-    EXPECT_EQ(lasts_us(1000, {1100, 11 * minute_us}), 10 * minute_us);
-    EXPECT_EQ(lasts_us(INT64_MAX, {1, INT64_MAX}), INT64_MAX);
-    EXPECT_EQ(lasts_us(1, {UINT64_MAX, 1}), 0);
 }
 
 // A tenth of the first range is drawn when the second one is reserved.
@@ -119,7 +114,7 @@ TEST(NextStep, SettlesAtTheDemand) {
     for (const double rate : {1.0 / 3600, 0.1, 1.0, 10.0, 100.0, 1000.0, 1e5, 1e7}) {
         int64_t step = bounds.base;
         for (int i = 0; i < 40; i++)
-            step = next_step(step, bounds, static_cast<int64_t>(static_cast<double>(step) / rate * 1e6));
+            step = next_step(step, bounds, whole(step, static_cast<int64_t>(static_cast<double>(step) / rate * 1e6)));
         const double lasts_us = static_cast<double>(step) / rate * 1e6;
         const bool in_band = lasts_us >= short_range_us && lasts_us < long_range_us;
         EXPECT_TRUE(in_band || step == bounds.base || step == bounds.most) << rate << ": " << step;

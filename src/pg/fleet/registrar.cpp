@@ -175,7 +175,7 @@ void note_away(const GrantError &error) {
 void take_answer(const Member &member, const core::Request &ask, const core::Answer &answer, GrantError *error) {
     const core::FleetSeen before = fleet_seen();
     MembershipChange change = {member.slot, member.membership, before, before};
-    const bool is_granted = core::accept(&change.membership, &change.seen, answer) == core::Accepted::grant;
+    const bool is_granted = core::accept(&change.membership, &change.seen, answer);
     const bool is_news = is_granted || change.membership.superseded || change.seen.epoch != before.epoch;
     if (is_news && !grant_file_store(change))
         set_error(error, "could not write the file of grants", "See the server log of this server.");

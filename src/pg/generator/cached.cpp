@@ -35,18 +35,19 @@ bool take_run(Call *call, uint64_t floor) {
     GeneratorState &generator = e->slot->generator;
     const CachedConfig &cached = generator.config.cached;
     core::Ring<> ring = ring_of(e->slot);
-    const core::TakenRun taken = ring.take(floor);
-    if (taken.too_old > 0)
-        generator.ring.too_old.fetch_add(taken.too_old * cached.run, std::memory_order_relaxed);
-    if (taken.too_old > 0 && taken.first == core::empty_cell)
+    uint64_t too_old = 0;
+    const uint64_t first = ring.take(floor, &too_old);
+    if (too_old > 0)
+        generator.ring.too_old.fetch_add(too_old * cached.run, std::memory_order_relaxed);
+    if (too_old > 0 && first == core::empty_cell)
         generator.ring.went_stale.store(true, std::memory_order_relaxed);
     if (ring.filled() < cached.threshold)
         (void)wake_worker(SingleWorker::refiller);
-    if (taken.first == core::empty_cell)
+    if (first == core::empty_cell)
         return false;
-    e->run_in_hand = taken.first;
+    e->run_in_hand = first;
     if (fault_is(Fault::put_back))
-        (void)ring.put(taken.first);
+        (void)ring.put(first);
     return true;
 }
 

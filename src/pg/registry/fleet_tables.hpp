@@ -74,7 +74,7 @@ bool read_node(int32_t pool, int64_t node, NodeRecord *record);
 bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node, NodeRecord *record);
 // The node that this generator of this server held last under the policy sticky.
 bool read_sticky_node(int32_t pool, const FleetRequest &request, NodeRecord *record);
-// The first node by core::comes_before() whose `until` is at most `from`, among those in the table.
+// The node whose `until` is lowest, and at most `from`, among those in the table.
 bool read_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record);
 // A node that never was in the table, as read_node() leaves it.
 bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record);

@@ -96,7 +96,7 @@ bool is_credible(const core::SequenceState &counter, const core::SequenceRule &r
                  int64_t shown) {
     const int64_t known = in_sequence(rule, shown);
     return !core::is_beyond(counter, rule.increment, known) ||
-           core::is_credible_loss(core::values_up_to(counter, rule, known), bounds);
+           core::is_credible_loss(core::values_up_to(counter.last_value, rule, known), bounds);
 }
 
 core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &length, int64_t shown) {
