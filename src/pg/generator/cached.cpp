@@ -64,9 +64,9 @@ bool find_run(Call *call, uint64_t floor) {
 void wait_for_refiller(Call *call) {
     Slot *slot = call->e->slot;
     int64_t waited_us = 0;
-    const uint64_t waits = call->wait.counted;
+    const uint64_t waits = call->waits;
     const int64_t left_us = left_to_wait_us(call, Stat::ring_waits, &waited_us);
-    if (call->wait.counted != waits) // the call's first wait for the ring
+    if (call->waits != waits) // the call's first wait for the ring
         slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
     if (left_us <= 0) {
         count(&slot->counters, Stat::refused_ring);
@@ -84,7 +84,8 @@ void refill_by_caller(const Call &call, const core::Decision &decision, uint64_t
     GeneratorState &generator = call.e->slot->generator;
     // What a standby has counts for its own level only, but is durable here, too.
     const uint64_t limit = Max(decision.limit, refill_limit(generator, call.grant.view, call.now_us));
-    refill_ring(&generator, ring_of(call.e->slot), floor, limit, &generator.ring.refills_by_caller);
+    refill_ring(&generator, ring_of(call.e->slot), floor, limit, &generator.ring.refills_by_caller,
+                &call.e->run_in_hand);
 }
 
 // A caller refills the ring whatever the policy when the ring is new, or when everything in it was too old: no other
@@ -255,7 +256,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         }
         if (run.count > 0) {
             call.drawn = {run, encoder};
-            note_seen(call);
+            core::raise_to(generator.seen, call.view.now, std::memory_order_relaxed);
             open_window_on_run(call);
             return call.drawn;
         }

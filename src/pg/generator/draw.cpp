@@ -26,31 +26,6 @@ const char *instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_time
 double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 long long ms_of(int64_t us) { return static_cast<long long>(us / us_per_ms); }
 
-// Writes a record for the lease up to `until_tick`, unless another backend already has. The lease begins at the
-// position `from` if that is above what was leased before. Publishing under the page's exclusive lock makes this
-// backend the only writer of the word's bounds.
-void reserve_lease(SessionEntry *e, uint64_t from, int64_t until_tick, bool prefetch) {
-    Slot *slot = e->slot;
-    GeneratorState &generator = slot->generator;
-    const core::Layout &layout = generator.config.layout;
-    uint64_t lsn = InvalidXLogRecPtr;
-
-    Relation rel = open_sequence(e);
-    SequencePage page = lock_page_of(slot, rel);
-    const uint64_t written = generator.ticks.written_range().until;
-    const uint64_t until = static_cast<uint64_t>(until_tick) << layout.sequence_bits;
-    if (written < until) {
-        lsn = write_page(&page, until_tick - 1, slot);
-        const uint64_t expected = slot->passed_over.expect(generator.ticks.last() + 1, from > written ? from : 0);
-        slot->passed_over.settle(expected, generator.ticks.publish(Max(from, written), until, lsn));
-        count(&slot->counters, Stat::records);
-    }
-    unlock_page(&page);
-    relation_close(rel, NoLock);
-    if (prefetch)
-        durable_soon(lsn);
-}
-
 // The number that the generator's own nodes follow from.
 int64_t own_number(const Call &call) {
     Slot *slot = call.e->slot;
@@ -144,18 +119,18 @@ constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
 constexpr int rereads = 3;
 constexpr int64_t between_rereads_us = 5 * us_per_ms;
 
-int64_t tried_for_us(BoundedWait *wait) {
+int64_t tried_for_us(Call *call) {
     const int64_t now_us = monotonic_us();
-    if (wait->started_us == 0)
-        wait->started_us = now_us;
-    return now_us - wait->started_us;
+    if (call->started_us == 0)
+        call->started_us = now_us;
+    return now_us - call->started_us;
 }
 
 // Rejects a reading of the clock. One rejected reading is no error, however short uidgen.max_wait is. An error is
 // raised when no reading is plausible for that long.
 void reject_reading(Call *call) {
-    const int64_t tried_us = tried_for_us(&call->wait);
-    if (call->wait.rejected && tried_us > settings::max_wait_ms * us_per_ms) {
+    const int64_t tried_us = tried_for_us(call);
+    if (call->rejected && tried_us > settings::max_wait_ms * us_per_ms) {
         count(&call->e->slot->counters, Stat::refused_clock);
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("server clock is not steady; generator \"%s\" cannot issue ids", name_of(*call)),
@@ -164,7 +139,7 @@ void reject_reading(Call *call) {
                                   instant(call->now_us), ms_of(tried_us)),
                         errhint("Correct the server's clock, or increase uidgen.max_wait.")));
     }
-    call->wait.rejected = true;
+    call->rejected = true;
 }
 
 // Whether the wall clock keeps showing the same offset above the monotonic clock.
@@ -180,8 +155,6 @@ bool clock_shows_it_again(Call *call) {
     return true;
 }
 
-// ---------------------------------------------------------------------------------------------------------
-
 bool take(Call *call, const core::Decision &decision) {
     SessionEntry *e = call->e;
     GeneratorState &generator = e->slot->generator;
@@ -193,7 +166,7 @@ bool take(Call *call, const core::Decision &decision) {
     e->slot->passed_over.settle(expected, run.passed_over);
     if (run.count == 0)
         return false;
-    note_seen(*call);
+    core::raise_to(generator.seen, call->view.now, std::memory_order_relaxed);
     call->drawn = {run, encoder};
     open_window_after(*call, run.first + run.count - 1, decision);
     return true;
@@ -232,23 +205,40 @@ bool take_backup(Call *call, const core::Decision &asked) {
 
 } // namespace
 
-// If the grant begins above what was leased before, both workers skip the gap.
+// Writes the record unless another backend already has. Publishing under the page's exclusive lock makes this backend
+// the only writer of the word's bounds. If the grant begins above what was leased before, both workers skip the gap.
 // The number comes first, so that no crash keeps the lease and loses the number (core/other_nodes.hpp, 1).
 void reserve_in_grant(Call *call, int64_t until_tick, bool ahead) {
+    Slot *slot = call->e->slot;
+    GeneratorState &generator = slot->generator;
+    const uint64_t from = core::granted_begin(generator.config.policy, call->view);
+    const uint64_t until = static_cast<uint64_t>(until_tick) << generator.config.layout.sequence_bits;
+    uint64_t lsn = InvalidXLogRecPtr;
     if (!call->grant.in_fleet)
         (void)own_number(*call);
-    GeneratorState &generator = call->e->slot->generator;
-    const uint64_t from = core::granted_begin(generator.config.policy, call->view);
-    if (call->grant.in_fleet && from > 0)
+    else if (from > 0)
         generator.backup.discard_below(from);
-    reserve_lease(call->e, from, until_tick, ahead);
+
+    Relation rel = open_sequence(call->e);
+    SequencePage page = lock_page_of(slot, rel);
+    const uint64_t written = generator.ticks.written_range().until;
+    if (written < until) {
+        lsn = write_page(&page, until_tick - 1, slot);
+        const uint64_t expected = slot->passed_over.expect(generator.ticks.last() + 1, from > written ? from : 0);
+        slot->passed_over.settle(expected, generator.ticks.publish(Max(from, written), until, lsn));
+        count(&slot->counters, Stat::records);
+    }
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    if (ahead)
+        durable_soon(lsn);
 }
 
 void before_next_try(Call *call) {
     CHECK_FOR_INTERRUPTS();
-    if (++call->wait.tries < many_tries)
+    if (++call->tries < many_tries)
         return;
-    const int64_t tried_us = tried_for_us(&call->wait);
+    const int64_t tried_us = tried_for_us(call);
     if (tried_us <= settings::max_wait_ms * us_per_ms + grace_us)
         return;
     ereport(ERROR,
@@ -318,10 +308,6 @@ void read_state(Call *call) {
         membership_note_use(call->e->slot, call->now_us);
 }
 
-void note_seen(const Call &call) {
-    core::raise_to(call.e->slot->generator.seen, call.view.now, std::memory_order_relaxed);
-}
-
 bool execute(Call *call, const core::Decision &decision) {
     SessionEntry *e = call->e;
     const int64_t tick_us = e->slot->generator.config.layout.tick_us;
@@ -372,14 +358,16 @@ void confirm_lease(Call *call, core::Durability level) {
     const core::WrittenRange written = ticks.written_range();
     const int64_t began_us = monotonic_us();
     ticks.confirm(durable(&slot->counters, written.lsn, level), written.until);
-    if (call->wait.started_us != 0)
-        call->wait.started_us += monotonic_us() - began_us;
+    if (call->started_us != 0)
+        call->started_us += monotonic_us() - began_us;
 }
 
 core::IdEncoder encoder_for(const Call &call, bool backup) {
     SessionEntry *e = call.e;
-    if (unlikely(call.grant.in_fleet))
-        return granted_encoder(e, call.grant, backup);
+    if (unlikely(call.grant.in_fleet)) {
+        show_node(e, call.grant.view);
+        return core::encoder_of(e->slot->generator.config.layout, call.grant.view.node, backup);
+    }
     GeneratorState &generator = e->slot->generator;
     const int64_t number = own_number(call);
     warn_of_datacenter_id(e->slot);
@@ -388,10 +376,10 @@ core::IdEncoder encoder_for(const Call &call, bool backup) {
 
 int64_t left_to_wait_us(Call *call, Stat waits, int64_t *waited_us) {
     const uint64_t bit = UINT64_C(1) << index(waits);
-    if ((call->wait.counted & bit) == 0)
+    if ((call->waits & bit) == 0)
         count(&call->e->slot->counters, waits);
-    call->wait.counted |= bit;
-    *waited_us = tried_for_us(&call->wait);
+    call->waits |= bit;
+    *waited_us = tried_for_us(call);
     return Max(settings::max_wait_ms * us_per_ms - *waited_us, 0);
 }
 

@@ -33,8 +33,8 @@ struct NodeGrant {
 
 NodeGrant read_node_grant(SessionEntry *e);
 
-// The encoder for ids of that grant. A node that the generator's row of worker_node does not show yet gets a row.
-core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, bool backup);
+// A grant's node that the generator's row of worker_node does not show yet gets a row.
+void show_node(SessionEntry *e, const GrantView &grant);
 
 // The grant of a generator for a reader that has no entry, under the slot's lock; in a fleet without a grant: the
 // generator has not drawn yet.
@@ -44,14 +44,6 @@ NodeGrant present_grant(const Slot *slot);
 // What one call asks for and has read, and its steps.
 // ---------------------------------------------------------------------------------------------------------
 
-// Bounds a call by uidgen.max_wait, on the monotonic clock.
-struct BoundedWait {
-    int64_t started_us; // when the call first waited for a clock or read it again; 0: not yet
-    uint64_t counted;   // a bit for each Stat that has counted this call as one that waits
-    bool rejected;      // one reading of the wall clock was rejected as implausible
-    uint32_t tries;     // how many tries have failed
-};
-
 struct Call {
     SessionEntry *e;
     uint64_t want;
@@ -60,15 +52,16 @@ struct Call {
     int64_t offset_us; // of the wall clock above the monotonic clock
     NodeGrant grant;   // what this try draws with
     core::ClockState view;
-    BoundedWait wait;
+    // uidgen.max_wait bounds the call, on the monotonic clock.
+    int64_t started_us; // when the call first waited for a clock or read it again; 0: not yet
+    uint64_t waits;     // a bit for each Stat that has counted this call as one that waits
+    bool rejected;      // one reading of the wall clock was rejected as implausible
+    uint32_t tries;     // how many tries have failed
     Drawn drawn;
 };
 
 // Reads the clock, the generator's word and its grant. Reports a clock that went back or has caught up.
 void read_state(Call *call);
-
-// Positions were drawn with the call's reading of the clock.
-void note_seen(const Call &call);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
 void before_next_try(Call *call);
@@ -135,11 +128,11 @@ SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, in
 uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us);
 
 // A refill: moves runs from the generator's word into its ring, with positions from `floor` on and below `limit`, and
-// counts itself in one of the ring's counters. Returns how many, runs_at_a_time or fewer. A run that found no room
-// because other processes refilled too is thrown away.
+// counts itself in one of the ring's counters. Returns how many, runs_at_a_time or fewer. *left_over becomes the first
+// position of a run that found no room, because other processes refilled too.
 constexpr uint64_t runs_at_a_time = 256; // some ten microseconds
 uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit,
-                     std::atomic<uint64_t> *refills);
+                     std::atomic<uint64_t> *refills, uint64_t *left_over);
 
 // The first position that is fresh enough to be handed out now.
 uint64_t fresh_from(const GeneratorState &generator, int64_t now_us);

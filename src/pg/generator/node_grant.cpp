@@ -21,23 +21,20 @@ int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
     const GeneratorConfig &config = generator.config;
     if (generator.membership.requested_in.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet)
         return no_node;
-    const int64_t number = generator.number.load(std::memory_order_acquire);
-    if (number != no_number)
-        return own_node(config, number).value;
-    if (config.worker_policy == WorkerPolicy::fixed)
-        return own_node(config, config.worker_number).value;
-    return former_node(extension_schema(), e->sequence, config.layout);
+    const bool is_given = config.worker_policy == WorkerPolicy::fixed;
+    const int64_t number = is_given ? config.worker_number : generator.number.load(std::memory_order_acquire);
+    return number != no_number ? own_node(config, number).value
+                               : former_node(extension_schema(), e->sequence, config.layout);
 }
-
-int64_t whole_ticks(const core::Layout &layout, int64_t us) { return (us + layout.tick_us - 1) / layout.tick_us; }
 
 GrantRequest request_of(const SessionEntry *e, int64_t mark) {
     const GeneratorConfig &config = e->slot->generator.config;
     const core::ClockPolicy &policy = config.policy;
     GrantRequest request = {};
     request.layout = config.layout;
-    request.length =
-        Max(whole_ticks(config.layout, settings::registry_lease_ms * us_per_ms), 2 * (policy.max_ahead + policy.lease));
+    const int64_t tick_us = config.layout.tick_us;
+    const int64_t ticks = (settings::registry_lease_ms * us_per_ms + tick_us - 1) / tick_us;
+    request.length = Max(ticks, 2 * (policy.max_ahead + policy.lease));
     request.policy = config.worker_policy;
     request.worker_number = config.worker_number;
     request.datacenter_id = datacenter_id_to_ask_for(config);
@@ -47,11 +44,6 @@ GrantRequest request_of(const SessionEntry *e, int64_t mark) {
     copy_clipped(request.generator, qualified_name(e->sequence), sizeof(request.generator));
     copy_clipped(request.database, get_database_name(MyDatabaseId), sizeof(request.database));
     return request;
-}
-
-void join(SessionEntry *e, uint32_t epoch) {
-    const int64_t mark = high_water_mark_of(e->sequence); // after the epoch
-    membership_request(e->slot, epoch, request_of(e, mark), mark > core::no_lease_yet);
 }
 
 // uidgen.registry was reset. The row of worker_node shows the generator's own node again.
@@ -65,16 +57,6 @@ void leave_fleet(SessionEntry *e) {
         draw_row_of_node(e->slot, own_node(generator.config, number));
 }
 
-// A try with an older view leaves the row to one with the present view.
-void show_node(SessionEntry *e, const NodeGrant &grant) {
-    GeneratorState &generator = e->slot->generator;
-    int64_t shown = generator.granted_node.load(std::memory_order_relaxed);
-    if (likely(shown == grant.view.node) || !core::same_view(membership_view(e->slot), grant.view) ||
-        !generator.granted_node.compare_exchange_strong(shown, grant.view.node, std::memory_order_relaxed))
-        return;
-    draw_row_of_node(e->slot, {grant.view.node, core::Protection::registry});
-}
-
 } // namespace
 
 NodeGrant read_node_grant(SessionEntry *e) {
@@ -85,14 +67,21 @@ NodeGrant read_node_grant(SessionEntry *e) {
             leave_fleet(e);
         return no_fleet;
     }
-    if (unlikely(known != epoch))
-        join(e, epoch);
+    if (unlikely(known != epoch)) {
+        const int64_t mark = high_water_mark_of(e->sequence); // after the epoch
+        membership_request(e->slot, epoch, request_of(e, mark), mark > core::no_lease_yet);
+    }
     return {true, membership_view(e->slot)};
 }
 
-core::IdEncoder granted_encoder(SessionEntry *e, const NodeGrant &grant, bool backup) {
-    show_node(e, grant);
-    return core::encoder_of(e->slot->generator.config.layout, grant.view.node, backup);
+// A try with an older view leaves the row to one with the present view.
+void show_node(SessionEntry *e, const GrantView &grant) {
+    GeneratorState &generator = e->slot->generator;
+    int64_t shown = generator.granted_node.load(std::memory_order_relaxed);
+    if (likely(shown == grant.node) || !core::same_view(membership_view(e->slot), grant) ||
+        !generator.granted_node.compare_exchange_strong(shown, grant.node, std::memory_order_relaxed))
+        return;
+    draw_row_of_node(e->slot, {grant.node, core::Protection::registry});
 }
 
 NodeGrant present_grant(const Slot *slot) {

@@ -27,21 +27,25 @@ void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
 
 bool has_ring(const Slot *slot) { return slot->phase == SlotPhase::ready && slot->generator.config.cached.on; }
 
-// Under the slot's lock, which keeps the ring: no wait, no allocation, no error. True: there may be more to put.
-bool refill_some(Slot *slot) {
+// Under the slot's lock, which keeps the ring: no wait, no allocation, no error. Returns how many runs were moved. One
+// that finds no room because callers refill, too, is thrown away.
+uint64_t refill_some(Slot *slot) {
     GeneratorState &generator = slot->generator;
     const core::Ring<> ring = ring_of(slot);
     if (!is_due(&generator, ring))
-        return false;
+        return 0;
     const int64_t now_us = wall_clock_us();
     const GrantView grant = present_grant(slot).view;
     const uint64_t limit = refill_limit(generator, grant, now_us);
     const uint64_t floor =
         Max(fresh_from(generator, now_us), static_cast<uint64_t>(grant.from) << generator.config.policy.sequence_bits);
-    const uint64_t moved = refill_ring(&generator, ring, floor, limit, &generator.ring.refills);
+    uint64_t left_over = 0;
+    const uint64_t moved = refill_ring(&generator, ring, floor, limit, &generator.ring.refills, &left_over);
+    if (left_over != 0)
+        generator.ring.rejected_puts.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
     if (generator.config.cached.discards && ring.filled() == ring.cells())
         discard_rest_of_tick(&generator, limit);
-    return moved > 0;
+    return moved;
 }
 
 // A session makes a slot ready under the slot's lock, and wakes the refiller afterwards.
@@ -55,16 +59,19 @@ bool has_any_ring() {
 void refill_rings() {
     for (int64_t nap_ms = 0; !ShutdownRequestPending;) {
         bool found = false;
-        bool more = false;
+        uint64_t moved = 0;
         for_each_slot(SlotKind::generator, [&](Slot *slot) {
             if (!has_ring(slot))
                 return;
             found = true;
-            more = refill_some(slot) || more;
+            moved = Max(moved, refill_some(slot));
         });
         if (!found && worker_may_end(SingleWorker::refiller, has_any_ring))
             return;
-        nap_ms = more ? 0 : Min(Max(2 * nap_ms, shortest_nap_ms), longest_nap_ms);
+        if (moved == runs_at_a_time)
+            nap_ms = 0;
+        else
+            nap_ms = moved > 0 ? shortest_nap_ms : Min(Max(2 * nap_ms, shortest_nap_ms), longest_nap_ms);
         sleep_for(nap_ms * us_per_ms, wait_event("UidgenRefiller"));
     }
 }
@@ -80,7 +87,7 @@ uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, i
 }
 
 uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit,
-                     std::atomic<uint64_t> *refills) {
+                     std::atomic<uint64_t> *refills, uint64_t *left_over) {
     RingState &state = generator->ring;
     const uint64_t run = generator->config.cached.run;
     uint64_t moved = 0;
@@ -89,7 +96,7 @@ uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floo
         if (taken.count == 0)
             break; // all takes are of whole runs, and a limit is the start of a tick
         if (!ring.put(taken.first)) {
-            state.rejected_puts.fetch_add(run, std::memory_order_relaxed);
+            *left_over = taken.first;
             break;
         }
         moved++;

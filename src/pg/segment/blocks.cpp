@@ -9,6 +9,13 @@
 namespace uidgen::pg {
 namespace {
 
+// A change of a setting, or of the row, is noticed that late.
+constexpr int64_t longest_wait_us = us_per_second;
+
+bool is_refused(const BlockAnswer &answer, const char *refusal) {
+    return answer.state == BlockState::refused && strcmp(answer.error.refusal, refusal) == 0;
+}
+
 // A block of that length; a count of 0: too few values are left. If `shown` is not null, the counter may have lost
 // values that were handed out: if it does not stand beyond *shown, it is raised in any case, and the segment's own
 // ranges are discarded.
@@ -122,17 +129,6 @@ core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int6
     uint64_t lsn = 0;
     return reserve_values(e, rule, {1, static_cast<uint64_t>(count), 0}, &known, &lsn);
 }
-
-namespace {
-
-// A change of a setting, or of the row, is noticed that late.
-constexpr int64_t longest_wait_us = us_per_second;
-
-bool is_refused(const BlockAnswer &answer, const char *refusal) {
-    return answer.state == BlockState::refused && strcmp(answer.error.refusal, refusal) == 0;
-}
-
-} // namespace
 
 const char *name_at_registry(const SegmentRow &row) {
     const char *name = pg_server_to_any(row.registry_name, static_cast<int>(strlen(row.registry_name)), PG_UTF8);

@@ -52,7 +52,11 @@ int64_t saturating_add(int64_t value, int64_t length) {
                             r.column)));
 }
 
-void refuse_other_increment(const BlockRow &r) {
+// Checks the caller's privilege, too. A commit that is lost would bring the former row back, and with it a block that a
+// node took when it was told of the commit. So this transaction's commit is flushed, whatever synchronous_commit says.
+SessionEntry *open_segment(const BlockRow &r) {
+    SessionEntry *e = open_entry(r.sequence, SlotKind::segment);
+    refuse_attached(r.sequence);
     const int64_t increment = sequence_rule(r.sequence).increment;
     if (increment != 1)
         ereport(ERROR,
@@ -60,14 +64,6 @@ void refuse_other_increment(const BlockRow &r) {
                  errmsg("segment \"%s\" has an increment of %lld", shown(r.name), static_cast<long long>(increment)),
                  errdetail("Nodes that take blocks by \"%s\" count by 1.", r.column),
                  errhint("Reserve blocks with segment_reserve(), which returns the increment.")));
-}
-
-// Checks the caller's privilege, too. A commit that is lost would bring the former row back, and with it a block that a
-// node took when it was told of the commit. So this transaction's commit is flushed, whatever synchronous_commit says.
-SessionEntry *open_segment(const BlockRow &r) {
-    SessionEntry *e = open_entry(r.sequence, SlotKind::segment);
-    refuse_attached(r.sequence);
-    refuse_other_increment(r);
     if (!fault_is(Fault::async_block))
         ForceSyncCommit();
     return e;

@@ -54,26 +54,17 @@ Call read_call(FunctionCallInfo fcinfo, Oid table, int64_t null_number) {
     return call;
 }
 
-struct Changeable {
-    const char *table;
-    int64_t null_number;
-    LOCKMODE lock; // on the sequence
-};
-
-constexpr Changeable segment_row = {"uid_segment", 0, AccessShareLock};
-constexpr Changeable any_segment_row = {"uid_segment", PG_INT64_MIN, AccessShareLock}; // 0 is a value
-constexpr Changeable generator_row = {"uid_generator", -1, excludes_draws};
-
-// The call's first argument stands for the row. It may be the column that names the sequence.
-void change_row(const Changeable &what, FunctionCallInfo fcinfo, Oid sequence, const char *key) {
+// The call's first argument stands for the row. It may be the column that names the sequence, which is `key`.
+void change_row(FunctionCallInfo fcinfo, const char *name, const char *key, Oid sequence, LOCKMODE lock,
+                int64_t null_number) {
     const Oid schema = extension_schema();
-    const Oid table = required_table(schema, what.table);
-    const Call call = read_call(fcinfo, table, what.null_number);
+    const Oid table = required_table(schema, name);
+    const Call call = read_call(fcinfo, table, null_number);
     check_owner(sequence, table);
-    lock_sequence(sequence, what.lock); // before the row, as uid_default_set() does
-    if (find_row(schema, what.table, key, F_OIDEQ, ObjectIdGetDatum(sequence)).tuple == nullptr)
+    lock_sequence(sequence, lock); // before the row, as uid_default_set() does
+    if (find_row(schema, name, key, F_OIDEQ, ObjectIdGetDatum(sequence)).tuple == nullptr)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
-                        errmsg("\"%s\" has no row in table \"%s\"", get_rel_name(sequence), what.table),
+                        errmsg("\"%s\" has no row in table \"%s\"", get_rel_name(sequence), name),
                         errhint("Create a segment with segment_create(), a generator with uid_generator_create(), or "
                                 "a key with uid_key_create().")));
     StringInfoData statement;
@@ -86,7 +77,7 @@ void change_row(const Changeable &what, FunctionCallInfo fcinfo, Oid sequence, c
                      sequence);
     if (write_as_owner(table, statement.data, call.count, call.types, const_cast<Datum *>(call.values), call.nulls) ==
         0)
-        report_newer_row(sequence, what.table);
+        report_newer_row(sequence, name);
 }
 
 Oid segment_named(FunctionCallInfo fcinfo) {
@@ -115,18 +106,18 @@ UIDGEN_SQL_FUNCTION(uid_generator_raise);
 
 Datum uid_generator_alter(PG_FUNCTION_ARGS) {
     if (!PG_ARGISNULL(0))
-        change_row(generator_row, fcinfo, PG_GETARG_OID(0), "generator");
+        change_row(fcinfo, "uid_generator", "generator", PG_GETARG_OID(0), excludes_draws, -1);
     PG_RETURN_VOID();
 }
 
 Datum segment_alter(PG_FUNCTION_ARGS) {
-    change_row(segment_row, fcinfo, segment_named(fcinfo), "sequence");
+    change_row(fcinfo, "uid_segment", "sequence", segment_named(fcinfo), AccessShareLock, 0);
     PG_RETURN_VOID();
 }
 
 Datum uid_change_segment(PG_FUNCTION_ARGS) {
-    if (!PG_ARGISNULL(0))
-        change_row(any_segment_row, fcinfo, PG_GETARG_OID(0), "sequence");
+    if (!PG_ARGISNULL(0)) // 0 is a value
+        change_row(fcinfo, "uid_segment", "sequence", PG_GETARG_OID(0), AccessShareLock, PG_INT64_MIN);
     PG_RETURN_VOID();
 }
 

@@ -25,12 +25,11 @@ void check_may_choose_default(Oid table) {
 // an older snapshot.
 void write_default(Oid table, uint64 former_rows, Oid generator) {
     const char *unset = "UPDATE %1$s SET is_default = false WHERE is_default";
-    const char *set = "UPDATE %1$s SET is_default = true WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) $1";
-    Oid types[] = {OIDOID};
-    Datum values[] = {ObjectIdGetDatum(generator)};
-    const bool done = write_as_owner(table, unset, 0, nullptr, nullptr) == former_rows &&
-                      write_as_owner(table, set, lengthof(types), types, values) == 1;
-    if (!done)
+    const char *set = psprintf("UPDATE %%1$s SET is_default = true "
+                               "WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) %u::pg_catalog.oid",
+                               generator);
+    if (write_as_owner(table, unset, 0, nullptr, nullptr) != former_rows ||
+        write_as_owner(table, set, 0, nullptr, nullptr) != 1)
         ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
                         errmsg("could not choose the default generator due to a concurrent change"),
                         errhint("Retry the transaction.")));
@@ -141,7 +140,6 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
     c.now = core::tick_at(c.config.layout, wall_clock_us());
     const int64_t below_clock = core::first_id_of(c.config.layout, Max(c.now, 0)) - 1;
     int64_t highest = above || c.now >= c.config.policy.end ? -1 : below_clock;
-    const char *hint = use_other_layout;
     for_each_row(schema, "uid_generator", [&](Row row) {
         c.other = DatumGetObjectId(column(row, "generator"));
         c.other_config = generator_config_of(row);
@@ -150,8 +148,6 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
             return;
         const int64_t largest = core::largest_leased_id(c.other_config.layout, c.other_config.policy, c.mark);
         const bool is_former = c.other == former;
-        if (is_former)
-            hint = why_above;
         if ((is_former && above) || may_start_above(c.config, largest)) {
             highest = Max(highest, largest);
             return;
@@ -164,7 +160,7 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
         }
     });
     if (highest >= 0)
-        raise_above_id(generator, c.config, highest, hint);
+        raise_above_id(generator, c.config, highest, OidIsValid(former) ? why_above : use_other_layout);
 }
 
 } // namespace

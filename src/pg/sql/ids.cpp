@@ -51,50 +51,37 @@ uint64_t draw_some_ids(SessionEntry *e, uint64_t want, int64_t *out) {
     return drawn.run.count;
 }
 
-// The last id is that of the last call that did not fail.
-Datum next_ids(SessionEntry *e, int64_t count) {
-    return PointerGetDatum(draw_array(e, count, draw_some_ids, &last_id));
-}
-
 // ---------------------------------------------------------------------------------------------------------
 // Functions that only compute. They need no shared memory, so they work where no id can be drawn: without preloading,
 // and on a standby.
 // ---------------------------------------------------------------------------------------------------------
 
-// Stands for the default generator. No argument has this value: generator_argument() refuses it.
-constexpr Oid the_default = InvalidOid;
-
 // The layout used last, of a named generator or of the default one.
 struct KeptLayout {
     uint64_t as_of; // of relation_changes; 0: never up to date
-    Oid generator;
+    Oid generator;  // InvalidOid: the default one
     core::Layout layout;
 };
 KeptLayout kept = {};
-
-// An argument that is the generator. NULL is the default one.
-Oid generator_argument(FunctionCallInfo fcinfo, int argument) {
-    if (PG_ARGISNULL(argument))
-        return the_default;
-    if (PG_GETARG_OID(argument) == the_default)
-        report_not_a_generator(the_default);
-    return PG_GETARG_OID(argument);
-}
 
 // Whether one of the first arguments is NULL. The functions are not STRICT, because their last argument may be NULL.
 bool has_null(FunctionCallInfo fcinfo, int arguments) {
     return std::any_of(fcinfo->args, fcinfo->args + arguments, [](const NullableDatum &a) { return a.isnull; });
 }
 
-// The layout of a generator, as of the last change of uid_generator. Valid until the next call.
+// The layout of the generator that is an argument (NULL: the default one), as of the last change of uid_generator.
+// Valid until the next call.
 const core::Layout &layout_of(FunctionCallInfo fcinfo, int argument) {
-    const Oid generator = generator_argument(fcinfo, argument);
+    const bool is_named = !PG_ARGISNULL(argument);
+    const Oid generator = is_named ? PG_GETARG_OID(argument) : InvalidOid;
+    if (is_named && !OidIsValid(generator))
+        report_not_a_generator(generator);
     if (kept.as_of == relation_changes && kept.generator == generator)
         return kept.layout;
     core::Layout layout = {};
     const uint64_t as_of = read_unchanged([&] {
         const Oid schema = extension_schema();
-        const Oid sequence = generator != the_default ? generator : read_default_generator(schema);
+        const Oid sequence = is_named ? generator : read_default_generator(schema);
         layout = read_generator_config(schema, sequence).layout;
     });
     kept = {as_of, generator, layout};
@@ -121,12 +108,6 @@ Datum id_as_uuid(const core::Layout &layout, int64_t id, uint64_t random) {
     auto *uuid = static_cast<pg_uuid_t *>(palloc(sizeof(pg_uuid_t)));
     memcpy(uuid->data, bytes, sizeof bytes);
     return UUIDPGetDatum(uuid);
-}
-
-core::Uuid uuid_of_datum(Datum value) {
-    uint64_t bytes[2];
-    memcpy(bytes, DatumGetUUIDP(value)->data, sizeof bytes);
-    return {pg_ntoh64(bytes[0]), pg_ntoh64(bytes[1])};
 }
 
 // 64 bits of the server's cryptographic random number generator. One call of it costs as much as dozens of ids, so it
@@ -221,9 +202,11 @@ Datum uid_next_uuid(PG_FUNCTION_ARGS) {
     return drawn_as_uuid(e, draw_one(e));
 }
 
+// The last id is that of the last call that did not fail.
 Datum uid_next_array(PG_FUNCTION_ARGS) {
     const bool is_named = PG_NARGS() > 1;
-    return next_ids(open_generator(fcinfo, is_named), PG_GETARG_INT64(is_named ? 1 : 0));
+    SessionEntry *e = open_generator(fcinfo, is_named);
+    return PointerGetDatum(draw_array(e, PG_GETARG_INT64(is_named ? 1 : 0), draw_some_ids, &last_id));
 }
 
 Datum uid_last(PG_FUNCTION_ARGS) {
@@ -350,7 +333,9 @@ Datum uid_to_uuid(PG_FUNCTION_ARGS) {
 Datum uid_from_uuid(PG_FUNCTION_ARGS) {
     if (has_null(fcinfo, 1))
         PG_RETURN_NULL();
-    const int64_t id = core::id_of(layout_of(fcinfo, 1), uuid_of_datum(PG_GETARG_DATUM(0)));
+    uint64_t bytes[2];
+    memcpy(bytes, PG_GETARG_UUID_P(0)->data, sizeof bytes);
+    const int64_t id = core::id_of(layout_of(fcinfo, 1), {pg_ntoh64(bytes[0]), pg_ntoh64(bytes[1])});
     if (id == core::no_id)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("uuid %s was not made from an id of this generator",

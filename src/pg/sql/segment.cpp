@@ -73,40 +73,6 @@ Datum reserve(FunctionCallInfo fcinfo, SessionEntry *(*open)(FunctionCallInfo)) 
     return HeapTupleGetDatum(heap_form_tuple(desc, const_cast<Datum *>(values), const_cast<bool *>(nulls)));
 }
 
-// This session's last value of a sequence, whatever other sessions have drawn since. The caller has checked that there
-// is one.
-Datum last_value_of(const SessionEntry *e) {
-    if (pg_class_aclcheck(e->sequence, GetUserId(), ACL_USAGE | ACL_SELECT) != ACLCHECK_OK)
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(e->sequence));
-    PG_RETURN_INT64(e->last_value);
-}
-
-// Like currval.
-Datum last_of(Oid sequence) {
-    check_is_sequence(sequence);
-    const SessionEntry *e = find_entry(sequence);
-    if (e == nullptr || !e->has_last)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("segment_last of sequence \"%s\" is not yet defined in this session", get_rel_name(sequence)),
-                 errhint("Draw a value with segment_next() first.")));
-    return last_value_of(e);
-}
-
-// setval does all the checks. Every session compares its page at its next transaction's first call; this session at its
-// next call.
-Datum set_next(Oid sequence, int64_t value) {
-    check_is_sequence(sequence);
-    if (is_lease_sequence(sequence))
-        report_lease_sequence(sequence);
-    refuse_attached(sequence);
-    lock_sequence(sequence, RowExclusiveLock); // as setval does, which expects that the sequence exists
-    OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(value),
-                     BoolGetDatum(false));
-    open_all_again();
-    PG_RETURN_INT64(value);
-}
-
 // Sessions that draw ask for blocks in the same place, so they are excluded. The server's login asks the registry, so
 // it does so only for roles that may create segments.
 void lock_owned(Oid sequence) {
@@ -119,19 +85,6 @@ void lock_owned(Oid sequence) {
                         errmsg("sequence \"%s\" is not in schema \"uid_segments\"", get_rel_name(sequence)),
                         errhint("Run segment_attach(), which creates it there.")));
     lock_sequence(sequence, ShareRowExclusiveLock);
-}
-
-// A block that was asked for before is of another segment, or of another time.
-FleetBlock look_up(Slot *segment, const SegmentRow &row) {
-    FleetBlock found = {};
-    int64_t give_up_at_us = 0;
-    blocks_forget(segment);
-    for (;;) {
-        ask_registry(segment, row, 0, 0, nullptr);
-        wait_for_block(segment, row, &give_up_at_us, nullptr);
-        if (blocks_take(segment, name_at_registry(row), &found))
-            return found;
-    }
 }
 
 } // namespace
@@ -176,9 +129,34 @@ Datum segment_next_array_named(PG_FUNCTION_ARGS) { return next_values(open_entry
 Datum segment_reserve_of(PG_FUNCTION_ARGS) { return reserve(fcinfo, open_entry_of); }
 Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, open_entry_by_name); }
 
-Datum segment_last(PG_FUNCTION_ARGS) { return last_of(sequence_named(PG_GETARG_TEXT_PP(0))); }
+// Like currval: this session's last value of a sequence, whatever other sessions have drawn since.
+Datum segment_last(PG_FUNCTION_ARGS) {
+    const Oid sequence = sequence_named(PG_GETARG_TEXT_PP(0));
+    check_is_sequence(sequence);
+    const SessionEntry *e = find_entry(sequence);
+    if (e == nullptr || !e->has_last)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("segment_last of sequence \"%s\" is not yet defined in this session", get_rel_name(sequence)),
+                 errhint("Draw a value with segment_next() first.")));
+    if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
+    PG_RETURN_INT64(e->last_value);
+}
 
-Datum segment_set(PG_FUNCTION_ARGS) { return set_next(sequence_named(PG_GETARG_TEXT_PP(0)), PG_GETARG_INT64(1)); }
+// setval does all the checks. Every session compares its page at its next transaction's first call; this session at its
+// next call.
+Datum segment_set(PG_FUNCTION_ARGS) {
+    const Oid sequence = sequence_named(PG_GETARG_TEXT_PP(0));
+    check_is_sequence(sequence);
+    if (is_lease_sequence(sequence))
+        report_lease_sequence(sequence);
+    refuse_attached(sequence);
+    lock_sequence(sequence, RowExclusiveLock); // as setval does, which expects that the sequence exists
+    OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), PG_GETARG_DATUM(1), BoolGetDatum(false));
+    open_all_again();
+    return PG_GETARG_DATUM(1);
+}
 
 // Its arguments are the sequence, and the names of the segment here and at the registry.
 Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
@@ -189,7 +167,13 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
         elog(ERROR, "uid_look_up_segment must return a record");
     lock_owned(sequence);
     const SessionEntry *e = open_entry(sequence, SlotKind::segment);
-    const FleetBlock found = look_up(e->slot, row);
+    FleetBlock found = {};
+    int64_t give_up_at_us = 0;
+    blocks_forget(e->slot); // a block that was asked for before is of another segment, or of another time
+    do {
+        ask_registry(e->slot, row, 0, 0, nullptr);
+        wait_for_block(e->slot, row, &give_up_at_us, nullptr);
+    } while (!blocks_take(e->slot, name_at_registry(row), &found));
     if (!read_segment_row(extension_schema(), sequence).is_attached())
         expire_slot(e->slot); // it was made without the row that is to come
     Datum values[] = {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment),

@@ -14,47 +14,42 @@ namespace {
 // A row of a function's result. What nothing is put in is NULL.
 struct Row {
     ReturnSetInfo *result;
-    Datum *values;
-    bool *nulls;
+    Datum values[64]; // more than there are columns
+    bool nulls[64];
 };
 
 Row new_row(ReturnSetInfo *result) {
-    const auto columns = static_cast<Size>(result->setDesc->natts);
-    Row row = {result, static_cast<Datum *>(palloc0(columns * sizeof(Datum))), static_cast<bool *>(palloc(columns))};
-    memset(row.nulls, true, columns);
+    Row row = {result, {}, {}};
+    memset(row.nulls, true, sizeof(row.nulls));
     return row;
 }
 
-void put(const Row *row, const char *column, Datum value) {
+void put(Row *row, const char *column, Datum value) {
     const int number = column_number(row->result->setDesc, column) - 1;
     row->values[number] = value;
     row->nulls[number] = false;
 }
 
-void add(const Row *row) {
-    tuplestore_putvalues(row->result->setResult, row->result->setDesc, row->values, row->nulls);
-    pfree(row->values);
-    pfree(row->nulls);
-}
+void add(Row *row) { tuplestore_putvalues(row->result->setResult, row->result->setDesc, row->values, row->nulls); }
 
-void put_number(const Row *row, const char *column, uint64_t number) {
+void put_number(Row *row, const char *column, uint64_t number) {
     put(row, column, Int64GetDatum(static_cast<int64_t>(number)));
 }
 
-void put_count(const Row *row, const char *column, const std::atomic<uint64_t> &counter) {
+void put_count(Row *row, const char *column, const std::atomic<uint64_t> &counter) {
     put_number(row, column, counter.load(std::memory_order_relaxed));
 }
 
-void put_instant(const Row *row, const char *column, const core::Layout &layout, int64_t tick) {
+void put_instant(Row *row, const char *column, const core::Layout &layout, int64_t tick) {
     put(row, column, TimestampTzGetDatum(to_timestamptz(core::start_of(layout, tick))));
 }
 
-void put_ring(const Row *row, const CachedConfig &cached, const RingState &ring) {
-    const uint64_t filled =
-        Min(ring.hints.tail.load(std::memory_order_relaxed) - ring.hints.cursor.load(std::memory_order_relaxed),
-            cached.cells);
+void put_ring(Row *row, Slot *slot) {
+    const CachedConfig &cached = slot->generator.config.cached;
+    const RingState &ring = slot->generator.ring;
     put_number(row, "ring_size", cached.cells * cached.run);
-    put(row, "ring_filled", Float8GetDatum(static_cast<double>(filled) / static_cast<double>(cached.cells)));
+    put(row, "ring_filled",
+        Float8GetDatum(static_cast<double>(ring_of(slot).filled()) / static_cast<double>(cached.cells)));
     put_count(row, "padded", ring.refills);
     put_count(row, "padded_inline", ring.refills_by_caller);
     put_count(row, "rejected_puts", ring.rejected_puts);
@@ -63,7 +58,7 @@ void put_ring(const Row *row, const CachedConfig &cached, const RingState &ring)
 }
 
 // The node that the next id will have, as far as it is known.
-void put_node(const Row *row, const Slot *slot) {
+void put_node(Row *row, const Slot *slot) {
     const GeneratorConfig &config = slot->generator.config;
     const NodeGrant grant = present_grant(slot);
     const int64_t number = slot->generator.number.load(std::memory_order_acquire);
@@ -81,7 +76,7 @@ void put_node(const Row *row, const Slot *slot) {
 }
 
 // Under the slot's lock.
-void put_generator(const Row *row, const Slot *slot) {
+void put_generator(Row *row, Slot *slot) {
     const GeneratorState &generator = slot->generator;
     const core::Layout &layout = generator.config.layout;
     const auto tick_of = [&layout](uint64_t position) {
@@ -96,10 +91,10 @@ void put_generator(const Row *row, const Slot *slot) {
     put_number(row, "clock_steps_back", (generator.clock_changes.load(std::memory_order_relaxed) + 1) / 2);
     put_count(row, "backup_ids", generator.backup_ids);
     if (generator.config.cached.on)
-        put_ring(row, generator.config.cached, generator.ring);
+        put_ring(row, slot);
 }
 
-void put_segment(const Row *row, const Slot *slot, Relation rel) {
+void put_segment(Row *row, const Slot *slot, Relation rel) {
     const SegmentState &segment = slot->segment;
     const BlockAnswer next = blocks_look(slot);
     core::Range range;
@@ -151,7 +146,7 @@ Look look_at(Slot *slot) {
 }
 
 // One column for each Stat, in their order, from "ids" on. Times are milliseconds, as in PostgreSQL's own views.
-void put_stats(const Row *row, const Stats &stats) {
+void put_stats(Row *row, const Stats &stats) {
     const int first = column_number(row->result->setDesc, "ids") - 1;
     for (uint32_t i = 0; i < stat_count; i++) {
         const bool is_time = i >= index(Stat::flush_waits) && (i - index(Stat::flush_waits)) % 2 == 1;
@@ -175,7 +170,7 @@ Relation open_unless_dropped(Oid sequence) {
 }
 
 // False: there is no live state. AccessShareLock on the sequence excludes DROP, but not that the slot is reset.
-bool put_live(const Row *row, Slot *slot, const Look &look) {
+bool put_live(Row *row, Slot *slot, const Look &look) {
     if (slot->kind == SlotKind::generator) {
         LWLockAcquire(&slot->lock, LW_SHARED);
         put_generator(row, slot);
@@ -194,7 +189,7 @@ void add_slot(ReturnSetInfo *result, Slot *slot) {
     const Look look = look_at(slot);
     if (!OidIsValid(look.sequence) || !may_see(look.sequence))
         return;
-    const Row row = new_row(result);
+    Row row = new_row(result);
     put(&row, "sequence", ObjectIdGetDatum(look.sequence));
     put(&row, "kind", CStringGetTextDatum(slot->kind == SlotKind::generator ? "generator" : "segment"));
     put(&row, "live", BoolGetDatum(look.is_ready && put_live(&row, slot, look)));
@@ -209,7 +204,7 @@ int32_t slots_of(SlotKind kind) {
 }
 
 void add_server(ReturnSetInfo *result) {
-    const Row row = new_row(result);
+    Row row = new_row(result);
     put_stats(&row, slots_counted());
     put(&row, "kind", CStringGetTextDatum("server"));
     put_count(&row, "refused_standby", server_state->refused_on_standby);
