@@ -79,12 +79,12 @@ bool is_superusers(Oid owner) {
     return OidIsValid(role) && superuser_arg(role);
 }
 
-[[noreturn]] void report_dropped() {
+} // namespace
+
+void report_dropped() {
     ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("extension uidgen was dropped by another session"),
                     errhint("Run CREATE EXTENSION uidgen.")));
 }
-
-} // namespace
 
 void hold_names(Oid schema) {
     const Extension extension = find_extension();

@@ -37,6 +37,7 @@ void check_spi(int result, const char *function, const char *statement);
 // either, it locks nothing. Error if the extension is not there any more: the tables of that schema are then those of
 // its owner. So what a superuser's statement uses is looked up after this. Needs an active snapshot.
 void hold_names(Oid schema);
+[[noreturn]] void report_dropped();
 
 // Runs one statement and returns the number of rows that it wrote. `nulls` has an 'n' for each argument that is NULL;
 // nullptr: none is. After an error the end of the (sub)transaction restores the user. Needs an active snapshot.

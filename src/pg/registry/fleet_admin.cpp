@@ -234,8 +234,8 @@ Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_GRANT_OPERATION), errmsg("role %s is a superuser", name),
                         errhint("Create a role for the members: CREATE ROLE uid_fleet LOGIN.")));
     open_registry(&registry, fcinfo);
-    run(psprintf("GRANT EXECUTE ON PROCEDURE uid_internal.uid_fleet_call TO %s", name));
     const bool exists = try_lock_registry(&registry);
+    run(psprintf("GRANT EXECUTE ON PROCEDURE uid_internal.uid_fleet_call TO %s", name));
     if (exists)
         settle_environment(&registry);
     claim(&registry, exists, PG_ARGISNULL(1) ? nullptr : text_to_cstring(PG_GETARG_TEXT_PP(1)),

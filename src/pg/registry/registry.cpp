@@ -143,6 +143,8 @@ void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
 
 bool try_lock_registry(Registry *registry) {
     LockRelationOid(registry->state_table, ExclusiveLock);
+    if (get_rel_name(registry->state_table) == nullptr)
+        report_dropped();
     const int64_t now_us = wall_clock_us();
     const bool exists = read_state(&registry->state);
     registry->state.view.now_us = now_us;
