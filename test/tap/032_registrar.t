@@ -231,6 +231,17 @@ sub flipped
 write_file($copy->data_dir . "/$file.tmp", substr $whole, 0, -10);
 start_with($whole);
 is(drawn_node($copy), $third, 'a part of the next file changes nothing');
+# A file that cannot be written at a start. Nothing is asked then, because the registry could see an incarnation that the
+# file does not have.
+$copy->stop;
+mkdir $copy->data_dir . "/$file.tmp" or die;
+start_node($copy);
+is(drawn_node($copy), $third, 'a start that cannot write the file goes on in its grant');
+wait_until('the error', sub { status($copy, 'error') eq 'could not write the file of grants' });
+is(status($copy, 'renewals'), 0, '... and asks for nothing');
+rmdir $copy->data_dir . "/$file.tmp" or die;
+$copy->poll_query_until('postgres', 'SELECT bool_or(renewals > 0) FROM uid_registry_status') or die 'no renewal';
+is(drawn_node($copy), $third, '... until it can write it');
 $copy->stop;
 my $damages = 0;
 foreach my $damaged ('', substr($whole, 0, 3), substr($whole, 0, -1), flipped($whole, 10), flipped($whole, length($whole) - 10))

@@ -6,6 +6,7 @@
 
 #include "base/identity.hpp"
 #include "base/settings.hpp"
+#include "host.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -168,17 +169,19 @@ void grant_file_restore() {
         core::begin_incarnation(&records[i].membership, fresh_incarnation());
         membership_restore(records[i].key, records[i].layout, records[i].membership);
     }
-    if (!write_file(&content))
-        ereport(ERROR, (errmsg("could not write the file of grants"), errhint("See the server log.")));
+    server_state->fleet.unstored = !write_file(&content);
 }
 
-bool grant_file_store(const MembershipChange &change) {
+bool grant_file_store(const MembershipChange &change, GrantError *error) {
     StringInfoData content;
     initStringInfo(&content);
     LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE);
     put_all(&content, change);
     const bool stored = write_file(&content);
-    if (stored)
+    server_state->fleet.unstored = server_state->fleet.unstored && !stored;
+    if (!stored)
+        set_error(error, "could not write the file of grants", "See the server log of this server.");
+    else if (change.slot != nullptr)
         membership_publish(change);
     LWLockRelease(&server_state->fleet.file_lock);
     return stored;

@@ -30,13 +30,13 @@ namespace uidgen::pg {
 void grant_file_check();
 
 // While the area is made: begins the next incarnation of each membership in the file, restores it, and writes the file,
-// so that it has the incarnations before they ask. (One that holds no grant need not be in it: it is a newcomer after a
-// restart, too.) Raises an error if the file cannot be written.
+// which must have the incarnations before they ask (MemberState::unstored). One that holds no grant need not be in it:
+// it is a newcomer after a restart, too.
 void grant_file_restore();
 
-// Stores a change durably, and then publishes it. False: it could not be written, and the log says why; the file is
-// then as it was.
-bool grant_file_store(const MembershipChange &change);
+// Stores a change durably, and then publishes it. Without a slot: stores what there is. False: it could not be written;
+// the log says why.
+bool grant_file_store(const MembershipChange &change, GrantError *error);
 
 // All memberships begin again (memberships_begin_again()), and the file is removed durably. So no later start knows the
 // former ones. Raises an error.

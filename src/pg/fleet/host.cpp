@@ -36,6 +36,8 @@ void fail(Host *host, const char *message, const char *hint) {
 const char *hint_for(const char *sqlstate, const char *hint) {
     if (strcmp(sqlstate, "42501") == 0) // insufficient_privilege
         return "Run SELECT uid_fleet_admit('role') on the registry, with the role that uidgen.registry names.";
+    if (strcmp(sqlstate, "25006") == 0) // read_only_sql_transaction
+        return "Name the registry's primary in uidgen.registry, too.";
     for (const char *missing : {"3F000", "42883", "42704"}) // invalid_schema_name, undefined_function, undefined_object
         if (strcmp(sqlstate, missing) == 0)
             return "Correct dbname in uidgen.registry. Or run CREATE EXTENSION uidgen on the registry, or ALTER "

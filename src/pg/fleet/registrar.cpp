@@ -177,9 +177,11 @@ void take_answer(const Member &member, const core::Request &ask, const core::Ans
     MembershipChange change = {member.slot, member.membership, before, before};
     const bool is_granted = core::accept(&change.membership, &change.seen, answer);
     const bool is_news = is_granted || change.membership.superseded || change.seen.epoch != before.epoch;
-    if (is_news && !grant_file_store(change))
-        set_error(error, "could not write the file of grants", "See the server log of this server.");
-    else if (is_granted)
+    if (!is_news)
+        membership_publish(change); // what was seen proves commits that the registry may lose
+    else if (!grant_file_store(change, error))
+        return;
+    if (is_granted)
         *notes_of(member) = {ask.incarnation, false,
                              renewal(ask.lowest, change.membership.held.until - ask.lowest, ask.incarnation),
                              monotonic_us() + granted_pause_us};
@@ -215,10 +217,12 @@ void ask_for(const Member &member) {
         note_error(notes, member, two_registries());
         return;
     }
+    const core::FleetSeen seen = fleet_seen();
     const int64_t sent_us = wall_clock_us();
     const int64_t lowest = Max(core::tick_at(member.request.layout, sent_us), member.wanted);
-    const core::Request ask = core::request_of(member.membership, fleet_seen(), sent_us, lowest, member.request.length);
-    if (member_call(member, ask, found.other, &answer, &error)) {
+    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.request.length);
+    const bool stored = !server_state->fleet.unstored || grant_file_store({nullptr, {}, seen, seen}, &error);
+    if (stored && member_call(member, ask, found.other, &answer, &error)) {
         report_clocks(sent_us, answer.clock_us);
         take_answer(member, ask, answer.given, &error);
         if (answer.given.why == core::Refusal::ahead)

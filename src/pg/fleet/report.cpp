@@ -12,11 +12,8 @@ namespace {
 RegistrarStatus status = {}; // the registrar's, as it has said last
 bool said_others = false;
 
-// A connection string in the place of a database's name may contain a password.
-bool is_plain(const char *value) { return strpbrk(value, "=@:") == nullptr; }
-
 // What may be shown of a connection string, which may contain a password: host, port, dbname and user, as far as it
-// names them.
+// names them. In the place of a database's name may be a connection string, too.
 const char *conninfo_redacted(const char *conninfo) {
     const char *const shown[] = {"service", "host", "port", "dbname", "user"};
     StringInfoData text;
@@ -26,7 +23,7 @@ const char *conninfo_redacted(const char *conninfo) {
         for (const PQconninfoOption *option = options; option != nullptr && option->keyword != nullptr; option++)
             if (strcmp(option->keyword, keyword) == 0 && option->val != nullptr && option->val[0] != '\0')
                 appendStringInfo(&text, "%s%s=%s", text.len > 0 ? " " : "", keyword,
-                                 is_plain(option->val) ? option->val : "...");
+                                 strpbrk(option->val, "=@:") == nullptr ? option->val : "...");
     PQconninfoFree(options);
     return text.data;
 }

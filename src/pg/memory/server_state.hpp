@@ -81,6 +81,7 @@ struct MemberState {
     std::atomic<uint32_t> epoch; // fleet_epoch(); written by the postmaster
     uint32_t changes;            // of the setting; the postmaster's
     LWLock file_lock;            // held while the file of grants is written; before a slot's lock
+    bool unstored;               // the file of grants lacks incarnations of this start; the registrar's, once it runs
     RegistrarStatus registrar;
 };
 

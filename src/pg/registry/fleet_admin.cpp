@@ -56,7 +56,7 @@ void say_nothing_lost(Registry *registry, const char *reason) {
                       errdetail("If grants were lost and their holders draw on, or if another server still grants, ids "
                                 "collide.")));
     registry->state.view.fence_base_us = 0;
-    registry->state.view.covered_us = 0;
+    registry->state.view.covered_us = 0; // a later grant of another registry that a member shows is fenced again
     draw_epoch(registry, false, reason);
 }
 
@@ -249,6 +249,7 @@ Datum uid_fleet_expel(PG_FUNCTION_ARGS) {
     const char *name = quote_identifier(GetUserNameFromId(role, false));
     Registry registry;
     open_registry(&registry, fcinfo);
+    (void)try_lock_registry(&registry); // first, as uid_fleet_admit() does
     check_admitted(role, name);
     run(psprintf("REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM %s", name));
     revoke_segments(registry, role, name);
