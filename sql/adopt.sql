@@ -209,6 +209,14 @@ SELECT plan($$ uidgen.uid_adopt('parent', 'id') $$);
 SELECT convert($$ uidgen.uid_adopt('parent', 'id') $$);
 SELECT type FROM of_column('child', 'id');
 DROP TABLE parent, child;
+-- A foreign key of a partition alone, and one that refers to a partition.
+CREATE TABLE whole (id bigserial PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE whole_1 PARTITION OF whole FOR VALUES FROM (1) TO (1000);
+CREATE TABLE refers (k int, ref int, part int REFERENCES whole_1) PARTITION BY LIST (k);
+CREATE TABLE refers_1 PARTITION OF refers FOR VALUES IN (1);
+ALTER TABLE refers_1 ADD FOREIGN KEY (ref) REFERENCES whole;
+SELECT plan($$ uidgen.uid_adopt('whole', 'id') $$);
+DROP TABLE refers, whole;
 
 -- Partitions and inheritance.
 CREATE TABLE log (id bigserial, at date) PARTITION BY RANGE (at);

@@ -27,7 +27,7 @@ BEGIN
   IF is_generator THEN
     PERFORM uid_internal.uid_check_width(table_name, c.attnum, column_name);
   END IF;
-  RETURN NEXT uid_internal.uid_beyond_plan(c.relation, column_name, chosen, is_generator);
+  RETURN NEXT uid_internal.uid_beyond_plan(table_name, column_name, chosen, is_generator);
   IF NOT is_generator AND generator IS DISTINCT FROM c.sequence THEN
     RETURN NEXT '-- nextval makes sessions discard a range that they have reserved below the largest id.';
     RETURN NEXT format('SELECT nextval(%L::regclass);', generator::text);
@@ -142,11 +142,13 @@ $$;
 COMMENT ON FUNCTION uid_internal.uid_release_plan(regclass, name, bigint) IS
   'Returns the lines of uid_release(): statements, and comments that begin with --.';
 
+-- Estimates of the recursive queries of the catalog are so high that PostgreSQL would compile them.
 CREATE FUNCTION uid_internal.uid_move(table_name regclass, column_name name, is_adoption boolean, generator regclass,
     start bigint, dry_run boolean, patience_ms integer) RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
+SET jit = off
 SET lock_timeout = '100ms'
 AS $$
 DECLARE

@@ -19,6 +19,10 @@ BEGIN
     CROSS JOIN LATERAL regexp_match(d.text,
                  '^(.*?)\n?kept by uid_adopt\(\); next value (-?\d+)(?:, (ALWAYS|BY DEFAULT) identity)?$') n(note)
    WHERE q.seqrelid = sequence;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION '% is not a sequence', sequence
+      USING ERRCODE = 'wrong_object_type', HINT = 'Pass a generator or a sequence.';
+  END IF;
   EXECUTE format('SELECT last_value::numeric + CASE WHEN is_called THEN $1 ELSE 0 END FROM %s', sequence)
     INTO next USING increment;
 END
@@ -100,8 +104,16 @@ BEGIN
   WITH RECURSIVE holding(relation, number) AS (
     SELECT table_name::oid, attnum
      UNION
-    SELECT k.conrelid, k.conkey[i] FROM holding h, pg_constraint k, generate_subscripts(k.conkey, 1) i
-     WHERE k.contype = 'f' AND k.confrelid = h.relation AND k.confkey[i] = h.number
+    SELECT n.relation, n.number FROM holding h CROSS JOIN LATERAL (
+      SELECT k.conrelid, k.conkey[i] FROM pg_constraint k, generate_subscripts(k.conkey, 1) i
+       WHERE k.contype = 'f' AND k.confrelid = h.relation AND k.confkey[i] = h.number
+       UNION ALL
+      SELECT b.attrelid, b.attnum
+        FROM pg_attribute a CROSS JOIN LATERAL (
+               SELECT p.inhparent FROM pg_inherits p WHERE p.inhrelid = h.relation
+                UNION ALL SELECT p.inhrelid FROM pg_inherits p WHERE p.inhparent = h.relation) r(relative)
+        JOIN pg_attribute b ON b.attrelid = r.relative AND b.attname = a.attname AND b.attnum > 0
+       WHERE a.attrelid = h.relation AND a.attnum = h.number) n(relation, number)
   ), c AS (
     SELECT format('%I.%I', n.nspname, t.relname) AS relation, a.attname, h.relation = table_name AS is_first,
            y.typoutput IN ('int2out'::regproc, 'int4out'::regproc) AND a.attinhcount = 0 AS is_narrow
@@ -124,14 +136,16 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_check_width(regclass, smallint, name) IS
-  'Fails unless the ids of a column fit it and the columns that refer to it by foreign keys, directly or not.';
+  'Fails unless the ids of a column fit all columns that would have to hold them: itself, the columns that refer to '
+  'it by foreign keys, and so on, each with its partitions and children.';
 
-CREATE FUNCTION uid_internal.uid_beyond_plan(relation text, column_name name, source regclass, is_generator boolean)
-RETURNS text
+CREATE FUNCTION uid_internal.uid_beyond_plan(table_name regclass, column_name name, source regclass,
+    is_generator boolean) RETURNS text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+  relation text := (uid_internal.uid_movable_column(table_name, column_name)).relation;
   next numeric;
   stride bigint := 1;
   furthest bigint;
@@ -165,7 +179,7 @@ BEGIN
   RETURN format('-- furthest id: %s; the next one of %s is %s', coalesce(furthest::text, 'none'), source, next);
 END
 $$;
-COMMENT ON FUNCTION uid_internal.uid_beyond_plan(text, name, regclass, boolean) IS
+COMMENT ON FUNCTION uid_internal.uid_beyond_plan(regclass, name, regclass, boolean) IS
   'Returns the comment that says which ids a column gets from now on, and fails unless they are beyond those in it.';
 
 CREATE FUNCTION uid_internal.uid_grant_plan(table_name regclass, sequence regclass, is_new boolean) RETURNS text
