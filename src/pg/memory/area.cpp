@@ -13,6 +13,8 @@ namespace {
 
 void (*restore_area)() = nullptr;
 
+bool is_attached = false;
+
 bool birth_is_known = false;
 uint64_t database_born = 0;
 
@@ -48,6 +50,7 @@ void keep(dsa_area *made, dshash_table *table) {
     dsa_pin_mapping(made);
     area = made;
     slot_table = table;
+    is_attached = true;
 }
 
 void attach(dsa_handle handle) {
@@ -88,19 +91,6 @@ void make() {
     state->handle.store(dsa_get_handle(area), std::memory_order_release);
 }
 
-// What restores looks at the slots that it makes, so this process is attached meanwhile.
-void make_or_let_go() {
-    PG_TRY();
-    { make(); }
-    PG_CATCH();
-    {
-        area = nullptr;
-        slot_table = nullptr;
-        PG_RE_THROW();
-    }
-    PG_END_TRY();
-}
-
 } // namespace
 
 SlotKey slot_key(Oid sequence) {
@@ -109,7 +99,7 @@ SlotKey slot_key(Oid sequence) {
 }
 
 bool attach_area() {
-    if (likely(area != nullptr))
+    if (likely(is_attached))
         return true;
     if (!attach_server_state())
         return false;
@@ -125,7 +115,7 @@ void open_area() {
         return;
     LWLockAcquire(&server_state->area.making, LW_EXCLUSIVE);
     if (!attach_area())
-        make_or_let_go();
+        make();
     LWLockRelease(&server_state->area.making);
 }
 

@@ -35,8 +35,8 @@ enum class SlotKind : uint32_t { generator, segment };
 constexpr uint32_t slot_kinds = 2;
 constexpr uint32_t index(SlotKind kind) { return static_cast<uint32_t>(kind); }
 
-// What the table holds: an entry for each sequence that has a slot, and for each database that has lost one. An entry
-// without a slot is like none. A slot of the other kind than the sequence is one that its oid had before.
+// What the table holds: an entry for each sequence that has a slot, and one that stays for each database that has lost
+// one. An entry without a slot is like none. A slot of the other kind than the sequence is one that its oid had before.
 struct SlotEntry {
     SlotKey key; // must come first: the table's key
     dsa_pointer slots[slot_kinds];
@@ -45,7 +45,7 @@ struct SlotEntry {
 
 constexpr char of_slot_table[] = "the table of generators and segments"; // for allocation errors
 
-// Null until this process has attached.
+// Of no use until this process has attached.
 [[gnu::visibility("hidden")]] extern dsa_area *area;
 [[gnu::visibility("hidden")]] extern dshash_table *slot_table;
 

@@ -294,11 +294,6 @@ void free_slot(const SlotKey &key, SlotKind kind) {
     free_in_area(cells);
 }
 
-void forget_database(const SlotKey &key) {
-    const SlotKey database = database_of(key);
-    (void)dshash_delete_key(slot_table, &database);
-}
-
 int64_t lost_until_us() {
     if (!attach_area())
         return 0;

@@ -286,7 +286,6 @@ void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale);
 
 // Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database.
 void free_slot(const SlotKey &key, SlotKind kind);
-void forget_database(const SlotKey &key); // of any of its sequences
 
 // The latest one that is remembered for this database, in microseconds; 0: none.
 int64_t lost_until_us();

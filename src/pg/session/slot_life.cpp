@@ -50,12 +50,10 @@ bool is_gone(SlotKind kind, Oid sequence) {
 constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
 
 void sweep_under_lock(Slot *slot, const Look &look) {
-    if (!is_database(look.key.database)) {
-        free_slot(look.key, slot->kind);
-        forget_database(look.key);
-    } else if (look.key.database != MyDatabaseId) {
+    const bool is_elsewhere = look.key.database != MyDatabaseId;
+    if (is_elsewhere && is_database(look.key.database))
         return;
-    } else if (!is_of_this_database(look.key)) { // the database has moved, or has the oid of a former one
+    if (is_elsewhere || !is_of_this_database(look.key)) { // or the database has moved, or has the oid of a former one
         free_slot(look.key, slot->kind);
     } else if (is_gone(slot->kind, look.key.sequence)) {
         if (look.until_us + kept_for_us <= wall_clock_us())
