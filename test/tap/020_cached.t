@@ -50,12 +50,6 @@ sub refiller
 }
 
 # A refill ends with a full ring, and nobody needs to draw for that.
-sub gets_filled
-{
-	my ($generator) = @_;
-	return poll_until('full', sub { status($generator, 'ring_filled') == 1 });
-}
-
 # What each of several sessions draws at the same time.
 sub at_once
 {
@@ -118,7 +112,8 @@ sub at_once
 	my $id = sql("SELECT uid_next('$generator')");
 	ok(poll_until('refiller', sub { padders() == 1 }), 'the first use starts it');
 	is(sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen refiller' AND datid IS NOT NULL"), 0, '... without a database');
-	ok(gets_filled($generator), '... after the first draw the ring is full');
+	# The refiller may see it full before the call takes the first run.
+	ok(poll_until('full', sub { status($generator, 'ring_filled >= 15.0 / 16') eq 't' }), '... after the first draw the ring is full but for the run that the call took');
 	is(status($generator, "ring_size || ' ' || rejected_puts || ' ' || rejected_takes || ' ' || (padded + padded_inline > 0)::text"), '65536 0 0 true', '... as the view tells');
 	is(sql("SELECT uid_encode(d.generated_at, d.datacenter_id, d.worker_id, d.sequence, '$generator') = $id AND d.worker_id = s.worker_id AND generated_at BETWEEN clock_timestamp() - interval '6 s' AND clock_timestamp() + interval '33 s' FROM uid_decode($id, '$generator') d, (SELECT worker_id FROM uid_generator_status WHERE generator = '$generator'::regclass) s"),
 		't', '... and the id decodes');

@@ -68,10 +68,7 @@ void refill_rings() {
         });
         if (!found && worker_may_end(SingleWorker::refiller, has_any_ring))
             return;
-        if (moved == runs_at_a_time)
-            nap_ms = 0;
-        else
-            nap_ms = moved > 0 ? shortest_nap_ms : Min(Max(2 * nap_ms, shortest_nap_ms), longest_nap_ms);
+        nap_ms = moved > 0 ? 0 : Min(Max(2 * nap_ms, shortest_nap_ms), longest_nap_ms);
         sleep_for(nap_ms * us_per_ms, wait_event("UidgenRefiller"));
     }
 }

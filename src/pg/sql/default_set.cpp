@@ -140,6 +140,7 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
     c.now = core::tick_at(c.config.layout, wall_clock_us());
     const int64_t below_clock = core::first_id_of(c.config.layout, Max(c.now, 0)) - 1;
     int64_t highest = above || c.now >= c.config.policy.end ? -1 : below_clock;
+    const char *hint = use_other_layout;
     for_each_row(schema, "uid_generator", [&](Row row) {
         c.other = DatumGetObjectId(column(row, "generator"));
         c.other_config = generator_config_of(row);
@@ -148,6 +149,8 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
             return;
         const int64_t largest = core::largest_leased_id(c.other_config.layout, c.other_config.policy, c.mark);
         const bool is_former = c.other == former;
+        if (is_former && above && c.has_same_layout())
+            hint = why_above;
         if ((is_former && above) || may_start_above(c.config, largest)) {
             highest = Max(highest, largest);
             return;
@@ -160,7 +163,7 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
         }
     });
     if (highest >= 0)
-        raise_above_id(generator, c.config, highest, OidIsValid(former) ? why_above : use_other_layout);
+        raise_above_id(generator, c.config, highest, hint);
 }
 
 } // namespace
