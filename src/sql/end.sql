@@ -25,6 +25,7 @@ BEGIN
      CROSS JOIN LATERAL pg_catalog.pg_identify_object(d.classid, d.objid, 0) i
      WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name
        AND i.type OPERATOR(pg_catalog.<>) 'event trigger'::pg_catalog.text
+       AND i.identity OPERATOR(pg_catalog.!~~) '%[]'::pg_catalog.text -- an array type
        AND EXISTS (SELECT FROM pg_catalog.pg_default_acl)
   LOOP
     EXECUTE pg_catalog.format('REVOKE ALL ON %1$s %2$s FROM %3$s; GRANT ALL ON %1$s %2$s TO CURRENT_USER%4$s'

@@ -439,7 +439,7 @@ sub wait_for_node_rows
 sub make_registry
 {
 	my ($node) = @_;
-	$node->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'new')");
+	$node->safe_psql('postgres', "SET default_transaction_isolation = 'read committed'; CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'new')");
 }
 
 # What pg_stat_activity calls a wait of uidgen: before PostgreSQL 17 extensions cannot name theirs.

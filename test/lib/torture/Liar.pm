@@ -75,7 +75,7 @@ sub create_liar
 {
 	my ($node) = @_;
 	$node->safe_psql('postgres', 'CREATE DATABASE liar');
-	$node->safe_psql('liar', "CREATE EXTENSION uidgen; SELECT uid_fleet_admit('uid_fleet', 'new')");
+	$node->safe_psql('liar', "SET default_transaction_isolation = 'read committed'; CREATE EXTENSION uidgen; SELECT uid_fleet_admit('uid_fleet', 'new')");
 	$node->safe_psql('liar', 'ALTER EXTENSION uidgen DROP PROCEDURE uid_internal.uid_fleet_call; ALTER PROCEDURE uid_internal.uid_fleet_call RENAME TO honest');
 	$node->safe_psql('liar', 'CREATE TYPE lies AS (' . join(', ', map { "$_ text" } columns($node)) . ')');
 	return;
