@@ -121,8 +121,8 @@ void begin_at_clock(const Change &c) {
                       hint != nullptr ? errhint("%s", hint) : 0));
 }
 
-constexpr char why_above[] = "A default must start above every id that the former one can have issued, unless you pass "
-                             "above => false. To draw from this generator in some tables only, pass it to uid_adopt().";
+constexpr char why_above[] = "A default must start above every id that the former one can have issued%s. To draw from "
+                             "this generator in some tables only, pass it to uid_adopt().";
 
 // Whether a generator that is not the former default has ids that the new one may issue, too. In another layout those
 // of a generator that is no further ahead than it may be do not count: without a change of the clock, a default of one
@@ -149,8 +149,8 @@ void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
             return;
         const int64_t largest = core::largest_leased_id(c.other_config.layout, c.other_config.policy, c.mark);
         const bool is_former = c.other == former;
-        if (is_former && above && c.has_same_layout())
-            hint = why_above;
+        if (is_former)
+            hint = psprintf(why_above, above && c.has_same_layout() ? ", unless you pass above => false" : "");
         if ((is_former && above) || may_start_above(c.config, largest)) {
             highest = Max(highest, largest);
             return;
