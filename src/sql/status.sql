@@ -1,6 +1,6 @@
 -- Live state and statistics: views that people and monitoring read. The functions behind them are the library's.
 
-CREATE FUNCTION uid_internal.uid_slots(
+CREATE FUNCTION uid_internal.uid_slots(with_state boolean DEFAULT true,
     OUT sequence regclass, OUT kind text, OUT live boolean, OUT protection text, OUT node bigint,
     OUT datacenter_id integer, OUT worker_id integer, OUT last_time timestamptz, OUT leased_until timestamptz,
     OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
@@ -19,16 +19,17 @@ CREATE FUNCTION uid_internal.uid_slots(
     OUT clock_moved_ms double precision)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_slots';
-COMMENT ON FUNCTION uid_internal.uid_slots() IS
+COMMENT ON FUNCTION uid_internal.uid_slots(boolean) IS
   'Returns the slots in shared memory of generators and segments of this database that were used since the server '
   'started: those of sequences that the caller has USAGE or SELECT on, and all for members of pg_read_all_stats. live '
-  'is true if the slot is ready, and no other session drops its sequence. The row without a sequence is the server''s.';
+  'is true if the slot is ready, and no other session drops its sequence. With with_state => false there are only '
+  'counters, and those of the server in a row without a sequence.';
 
 CREATE VIEW uid_stat AS
 SELECT sequence, kind, ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
        flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
        registry_waits, registry_wait_time, ring_waits, ring_wait_time
-  FROM uid_internal.uid_slots() WHERE sequence IS NOT NULL;
+  FROM uid_internal.uid_slots(false) WHERE sequence IS NOT NULL;
 COMMENT ON VIEW uid_stat IS
   'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it '
   'is first used after a server start. They start at zero then, and never decrease. ids counts the ids and values '
@@ -46,7 +47,7 @@ SELECT ids, records, refused_clock, refused_rate, refused_registry, refused_ring
        flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
        registry_waits, registry_wait_time, ring_waits, ring_wait_time, refused_standby, clock_jumps,
        generators, segments, clock_moved_ms
-  FROM uid_internal.uid_slots() WHERE sequence IS NULL;
+  FROM uid_internal.uid_slots(false) WHERE sequence IS NULL;
 COMMENT ON VIEW uid_stat_server IS
   'One row: the counters of uid_stat, summed over all databases of the server, with those of sequences that were '
   'dropped. They never decrease before the next server start. refused_standby counts draws that were refused during '

@@ -185,14 +185,15 @@ bool put_live(Row *row, Slot *slot, const Look &look) {
     return slot->generation.load(std::memory_order_acquire) == look.generation;
 }
 
-void add_slot(ReturnSetInfo *result, Slot *slot) {
+// The live state of a segment is behind a lock of its own and its page, so it is read only if it is asked for.
+void add_slot(ReturnSetInfo *result, Slot *slot, bool with_state) {
     const Look look = look_at(slot);
     if (!OidIsValid(look.sequence) || !may_see(look.sequence))
         return;
     Row row = new_row(result);
     put(&row, "sequence", ObjectIdGetDatum(look.sequence));
     put(&row, "kind", CStringGetTextDatum(slot->kind == SlotKind::generator ? "generator" : "segment"));
-    put(&row, "live", BoolGetDatum(look.is_ready && put_live(&row, slot, look)));
+    put(&row, "live", BoolGetDatum(with_state && look.is_ready && put_live(&row, slot, look)));
     put_stats(&row, look.counted);
     add(&row);
 }
@@ -225,14 +226,15 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_slots);
 
 Datum uid_slots(PG_FUNCTION_ARGS) {
+    const bool with_state = PG_GETARG_BOOL(0);
     InitMaterializedSRF(fcinfo, 0);
     auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
     for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
         for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
-            add_slot(result, slot);
+            add_slot(result, slot, with_state);
             CHECK_FOR_INTERRUPTS();
         }
-    if (attach_server_state())
+    if (!with_state && attach_server_state())
         add_server(result);
     return static_cast<Datum>(0);
 }
