@@ -140,13 +140,17 @@ void put_all(StringInfo content, const MembershipChange &change) {
     const core::FleetSeen seen = fleet_seen();
     const bool is_in_fleet = seen.fleet == change.before.fleet;
     const uint64 timeline = GetWALInsertionTimeLine();
-    const Header header = {0, file_format, GetSystemIdentifier(), timeline, {}, is_in_fleet ? change.seen : seen};
+    const Header header = {0, file_format, GetSystemIdentifier(), timeline, {}, seen};
+    bool has_change = false;
     appendBinaryStringInfo(content, reinterpret_cast<const char *>(&header), sizeof(header));
     for_each_member([&](const Member &member) {
         const bool changes = is_in_fleet && member.membership.incarnation == change.membership.incarnation;
         const Record record = {member.key, member.request.layout, changes ? change.membership : member.membership};
         appendBinaryStringInfo(content, reinterpret_cast<const char *>(&record), sizeof(record));
+        has_change = has_change || changes;
     });
+    if (has_change)
+        reinterpret_cast<Header *>(content->data)->seen = change.seen;
 }
 
 } // namespace
