@@ -94,10 +94,10 @@ void read_answer(Host *host) {
 void read_results(Host *host) {
     while (PQisBusy(host->connection) == 0) {
         PGresult *result = PQgetResult(host->connection);
-        if (result == nullptr) {
-            PQresultStatus(host->result) == PGRES_TUPLES_OK ? read_answer(host) : read_error(host);
-            return;
-        }
+        if (result == nullptr && PQresultStatus(host->result) == PGRES_TUPLES_OK)
+            return read_answer(host);
+        if (result == nullptr)
+            return read_error(host);
         const bool has_failed = host->result != nullptr && PQresultStatus(host->result) != PGRES_TUPLES_OK;
         PQclear(has_failed ? result : host->result);
         host->result = has_failed ? host->result : result;

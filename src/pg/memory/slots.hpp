@@ -327,7 +327,7 @@ inline core::PositionAllocator<> &word_of(Slot *slot) {
     return slot->kind == SlotKind::generator ? slot->generator.ticks : slot->segment.ordinals;
 }
 
-// What a slot has counted since its sequence has it. Under the slot's lock or the state's.
+// What a slot has counted since its sequence has it. Under the slot's lock.
 Stats slot_counted(Slot *slot);
 
 // What all slots of the server have counted since its start, also those that were freed.

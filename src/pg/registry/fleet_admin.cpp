@@ -50,7 +50,7 @@ void check_may_open(const Registry &registry) {
 // What this registry is.
 // ---------------------------------------------------------------------------------------------------------
 
-// By an administrator's word. What other registries granted is not fenced any more.
+// By an administrator's word.
 void say_nothing_lost(Registry *registry, const char *reason) {
     ereport(WARNING, (errmsg("registry accepts newcomers from now on"),
                       errdetail("If grants were lost and their holders draw on, or if another server still grants, ids "

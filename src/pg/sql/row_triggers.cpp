@@ -83,24 +83,22 @@ HeapTuple row_updated(Row from, Row to) {
 void row_inserted(Oid table, Row row) {
     const Oid generator = generator_of(row);
     const GeneratorConfig config = generator_config_of(row); // raises an error if the row is not valid
-    const bool is_default = DatumGetBool(column(row, "is_default"));
     lock_generator(generator);
     const Row present = find_generator_row(get_rel_namespace(table), generator);
-    const bool replaces = present.tuple != nullptr;
-    if (replaces && !DatumGetBool(column(present, "builtin")))
-        return; // the insert fails, or does nothing
-    if (replaces)
-        check_change(generator, generator_config_of(present), config);
-    warn_of_end(generator, config.layout);
-    if (!replaces)
+    if (present.tuple == nullptr) {
         forget_generator(generator);
-    else
+    } else if (DatumGetBool(column(present, "builtin"))) {
+        check_change(generator, generator_config_of(present), config);
         write_as_owner(table,
                        psprintf("DELETE FROM %%1$s WHERE builtin AND generator::pg_catalog.oid "
                                 "OPERATOR(pg_catalog.=) %u::pg_catalog.oid",
                                 generator),
                        0, nullptr, nullptr);
-    if (is_default)
+    } else {
+        return; // the insert fails, or does nothing
+    }
+    warn_of_end(generator, config.layout);
+    if (DatumGetBool(column(row, "is_default")))
         write_as_owner(table, "UPDATE %1$s SET is_default = false WHERE builtin AND is_default", 0, nullptr, nullptr);
     note_datacenter_id(generator, config);
 }
