@@ -3,8 +3,9 @@
 // Those ids stay. Until the clock has passed them, an id of the new generator may have the tick of one of them. So its
 // node must be one that none of them has. What is known of their nodes:
 //
-//   1. Numbers come from one sequence, and each is drawn for one generator before its first lease. So the nodes of all
-//      ids follow from the numbers up to the sequence's last, whichever rows of worker_node are missing.
+//   1. Numbers come from one sequence, and each is drawn for one generator before its first lease. So while the server
+//      stays on one host and in one directory (node.hpp), the nodes of all ids follow from the numbers up to the
+//      sequence's last, whichever rows of worker_node are missing.
 //   2. Successive numbers have different nodes until 2^bits_by_number() were drawn. So while fewer were drawn, the node
 //      of a number belongs to one generator, and the numbers after the last one meet no node of (1) until then.
 //   3. The new generator draws a number above the last one when it first draws as the default, unless its policy is
@@ -12,7 +13,8 @@
 //   4. Without a row the other generator may not have drawn here at all: its ids may have come with a restore, from
 //      another database. Then nothing is known.
 //   5. If a row shows a node that follows from none of the numbers of (1), nothing is known. Such is the node of a
-//      grant, or of another datacenter id.
+//      grant, or of another datacenter id. If a row of any generator shows that the server was elsewhere, nothing is
+//      known of nodes that follow from the hash. Not covered: all rows from elsewhere are missing.
 //   6. A row with a number above the sequence's last shows that it was set back. Then (2) does not hold.
 //
 // A node that a person gave follows from no number. Whether an id has it, only the rows tell, as far as they are there.
@@ -43,8 +45,9 @@ struct OtherNodes {
     NodesOf next;
     const DrawnNode *rows;
     int32_t row_count;
-    bool rows_of_another; // worker_node has rows of another database or server, as after a restore
-    int64_t last_number;  // of worker_node's sequence
+    bool rows_of_another;   // worker_node has rows of another database or server, as after a restore
+    bool rows_of_elsewhere; // this server drew in another place (node.hpp)
+    int64_t last_number;    // of worker_node's sequence
 };
 
 struct Meeting {
@@ -63,12 +66,16 @@ constexpr bool follows(const OtherNodes &o, int64_t node) noexcept {
     return number > 0 && number <= o.last_number && node_of(o.layout, o.former.source, number).value == node;
 }
 
+constexpr bool hash_has_changed(const OtherNodes &o) noexcept {
+    return o.rows_of_elsewhere && protection_of(o.layout, o.former.source) == Protection::automatic;
+}
+
 } // namespace detail
 
 constexpr Meeting judge_nodes(const OtherNodes &o) noexcept {
     const int64_t node = detail::given_node(o, o.next);
     bool is_met = detail::given_node(o, o.former) == node;
-    bool is_known = o.row_count > 0 && !o.rows_of_another && !o.next.is_sticky &&
+    bool is_known = o.row_count > 0 && !o.rows_of_another && !detail::hash_has_changed(o) && !o.next.is_sticky &&
                     o.former.source.datacenter_id == o.next.source.datacenter_id &&
                     bits_by_number(o.layout, o.former.source) > 0;
     for (int32_t i = 0; i < o.row_count; i++) {

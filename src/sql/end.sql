@@ -84,7 +84,8 @@ BEGIN
            WHERE name = 'client_min_messages') THEN
     PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
     RAISE NOTICE 'ids of this database are only unlikely to collide with ids of other databases'
-      USING HINT = 'To exclude it, set uidgen.datacenter_id or uidgen.registry (see README.md, More than one database).';
+      USING DETAIL = 'A clone of the disk that starts with the same host name has the same nodes.',
+            HINT = 'To exclude it, set uidgen.datacenter_id or uidgen.registry (see README.md, More than one database).';
   END IF;
 END
 $$;

@@ -19,6 +19,7 @@ CREATE TABLE worker_node (
   timeline          integer,
   database          oid,
   layout            text,
+  place             bigint,
   PRIMARY KEY (system_identifier, id)
 );
 COMMENT ON TABLE worker_node IS
@@ -26,7 +27,7 @@ COMMENT ON TABLE worker_node IS
   'start or an alteration. A background process writes the row after that transaction, and no session waits for it.';
 COMMENT ON COLUMN worker_node.id IS
   'number drawn from worker_node_id_seq; with uidgen.datacenter_id, worker_id is this number modulo 2^worker_bits, and '
-  'without it the number is added to a hash of the database; a draw skips nodes of live generators';
+  'without it the number is added to a hash of server and database; a draw skips nodes of live generators';
 COMMENT ON COLUMN worker_node.host_name IS 'host name of the server';
 COMMENT ON COLUMN worker_node.port IS 'port of the server';
 COMMENT ON COLUMN worker_node.type IS '1: in a container; 2: on a machine';
@@ -36,7 +37,7 @@ COMMENT ON COLUMN worker_node.modified IS
 COMMENT ON COLUMN worker_node.created IS 'time at which the worker id was drawn';
 COMMENT ON COLUMN worker_node.generator IS
   'name of the generator at that time; NULL in a row that an application inserted, like worker_id, datacenter_id, '
-  'timeline, database and layout';
+  'timeline, database, layout and place';
 COMMENT ON COLUMN worker_node.worker_id IS 'worker id in the generator''s ids';
 COMMENT ON COLUMN worker_node.datacenter_id IS 'datacenter id in the generator''s ids';
 COMMENT ON COLUMN worker_node.system_identifier IS
@@ -46,6 +47,9 @@ COMMENT ON COLUMN worker_node.database IS 'oid of the database';
 COMMENT ON COLUMN worker_node.layout IS
   'layout of the ids: widths of time, datacenter, worker and sequence; length of a tick and epoch in microseconds; '
   'field order; backup worker';
+COMMENT ON COLUMN worker_node.place IS
+  'hash of the host name, the data directory, and the inode and time of birth of the file PG_VERSION in it, which '
+  'differ in a copy of the server';
 SELECT pg_catalog.pg_extension_config_dump('worker_node', '');
 SELECT pg_catalog.pg_extension_config_dump('worker_node_id_seq', '');
 COMMENT ON SEQUENCE worker_node_id_seq IS

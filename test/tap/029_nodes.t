@@ -181,5 +181,49 @@ foreach my $generator (qw(sticky kept fixed))
 is(scalar(() = $log =~ /LOG:  generator "uid_default" in database "given" draws with datacenter id 1 and worker id \d+\n.*Protection: set\.\n/g),
 	1, '... and that a number was given');
 
+# Copies of a data directory. Where the directory has the path of the original, the birth of its files tells them
+# apart. The layout makes a meeting by chance 1 in 4 million.
+
+my @policies = qw(disposable sticky);
+$node->safe_psql('postgres', "SELECT uid_generator_create('copied_$_', 'baidu', worker_policy => '$_')") foreach @policies;
+my %drawn;
+sub draw_in
+{
+	my ($place, $count) = @_;
+	$clock += 10;
+	set_clocks();
+	start_node($node);
+	foreach my $policy (@policies)
+	{
+		$drawn{$policy}{$place} = $node->safe_psql('postgres',
+			"SELECT worker_id FROM uid_decode(uid_next('uid_generators.copied_$policy'), 'uid_generators.copied_$policy')");
+		wait_for_node_rows($node, "uid_generators.copied_$policy", $count);
+	}
+	$node->stop;
+}
 $node->stop;
+draw_in('at first', 1);
+my $original = $node->data_dir . '.original';
+rename $node->data_dir, $original or die "could not move the data directory: $!";
+system_or_bail('cp', '-a', $original, $node->data_dir);
+draw_in('in the same directory', 2);
+my $sticky = $drawn{sticky}{'in the same directory'};
+draw_in('in the same directory', 3);
+is($drawn{sticky}{'in the same directory'}, $sticky, 'a sticky generator of a copy keeps the node that it has there');
+system_or_bail('rm', '-r', $node->data_dir);
+my $copy = $node->data_dir . '.copy';
+system_or_bail('cp', '-a', $original, $copy);
+symlink $copy, $node->data_dir or die "could not make a link: $!";
+draw_in('in another directory', 2);
+unlink $node->data_dir;
+rename $original, $node->data_dir or die "could not move the data directory: $!";
+draw_in('in place', 2);
+is($drawn{sticky}{'in place'}, delete $drawn{sticky}{'at first'}, 'the original keeps its node');
+foreach my $policy (@policies)
+{
+	my %places = reverse %{ $drawn{$policy} };
+	is(scalar(keys %places), scalar(keys %{ $drawn{$policy} }), "$policy: the original and its copies have different nodes")
+	  || diag(explain($drawn{$policy}));
+}
+
 done_testing();

@@ -100,7 +100,7 @@ my $loop = background_loop($node, clients => 3, on_error_stop => 0, pace => 0.02
 my $warning = said($statements);
 like($warning, qr/^WARNING:  01000: generator "uid_default_next" starts at the clock, below ids of generator "uid_default"$/m,
 	'while sessions try to draw: it becomes the default');
-like($warning, qr/DETAIL:  From 2026-11-21 13:00:00\+00 to 2026-12-21 12:00:01(\.\d+)?\+00, new ids do not sort after those\. They are unique, because the next \d+ worker ids to be drawn differ from theirs, unless those had another uidgen\.datacenter_id, or worker_node_id_seq was set back since\./,
+like($warning, qr/DETAIL:  From 2026-11-21 13:00:00\+00 to 2026-12-21 12:00:01(\.\d+)?\+00, new ids do not sort after those\. They are unique, because the next \d+ worker ids to be drawn differ from theirs, unless those had another uidgen\.datacenter_id, the server was moved, or worker_node_id_seq was set back since\./,
 	'... and says between which times there is no order');
 goes_on('... the sessions draw', $loop);
 push @{ $ids{postgres} }, map { split /\n/, slurp_file($_) } stop_loop($loop);
@@ -325,6 +325,15 @@ like(said(q{SELECT uid_generator_alter('uid_generators.same', datacenter_id => 6
 			SELECT uid_default_set('uid_generators.same', above => false)}, 'wide'),
 	qr/which is not known/, '... and the statement helps');
 draws('... it draws', 'wide');
+
+# The server was moved: the same numbers lead to other nodes.
+make('moved', "worker_bits => 4");
+$node->stop;
+my $elsewhere = $node->data_dir . '.elsewhere';
+rename $node->data_dir, $elsewhere or die "could not move the data directory: $!";
+symlink $elsewhere, $node->data_dir or die "could not make a link: $!";
+start_node($node);
+like(replaced('moved', 'second', "worker_bits => 4"), $unknown, 'a server in another directory: nothing is known of the nodes');
 
 # Ids that were drawn before the server joined a fleet: the registry does not know all of their nodes.
 

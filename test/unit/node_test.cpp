@@ -69,8 +69,8 @@ TEST(Node, AThousandDatabasesAreSpreadEvenly) {
     for (uint32_t i = 0; i < 1000; i++) {
         const uint64_t at_us = random() % 1000000;
         const uint64_t system_identifier = (started_s + i * 3600) << 32 | at_us << 12 | random() % 4096;
-        servers.push_back(database_hash(system_identifier, 5));
-        databases.push_back(database_hash(UINT64_C(7591234567890123456), 16384 + i));
+        servers.push_back(database_hash(system_identifier, 5, 7));
+        databases.push_back(database_hash(UINT64_C(7591234567890123456), 16384 + i, 7));
     }
     for (const int32_t bits : {5, 10, 16, 22}) {
         expect_even(servers, bits);

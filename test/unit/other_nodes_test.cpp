@@ -18,7 +18,7 @@ constexpr uint64_t hash = 5;
 
 OtherNodes drawn(const std::vector<DrawnNode> &rows, int64_t last_number) {
     const NodesOf generator = {{-1, hash, false}, 0, false};
-    return {small, generator, generator, rows.data(), static_cast<int32_t>(rows.size()), false, last_number};
+    return {small, generator, generator, rows.data(), static_cast<int32_t>(rows.size()), false, false, last_number};
 }
 
 DrawnNode row(int64_t id) { return {id, node_of(small, {-1, hash, false}, id).value}; }
@@ -56,6 +56,9 @@ TEST(JudgeNodes, AStickyGenerator) {
 TEST(JudgeNodes, NothingIsKnown) {
     OtherNodes o = drawn(some_rows, 6);
     o.rows_of_another = true;
+    EXPECT_EQ(judged(o), 0);
+    o = drawn(some_rows, 6);
+    o.rows_of_elsewhere = true; // another hash: these rows have the nodes of numbers by chance
     EXPECT_EQ(judged(o), 0);
     o = drawn(some_rows, 6);
     o.next.source.datacenter_id = 10; // the whole node, but what of the ids of the other one?
@@ -106,6 +109,8 @@ TEST(JudgeNodes, ADatacenterIdWithAField) {
     OtherNodes o = drawn(rows, 3);
     o.layout = fields;
     o.former.source = o.next.source = source;
+    EXPECT_EQ(judged(o), 13);
+    o.rows_of_elsewhere = true; // no node follows from the hash
     EXPECT_EQ(judged(o), 13);
 }
 

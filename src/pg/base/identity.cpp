@@ -65,6 +65,18 @@ bool birth_of(const char *path, uint64 *born) {
     return true;
 }
 
+uint64 place_of_server() {
+    struct {
+        uint64 born;
+        char host[256];
+        char directory[MAXPGPATH];
+    } place = {};
+    (void)read_host_name(place.host, sizeof(place.host));
+    (void)read_data_directory(place.directory, sizeof(place.directory));
+    (void)birth_of("PG_VERSION", &place.born); // written once in the life of a data directory
+    return hash_bytes_extended(reinterpret_cast<const unsigned char *>(&place), sizeof(place), 0);
+}
+
 int64_t random_number() {
     uint64_t number = 0;
     do

@@ -46,6 +46,10 @@ bool identify(int file, FileIdentity *identity);
 // the last change counts.) False: the file cannot be looked at, and errno says why.
 bool birth_of(const char *path, uint64 *born);
 
+// A number that copies of this server do not have, unless they were made below the file system and have its host name
+// and path: of host, data directory, and birth of the directory's oldest file.
+uint64 place_of_server();
+
 // A random number above 0, for what must differ from every other server's and life's.
 int64_t random_number();
 

@@ -23,8 +23,9 @@ int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
         return no_node;
     const bool is_given = config.worker_policy == WorkerPolicy::fixed;
     const int64_t number = is_given ? config.worker_number : generator.number.load(std::memory_order_acquire);
-    return number != no_number ? own_node(config, number).value
-                               : former_node(extension_schema(), e->sequence, config.layout);
+    return number != no_number
+               ? own_node(config, number).value
+               : former_node(extension_schema(), e->sequence, config.layout, core::Protection::registry);
 }
 
 GrantRequest request_of(const SessionEntry *e, int64_t mark) {

@@ -1,6 +1,7 @@
 #include "server_state.hpp"
 
 #include "base/errors.hpp"
+#include "base/identity.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "slots.hpp"
@@ -35,6 +36,7 @@ constexpr uint64_t magic = UINT64_C(0x6e65676469750001);
 void initialize(ServerState *state) {
     if (!pg_strong_random(&state->salt, sizeof(state->salt)))
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate a random salt for uidgen")));
+    state->place = place_of_server();
     state->tranche = new_tranche(name);
     LWLockInitialize(&state->lock, state->tranche);
     LWLockInitialize(&state->area.making, state->tranche);

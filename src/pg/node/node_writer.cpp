@@ -95,8 +95,8 @@ bool is_in_container() {
 bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
     const TimestampTz created = to_timestamptz(row.drawn_at_us);
-    Oid types[] = {INT8OID, TEXTOID, TEXTOID, INT4OID, DATEOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
-                   TEXTOID, INT4OID, INT4OID, INT8OID, INT4OID, OIDOID,         TEXTOID};
+    Oid types[] = {INT8OID, TEXTOID, TEXTOID, INT4OID, DATEOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID,
+                   INT4OID, INT4OID, INT8OID, INT4OID, OIDOID,  TEXTOID,        INT8OID};
     Datum values[] = {
         Int64GetDatum(id),
         CStringGetTextDatum(address.host),
@@ -112,11 +112,12 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
         Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine())),
         ObjectIdGetDatum(MyDatabaseId),
         CStringGetTextDatum(layout_text(row.layout)),
+        Int64GetDatum(static_cast<int64>(server_state->place)),
     };
     const char *statement =
         "INSERT INTO %1$s AS node (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
-        "datacenter_id, system_identifier, timeline, database, layout) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) "
+        "datacenter_id, system_identifier, timeline, database, layout, place) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) "
         "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
         "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created";
     return write_as_owner(table, statement, lengthof(types), types, values) > 0;

@@ -20,6 +20,10 @@ bool is_of_this_server(Row row) {
     return static_cast<uint64>(DatumGetInt64(column(row, "system_identifier"))) == GetSystemIdentifier();
 }
 
+bool is_of_this_place(Row row) {
+    return !is_null(row, "place") && static_cast<uint64>(DatumGetInt64(column(row, "place"))) == server_state->place;
+}
+
 // InvalidOid: an application inserted the row.
 Oid database_of(Row row) { return DatumGetObjectId(column(row, "database")); }
 
@@ -55,7 +59,7 @@ void log_node(const Slot *slot, const core::Node &node) {
 } // namespace
 
 // If the row is late or lost, a new number is drawn, which is safe: `sticky` only makes nodes change seldom.
-int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
+int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection) {
     const ServerAddress address = address_of_server();
     const char *name = qualified_name(generator);
     TimestampTz latest = PG_INT64_MIN;
@@ -63,7 +67,8 @@ int64_t former_node(Oid schema, Oid generator, const core::Layout &layout) {
     for_each_row(schema, node_table_name, [&](Row row) {
         const TimestampTz created = DatumGetTimestampTz(column(row, "created"));
         const int64_t in_row = node_in_row(row, layout);
-        if (created >= latest && in_row != core::no_node && !is_of_other_database(row) &&
+        const bool is_own = protection != core::Protection::automatic || is_of_this_place(row);
+        if (created >= latest && in_row != core::no_node && is_own && !is_of_other_database(row) &&
             says(row, "host_name", address.host) && says(row, "port", address.port) && says(row, "generator", name)) {
             latest = created;
             node = in_row;
@@ -81,7 +86,10 @@ NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout) 
         const int64_t node = node_in_row(row, layout);
         if (database_of(row) != MyDatabaseId || !is_of_this_server(row)) {
             history.rows_of_another = history.rows_of_another || OidIsValid(database_of(row));
-        } else if (node != core::no_node && says(row, "generator", name)) {
+            return;
+        }
+        history.rows_of_elsewhere = history.rows_of_elsewhere || !is_of_this_place(row);
+        if (node != core::no_node && says(row, "generator", name)) {
             const core::DrawnNode drawn = {DatumGetInt64(column(row, "id")), node};
             appendBinaryStringInfo(&rows, reinterpret_cast<const char *>(&drawn), sizeof(drawn));
         }
@@ -180,7 +188,7 @@ void draw_number(Slot *slot, int64_t now_us) {
     const Oid schema = extension_schema();
     int64_t former = core::no_node;
     if (config.worker_policy == WorkerPolicy::sticky)
-        former = former_node(schema, slot->key.sequence, config.layout);
+        former = former_node(schema, slot->key.sequence, config.layout, core::protection_of(config.layout, source));
     const int64_t nodes = core::largest(core::bits_by_number(config.layout, source)) + 1;
     int64_t tries = nodes;
     int64_t others = 0;
@@ -222,7 +230,7 @@ int64_t given_datacenter_id(const GeneratorConfig &config) {
 } // namespace
 
 core::NodeSource node_source(const GeneratorConfig &config) {
-    return {given_datacenter_id(config), core::database_hash(GetSystemIdentifier(), MyDatabaseId),
+    return {given_datacenter_id(config), core::database_hash(GetSystemIdentifier(), MyDatabaseId, server_state->place),
             config.worker_policy == WorkerPolicy::fixed};
 }
 

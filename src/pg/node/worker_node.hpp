@@ -28,8 +28,9 @@ void draw_number(Slot *slot, int64_t now_us);
 void draw_row_of_node(Slot *slot, const core::Node &node);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
-// Those of other databases of the server do not count.
-int64_t former_node(Oid schema, Oid generator, const core::Layout &layout);
+// Those of other databases of the server do not count, nor those from before it was moved or copied, if the protection
+// is automatic: the original would have the same node.
+int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection);
 
 // The next value of worker_node's sequence, and the last one.
 int64_t draw_node_id(Oid schema);
@@ -39,7 +40,8 @@ int64_t last_node_id(Oid schema);
 struct NodeHistory {
     const core::DrawnNode *rows;
     int32_t count;
-    bool rows_of_another; // there are rows of another database or server
+    bool rows_of_another;   // there are rows of another database or server
+    bool rows_of_elsewhere; // ... of any generator from before the server was moved or copied
 };
 NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout);
 

@@ -97,12 +97,13 @@ const char *say_nodes(const Change &c, const char **hint) {
     const NodeHistory history = node_history(c.schema, c.other, c.other_config.layout);
     const core::Meeting meeting =
         core::judge_nodes({c.config.layout, nodes_of(c.other_config), nodes_of(c.config), history.rows, history.count,
-                           history.rows_of_another, last_node_id(c.schema)});
+                           history.rows_of_another, history.rows_of_elsewhere, last_node_id(c.schema)});
     if (meeting.is_met)
         report_cannot_start_below(c, "Both have the same datacenter and worker id", ask_for_node(c));
     if (meeting.left > 0)
         return psprintf("They are unique, because the next %lld worker ids to be drawn differ from theirs, unless "
-                        "those had another uidgen.datacenter_id, or worker_node_id_seq was set back since.",
+                        "those had another uidgen.datacenter_id, the server was moved, or worker_node_id_seq was set "
+                        "back since.",
                         static_cast<long long>(meeting.left));
     *hint = ask_for_node(c);
     return "They are unique if the worker ids differ, which is not known.";
