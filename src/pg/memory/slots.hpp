@@ -20,6 +20,7 @@
 #include <type_traits>
 
 #include "core/clock_policy.hpp"
+#include "core/definition.hpp"
 #include "core/layout.hpp"
 #include "core/membership.hpp"
 #include "core/node.hpp"
@@ -52,27 +53,10 @@ enum class SlotPhase : uint32_t {
 
 constexpr int64_t no_number = -1;
 
-// Where a generator's worker id comes from.
-enum class WorkerPolicy : uint32_t {
-    disposable, // drawn again at each start of the server
-    sticky,     // the last one of this host and port; drawn if there is none
-    fixed,      // the number that the user gave (`static`)
-};
-constexpr const char *worker_policy_names[] = {"disposable", "sticky", "static"};
-
-enum class WhenRingEmpty : uint32_t { pad, wait, error };
-
-// Cached mode. A run is the content of one cell of the ring. All sessions draw from one run.
-struct CachedConfig {
-    bool on;
-    uint64_t run;        // ids in a run, a power of two
-    uint64_t cells;      // cells in the ring, a power of two
-    uint64_t threshold;  // filled cells below which the ring is refilled
-    int64_t schedule_us; // time between two refills; 0: no schedule
-    bool discards;       // the rest of a tick that does not fit into the ring
-    WhenRingEmpty when_empty;
-    int64_t fresh_us; // half of max_staleness: how long a reading of the clock counts, and how old an id may be at it
-};
+using core::CachedConfig;
+using core::WhenRingEmpty;
+using core::worker_policy_names;
+using core::WorkerPolicy;
 
 // What the row of uid_generator says, copied when the slot is made; and the incarnation's salt.
 struct GeneratorConfig {

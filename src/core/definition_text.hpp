@@ -1,0 +1,297 @@
+// The text of a definition, in the security label of its sequence:
+//
+//   generator preset="js53" epoch=2026-01-01T00:00:00Z tick_us=1000000 time_bits=32 ... is_default=false
+//   segment name="orders" step=null max_step=null ...
+//   key id=5112345678901234567
+//
+//   1. A text has each field of its kind once, in any order. So a later version's presets change no generator that
+//      exists. print() writes them in the order of the list.
+//   2. parse(print(d)) is d. Each value has one spelling, so print(parse(x)) is x in the order of the list.
+//   3. A text is always in double quotes; a double quote in it is doubled. So no text is taken for a word or for null.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "definition.hpp"
+
+namespace uidgen::core {
+
+namespace detail {
+
+// Writes what fits, and counts everything.
+struct Writer {
+    char *out;
+    size_t size;
+    size_t length = 0;
+
+    void put(char c) noexcept {
+        if (length + 1 < size)
+            out[length] = c;
+        length++;
+    }
+    void put(const char *text) noexcept {
+        for (; *text != '\0'; text++)
+            put(*text);
+    }
+    // What snprintf() makes of it, up to 99 bytes.
+    template <typename... Values> void format(const char *how, Values... values) noexcept {
+        char text[100] = {};
+        (void)snprintf(text, sizeof(text), how, static_cast<long long>(values)...);
+        put(text);
+    }
+    size_t finish() const noexcept {
+        if (size > 0)
+            out[std::min(length, size - 1)] = '\0';
+        return length;
+    }
+};
+
+constexpr int64_t us_per_second = 1000000;
+constexpr int64_t seconds_per_day = 86400;
+
+// Days from 1970-01-01 to the first day of a month. Month 13 is the next year's first.
+constexpr int64_t days_before(int64_t year, int64_t month) noexcept {
+    constexpr int16_t days[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
+    constexpr auto leap_days_until = [](int64_t y) { return y / 4 - y / 100 + y / 400; };
+    const int64_t leap_days = leap_days_until(month > 2 ? year : year - 1) - leap_days_until(1969);
+    return (year - 1970) * 365 + leap_days + days[month - 1];
+}
+
+// Not before 1970.
+inline void put_time(Writer *to, int64_t instant_us) noexcept {
+    const int64_t seconds = instant_us / us_per_second;
+    const int64_t day = seconds / seconds_per_day;
+    const int64_t second = seconds % seconds_per_day;
+    int64_t year = 1970 + day / 366;
+    int64_t month = 1;
+    while (days_before(year + 1, 1) <= day)
+        year++;
+    while (days_before(year, month + 1) <= day)
+        month++;
+    to->format("%04lld-%02lld-%02lldT%02lld:%02lld:%02lld", year, month, day - days_before(year, month) + 1,
+               second / 3600, second / 60 % 60, second % 60);
+    if (instant_us % us_per_second != 0)
+        to->format(".%06lld", instant_us % us_per_second);
+    to->put('Z');
+}
+
+inline void put_value(Writer *to, const Definition &d, const Field &field) noexcept {
+    if (is_null(d, field)) {
+        to->put("null");
+        return;
+    }
+    switch (field.type) {
+    case FieldType::number:
+        to->format("%lld", number_in(d, field));
+        break;
+    case FieldType::boolean:
+    case FieldType::choice:
+        to->put(field.words[number_in(d, field)]);
+        break;
+    case FieldType::time:
+        put_time(to, number_in(d, field));
+        break;
+    case FieldType::text:
+        to->put('"');
+        for (const char *c = text_in(d, field); *c != '\0'; c++) {
+            if (*c == '"')
+                to->put('"');
+            to->put(*c);
+        }
+        to->put('"');
+        break;
+    }
+}
+
+// Reads digits; false if the number does not fit.
+inline bool read_digits(const char **at, const char *end, int64_t *value) noexcept {
+    *value = 0;
+    for (; *at < end && **at >= '0' && **at <= '9'; ++*at)
+        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, **at - '0', value))
+            return false;
+    return true;
+}
+
+inline bool read_time(const char *at, const char *end, int64_t *instant_us) noexcept {
+    // Year, month, day, hours, minutes, seconds, microseconds: what may follow each, and its bound.
+    constexpr struct {
+        char after;
+        int64_t most;
+    } bounds[] = {{'-', 99999}, {'-', 12}, {'T', 31}, {':', 23}, {':', 59}, {'.', 59}, {'Z', 999999}};
+    int64_t parts[7] = {};
+    for (int i = 0; i < 7; i++) {
+        if (!read_digits(&at, end, &parts[i]) || parts[i] > bounds[i].most || at == end)
+            return false;
+        if (*at == 'Z' && i == 5)
+            break;
+        if (*at++ != bounds[i].after)
+            return false;
+    }
+    if (parts[0] < 1970 || parts[1] < 1)
+        return false;
+    const int64_t day = days_before(parts[0], parts[1]) + parts[2] - 1;
+    const int64_t seconds = ((day * 24 + parts[3]) * 60 + parts[4]) * 60 + parts[5];
+    return !__builtin_mul_overflow(seconds, us_per_second, instant_us) &&
+           !__builtin_add_overflow(*instant_us, parts[6], instant_us);
+}
+
+inline bool read_number(const Field &field, const char *at, const char *end, int64_t *value) noexcept {
+    const auto size = static_cast<size_t>(end - at);
+    const bool negative = at < end && *at == '-';
+    const char *digits = negative ? at + 1 : at;
+    switch (field.type) {
+    case FieldType::number:
+        if (!read_digits(&digits, end, value))
+            return false;
+        *value = negative ? -*value : *value;
+        return true;
+    case FieldType::boolean:
+    case FieldType::choice:
+        *value = choice_of(field, at, size);
+        return true;
+    case FieldType::time:
+        return read_time(at, end, value);
+    case FieldType::text:
+        break;
+    }
+    return false;
+}
+
+// Reads a text in quotes to `space`, and moves both on; false if it does not end.
+inline bool read_text(const char **at, char **space) noexcept {
+    for (++*at; **at != '"' || (*at)[1] == '"'; ++*at) {
+        if (**at == '\0')
+            return false;
+        *at += **at == '"' ? 1 : 0;
+        *(*space)++ = **at;
+    }
+    ++*at;
+    *(*space)++ = '\0';
+    return true;
+}
+
+// Reads the value of a field, and moves behind it; false if it is none.
+inline bool read_value(Definition *to, const Field &field, const char **at, char **space) noexcept {
+    const char *begin = *at;
+    const bool is_text = field.type == FieldType::text;
+    if (*begin == '"') {
+        const char *text = *space;
+        const bool ends = read_text(at, space);
+        const bool alone = **at == ' ' || **at == '\0';
+        *at += strcspn(*at, " ");
+        if (!ends || !alone || !is_text)
+            return false;
+        *text_in(to, field) = text;
+        return fits(*to, field);
+    }
+    *at += strcspn(*at, " ");
+    const bool is_null = is_word("null", begin, static_cast<size_t>(*at - begin));
+    if (is_text) {
+        *text_in(to, field) = nullptr;
+        return is_null && field.nullable;
+    }
+    *number_in(to, field) = null_number;
+    if (is_null)
+        return field.nullable;
+    if (!read_number(field, begin, *at, number_in(to, field)) || !fits(*to, field))
+        return false;
+    // A value has one spelling.
+    char canonical[64] = {};
+    Writer writer = {canonical, sizeof(canonical)};
+    put_value(&writer, *to, field);
+    (void)writer.finish();
+    return is_word(canonical, begin, static_cast<size_t>(*at - begin));
+}
+
+} // namespace detail
+
+// As snprintf(): returns the length of the text, and writes as much of it as `size` bytes hold, with a NUL at the end.
+// The definition must be valid.
+inline size_t print(const Definition &d, char *out, size_t size) noexcept {
+    detail::Writer writer = {out, size};
+    writer.put(definition_kinds[static_cast<size_t>(d.kind)]);
+    for (const Field &field : fields_of(d.kind)) {
+        writer.put(' ');
+        writer.put(field.word);
+        writer.put('=');
+        detail::put_value(&writer, d, field);
+    }
+    return writer.finish();
+}
+
+// The same with one value, which may be out of its bounds.
+inline size_t print_value(const Definition &d, const Field &field, char *out, size_t size) noexcept {
+    detail::Writer writer = {out, size};
+    if (field.type == FieldType::text || detail::fits(d, field) || is_null(d, field))
+        detail::put_value(&writer, d, field);
+    else
+        writer.format("%lld", number_in(d, field));
+    return writer.finish();
+}
+
+// The same with what a value may be, as a sentence for a hint.
+inline size_t print_allowed(const Field &field, char *out, size_t size) noexcept {
+    detail::Writer writer = {out, size};
+    switch (field.type) {
+    case FieldType::number:
+        writer.format("Use a number from %lld to %lld", field.least, field.most);
+        break;
+    case FieldType::boolean:
+    case FieldType::choice:
+        for (int64_t i = 0; i <= field.most; i++) {
+            writer.put(i == 0 ? "Use one of '" : "', '");
+            writer.put(field.words[i]);
+        }
+        writer.put('\'');
+        break;
+    case FieldType::time:
+        writer.put("Use a finite time from 1970 on, in UTC as in 2026-01-31T23:59:59.999999Z");
+        break;
+    case FieldType::text:
+        writer.put("Use a text in double quotes that is not empty");
+        break;
+    }
+    writer.put(field.nullable ? ", or null." : ".");
+    return writer.finish();
+}
+
+// `space` holds the texts of the definition, and needs one byte more than the text has.
+inline DefinitionFault parse(const char *text, Definition *to, char *space) noexcept {
+    const auto fault = [](FaultKind kind, const Field *field, const char *at, const char *end) -> DefinitionFault {
+        return {kind, field, at, static_cast<size_t>(end - at)};
+    };
+    const char *at = text;
+    const char *end = text + strcspn(text, " ");
+    *to = {};
+    for (uint8_t kind = 1; kind <= static_cast<uint8_t>(DefinitionKind::key); kind++)
+        if (detail::is_word(definition_kinds[kind], at, static_cast<size_t>(end - at)))
+            to->kind = static_cast<DefinitionKind>(kind);
+    if (to->kind == DefinitionKind::none)
+        return fault(FaultKind::kind, nullptr, at, end);
+
+    const Fields fields = fields_of(to->kind);
+    uint64_t seen = 0; // a bit for each field
+    const auto bit = [&fields](const Field *field) { return UINT64_C(1) << (field - fields.begin()); };
+    for (at = end + strspn(end, " "); *at != '\0'; at = end + strspn(end, " ")) {
+        end = at + strcspn(at, " =");
+        const Field *field = find_field(to->kind, at, static_cast<size_t>(end - at));
+        if (field == nullptr || *end != '=')
+            return fault(FaultKind::word, nullptr, at, end);
+        if ((seen & bit(field)) != 0)
+            return fault(FaultKind::repeated, field, at, end);
+        seen |= bit(field);
+        at = ++end;
+        if (!detail::read_value(to, *field, &end, &space))
+            return fault(FaultKind::value, field, at, end);
+    }
+    for (const Field &field : fields)
+        if ((seen & bit(&field)) == 0)
+            return fault(FaultKind::missing, &field, at, at);
+    return check(*to);
+}
+
+} // namespace uidgen::core
