@@ -84,13 +84,15 @@ installed() {
 }
 
 # A database with the extension as it is now.
+# shellcheck disable=SC2016 # for the server
 start_for_psql() {
     build main WERROR=1
     start_kept psql 5434
     cmp -s "$UIDGEN_WORK/installed" "$data.build" || {
         echo "The database uidgen is made anew, because the build has changed." >&2
         kept_psql -c 'DROP DATABASE IF EXISTS uidgen' -c 'CREATE DATABASE uidgen'
-        kept_psql -d uidgen -c 'CREATE EXTENSION uidgen'
+        kept_psql -d uidgen -c 'CREATE SCHEMA uidgen' -c 'CREATE EXTENSION uidgen SCHEMA uidgen' \
+            -c 'ALTER DATABASE uidgen SET search_path = "$user", public, uidgen'
         cp "$UIDGEN_WORK/installed" "$data.build"
     }
 }

@@ -181,9 +181,9 @@ run_sections() {
     sections "$@"
 }
 
-# As README.md says: what the package is built with, and the package.
+# As docs/install.md says: what the package is built with, and the package.
 install_package() {
-    commands=$(sed -n "s/-17-/-$major-/; /^sudo apt-get install/p" "$1/src/README.md")
+    commands=$(sed -n "s/-17-/-$major-/; /^sudo apt-get install/p" "$1/src/docs/install.md")
     inside sh -ec "cd /mnt/package/source; sudo() { \"\$@\"; }; $commands"
 }
 

@@ -272,10 +272,10 @@ package_built() {
     fi
 }
 
-# As README.md says.
+# As docs/install.md says.
 build_package() (
     cd "$package_source" || exit
-    commands=$(sed -n 's/^\(pg_buildext\|dpkg-buildpackage\)\( [^#]*\) #.*/\1\2/p' README.md)
+    commands=$(sed -n 's/^\(pg_buildext\|dpkg-buildpackage\)\( [^#]*\) #.*/\1\2/p' docs/install.md)
     DEB_BUILD_OPTIONS="nocheck parallel=$jobs" PG_SUPPORTED_VERSIONS=$major bounded sh -ec "$commands"
 )
 

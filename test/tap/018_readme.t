@@ -54,7 +54,11 @@ for my $database ('shop', 'shop2')
 	{
 		is(($node->psql($database, $sql, on_error_stop => 1))[0], 0, "in $database: $sql");
 	}
+	$node->safe_psql('postgres', "ALTER DATABASE $database SET search_path = public, uidgen");    # the examples omit the schema
 }
+is(slurp_file('docs/Dockerfile') =~ s/.*?^RUN printf '%s\\n'((?: '[^']*;')+) .*/$1/msr =~ s/ '([^']*)'/$1\n/gr,
+	join('', @install), 'the image runs the same statements');
+
 my $elsewhere = 'More than one database';
 isnt(scalar of_language('ini', snippets('README.md', $elsewhere)), 0, 'another server has a snippet');
 isnt(scalar of_language('sql', snippets('README.md', $elsewhere)), 0, 'another database has a snippet');
@@ -105,11 +109,11 @@ sub new_database
 	$library->safe_psql('postgres', "DROP ROLE $roles") if $roles ne '';
 	$library->safe_psql('postgres', 'CREATE DATABASE shop' . ($with_extension ? ' TEMPLATE installed' : ''));
 	return unless $with_extension;
-	$library->safe_psql('postgres', $_) for grep { /^ALTER DATABASE/ } @install;
+	$library->safe_psql('postgres', 'ALTER DATABASE shop SET search_path = public, uidgen');
 }
 
 $library->safe_psql('postgres', 'CREATE DATABASE installed');
-$library->safe_psql('installed', $_) for grep { !/^ALTER DATABASE/ } @install;
+$library->safe_psql('installed', $_) for @install;
 
 # A table that an application made needs nothing of the extension in its search_path, or in the schema public.
 new_database(1);
@@ -122,6 +126,26 @@ CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uidgen.uid_next(), item text)
 INSERT INTO orders VALUES (DEFAULT, 'a') RETURNING id > 0;
 SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace;
 SQL
+
+# The first example shows what it prints: all but the numbers.
+sub shape
+{
+	my ($table) = @_;
+	return join "\n", map { s/\.\d+\+/+/r =~ s/\d+/N/gr =~ s/-+/-/gr =~ s/ +/ /gr =~ s/ $//r } split /\n/, $table;
+}
+new_database(1);
+my ($example, $shown) = slurp_file('README.md') =~ /^```sql\n(.*?)^```\n\n```\n(.*?)^```$/ms;
+my @psql = ($library->installed_command('psql'), qw(-Xq -P footer=off -v ON_ERROR_STOP=1), '-d', $library->connstr('shop'));
+IPC::Run::run([ @psql, '-c', "SET timezone = 'UTC'", map { ('-c', $_) } split /(?<=;)\n/, $example ], '>', \my $printed, '2>&1');
+is(shape($printed), shape($shown), 'the first example prints what README.md shows');
+
+# The errors that it explains first; 055_install.t meets the one without the preload.
+my @errors = slurp_file('README.md') =~ /^\| `([^`]+)` \| [^|]+ \| [^|]+ \|$/mg;
+for my $sql ('SELECT uid_next()', 'SELECT uidgen.uid_next()::integer')
+{
+	my $message = ($library->psql('shop', "SET search_path = public; $sql"))[2];
+	ok((grep { $message =~ /ERROR:  \Q$_\E$/m } @errors), "README.md explains the error of $sql") or diag $message;
+}
 
 # Statements of the text that need more than the blocks of the page leave behind: what to run before them, or the test
 # that runs them.
@@ -141,6 +165,7 @@ my %needs = (
 	'DROP SUBSCRIPTION from_blue' => '034_multi_master.t',
 	'CREATE EXTENSION citus' => '036_citus.t',
 	"SELECT citus_update_node(nodeid, 'coordinator2', 5432) FROM pg_dist_node WHERE groupid = 0" => '036_citus.t',
+	'ALTER TABLE lines ALTER order_id TYPE bigint' => 'CREATE TABLE lines (order_id integer)',
 	'ALTER TABLE t ALTER id DROP IDENTITY' => 'CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY)',
 	"SELECT setval(pg_get_serial_sequence('t', 'id'), max(id)) FROM t" => 'CREATE TABLE t (id bigserial)',
 );
