@@ -17,7 +17,7 @@ BEGIN
     INTO increment, options, comment, noted_next, noted_identity
     FROM pg_sequence q CROSS JOIN LATERAL obj_description(q.seqrelid, 'pg_class') d(text)
     CROSS JOIN LATERAL regexp_match(d.text,
-                 '^(.*?)\n?kept by uid_adopt\(\); next value (-?\d+)(?:, (ALWAYS|BY DEFAULT) identity)?$') n(note)
+                 E'^(.*?)\n?kept by uid_adopt[(][)]; next value (-?[0-9]+)(?:, (ALWAYS|BY DEFAULT) identity)?$') n(note)
    WHERE q.seqrelid = sequence;
   IF NOT FOUND THEN
     RAISE EXCEPTION '% is not a sequence', sequence
