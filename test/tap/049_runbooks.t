@@ -156,6 +156,20 @@ $night->safe_psql('shop', 'DELETE FROM orders WHERE id % 2 = 0 OR id % 2 = 1; IN
 run_page('restore-table', $night, directory => $directory);
 is(shop($night, $sums), '15|15|15', '... old rows and new ones');
 is(shop($night, $numbers), $before, '... the old ones as they were');
+# A partitioned table, whose rows a dump has under the names of its partitions.
+shop($night, 'ALTER TABLE orders RENAME TO plain',
+	'CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text) PARTITION BY RANGE (id)',
+	"CREATE TABLE orders_old PARTITION OF orders FOR VALUES FROM (0) TO (1000)",
+	"CREATE TABLE orders_new PARTITION OF orders FOR VALUES FROM (1000) TO (MAXVALUE) PARTITION BY HASH (id)",
+	(map { "CREATE TABLE orders_new_$_ PARTITION OF orders_new FOR VALUES WITH (MODULUS 2, REMAINDER $_)" } 0, 1),
+	"INSERT INTO orders SELECT i, 'old' FROM generate_series(1, 9) i",
+	"INSERT INTO orders (item) SELECT 'COPY public.orders_new_0 (id) FROM stdin;' FROM generate_series(1, 20)");
+$before = shop($night, 'SELECT md5(string_agg(o::text, $$,$$ ORDER BY id)) FROM orders o');
+$night->command_ok([ 'pg_dump', '-Fc', '-f', "$directory/shop.dump", '-d', $night->connstr('shop') ], 'restore-table: a dump of a partitioned table');
+shop($night, 'DELETE FROM orders WHERE id > 4');
+run_page('restore-table', $night, directory => $directory);
+is(shop($night, 'SELECT md5(string_agg(o::text, $$,$$ ORDER BY id)) FROM orders o'), $before, '... all rows are there again');
+shop($night, 'DROP TABLE orders', 'ALTER TABLE plain RENAME TO orders');
 my $raise = block_of('docs/runbooks/restore-table.md', qr/uid_generator_raise/);
 $night->safe_psql('shop', 'GRANT SELECT ON orders TO app');
 like(error_of($night, "SET ROLE app; $raise"), qr/ERROR:  42501:/, '... only the owner of the generator may raise it');

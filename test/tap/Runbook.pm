@@ -6,7 +6,7 @@
 #
 # A comment before a block, which a reader does not see, says more:
 #
-#   <!-- test: prints t -->           that is all that it prints
+#   <!-- test: prints t -->           that is all that it prints, but not if the relations that it reads are empty
 #   <!-- test: lists NAME NAME -->    each begins a row
 #   <!-- test: says WORDS -->         which are in what it prints
 #   <!-- test: becomes t -->          the same as prints t, once it is repeated often enough
@@ -40,6 +40,18 @@ sub check_output
 	elsif ($what eq 'lists') { like($output, qr/^\Q$_\E\|/m, "... lists $_") foreach split / /, $rest }
 	elsif ($what eq 'says') { like($output, qr/\Q$rest\E/, "... says $rest") }
 	else { fail("a mark that the test understands: $mark") }
+}
+
+# A check must fail if there is nothing to look at.
+sub check_without_rows
+{
+	my ($psql, $block) = @_;
+	my %relations = map { $_ => 1 } $block =~ /\b(?:FROM|JOIN) ([a-z_]+)\b(?![(.])/g;
+	my $empty = join '', map { "CREATE TEMP TABLE $_ AS TABLE $_ WITH NO DATA;\n" } sort keys %relations;
+	return if $empty eq '';
+	my $output = $psql->query("BEGIN;\nSET LOCAL client_min_messages = error;\n$empty$block\n;ROLLBACK;");
+	$psql->{stderr} = '';
+	isnt($output, 't', '... but not without rows');
 }
 
 # Runs all blocks of a page on $node, in the database `dbname` (shop), or on those of `nodes` that its marks name. `before`
@@ -79,6 +91,7 @@ sub run_page
 		}
 		is($status, 0, "$name: $first") or diag(join "\n", grep { defined } $output, $error);
 		check_output($mark, join "\n", grep { defined } $output, $mark =~ /^says/ ? $error : ()) if defined $mark;
+		check_without_rows($psql{ $on->name }, $block) if ($mark // '') =~ /^(?:prints|becomes) t$/ && $language eq 'sql';
 		$after->($block) if defined $after;
 		$blocks++;
 	}
