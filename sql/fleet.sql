@@ -25,8 +25,8 @@ CREATE ROLE uidgen_super SUPERUSER;
 -- they have in a request.
 CREATE TABLE member (
   name text PRIMARY KEY, incarnation bigint NOT NULL DEFAULT 0, former bigint[] NOT NULL DEFAULT '{}',
-  fleet bigint, epoch bigint, epoch_nonce bigint, serial bigint, seal bigint,
-  held_node bigint, held_from bigint, held_until bigint, held_membership bigint, held_epoch bigint, held_epoch_nonce bigint,
+  fleet bigint, term bigint, term_nonce bigint, serial bigint, seal bigint,
+  held_node bigint, held_from bigint, held_until bigint, held_membership bigint, held_term bigint, held_term_nonce bigint,
   held_serial bigint, held_seal bigint);
 CREATE SEQUENCE life;
 ALTER TABLE member ALTER incarnation SET DEFAULT nextval('life');
@@ -57,7 +57,7 @@ END
 $$;
 -- A member has found another registry, which has granted.
 CREATE FUNCTION other(since interval, proven boolean) RETURNS jsonb LANGUAGE sql AS $$
-  SELECT jsonb_build_object('other_epoch', 1, 'other_epoch_nonce', 17, 'other_granted_us', us,
+  SELECT jsonb_build_object('other_term', 1, 'other_term_nonce', 17, 'other_granted_us', us,
            'other_seal', CASE WHEN proven THEN seal(format('last %s 1 17 %s', fleet, us)) ELSE 1 END)
     FROM uid_fleet_state, us_at(now() + since) us $$;
 -- Asks as a member does, and keeps the answer unless it is `lost`. The words after its name are fields of the request,
@@ -94,10 +94,10 @@ BEGIN
     RETURN;
   END IF;
   IF words !~ '\mlost\M' THEN
-    UPDATE member SET (former, fleet, epoch, epoch_nonce, serial, seal, held_node, held_from, held_until, held_membership, held_epoch,
-        held_epoch_nonce, held_serial, held_seal) =
-      ('{}', a.fleet, a.epoch, a.epoch_nonce, a.serial, a.seal, a.node, a.granted_from, a.granted_until, a.membership, a.epoch,
-        a.epoch_nonce, a.serial, a.held_seal)
+    UPDATE member SET (former, fleet, term, term_nonce, serial, seal, held_node, held_from, held_until, held_membership, held_term,
+        held_term_nonce, held_serial, held_seal) =
+      ('{}', a.fleet, a.term, a.term_nonce, a.serial, a.seal, a.node, a.granted_from, a.granted_until, a.membership, a.term,
+        a.term_nonce, a.serial, a.held_seal)
      WHERE name = who;
   END IF;
   outcome := CASE WHEN m.held_node IS NULL THEN 'a node' WHEN a.node = m.held_node THEN 'the same node' ELSE 'another node' END
@@ -112,8 +112,8 @@ DECLARE
   said jsonb := (SELECT coalesce(jsonb_object_agg(w[1], w[2]), '{}') FROM regexp_matches(words, '(\w+)=(\S+)', 'g') w);
   fleet bigint := coalesce((said->>'fleet')::bigint, (SELECT known_fleet.fleet FROM known_fleet));
 BEGIN
-  CALL call(jsonb_build_object('fleet', fleet, 'serial', sign((said->>'epoch')::bigint),
-    'seal', seal(format('stamp %s %s 0 1', fleet, said->>'epoch')), 'segment', segment, 'count', 10, 'shown', -1,
+  CALL call(jsonb_build_object('fleet', fleet, 'serial', sign((said->>'term')::bigint),
+    'seal', seal(format('stamp %s %s 0 1', fleet, said->>'term')), 'segment', segment, 'count', 10, 'shown', -1,
     'increment', 1, 'database', 'a') || said, a);
   outcome := coalesce(a.refusal || ': ' || a.message || coalesce('; ' || a.hint, ''),
                       format('%s values from %s by %s', a.count, a.first, a.increment));
@@ -189,7 +189,7 @@ CREATE FUNCTION clock_moves(who text, ms bigint) RETURNS void LANGUAGE sql AS $$
     FROM member m WHERE m.name = who AND n.membership = m.held_membership;
   UPDATE member SET held_from = held_from + ms, held_until = held_until + ms WHERE name = who;
   UPDATE member m SET held_seal = seal(format('grant %s %s %s 41 0 %s 12 0 0 %s %s %s %s %s %s %s', fleet, 1767225600000000, 1000,
-      p.worker_bits, m.held_node, m.held_from, m.held_until, m.held_membership, m.held_epoch, m.held_epoch_nonce, m.held_serial))
+      p.worker_bits, m.held_node, m.held_from, m.held_until, m.held_membership, m.held_term, m.held_term_nonce, m.held_serial))
     FROM uid_fleet_node n JOIN uid_fleet_pool p USING (pool) WHERE m.name = who AND n.membership = m.held_membership $$;
 -- For \gexec, which gives each its own transaction.
 CREATE FUNCTION calls(VARIADIC calls text[]) RETURNS SETOF text LANGUAGE sql AS
@@ -205,7 +205,7 @@ SELECT calls('uid_fleet_fence()') \gexec
 SELECT * FROM outcomes('SELECT uid_fleet_admit(%s)', $$'uidgen_fleet'$$, $$'uidgen_fleet', 'nonsense'$$,
   $$'uidgen_fleet', 'unchanged'$$, $$'uidgen_fleet', 'successor'$$, $$'uidgen_fleet', 'new', fleet => 4711$$,
   $$'uidgen_fleet', 'new'$$, $$'uidgen_fleet'$$, $$'uidgen_nobody'$$, 'NULL', $$'uidgen_super'$$);
-SELECT count(*), min(epoch) AS epoch, min(clock_bound) AS clock_bound FROM uid_fleet_state;
+SELECT count(*), min(term) AS term, min(clock_bound) AS clock_bound FROM uid_fleet_state;
 
 CALL run($$
 -- Newcomers get nodes of their own; a member that asks again keeps its node, and so does one whose answer was lost.
@@ -228,7 +228,7 @@ $$);
 
 \echo -- A request without a generator only asks who answers.
 CALL call('{}') \gset
-SELECT (a).fleet = s.fleet AND (a).epoch = s.epoch AND (a).epoch_nonce = s.epoch_nonce AS who, (a).is_open, num_nonnulls((a).seal, (a).server,
+SELECT (a).fleet = s.fleet AND (a).term = s.term AND (a).term_nonce = s.term_nonce AS who, (a).is_open, num_nonnulls((a).seal, (a).server,
     (a).clock_us) AS told, num_nonnulls((a).refusal, (a).node, (a).held_seal, (a).count, (a).granted_last_us) AS given
   FROM uid_fleet_state s, LATERAL (SELECT :'answer'::uid_internal.uid_fleet_answer AS a) t;
 
@@ -335,17 +335,17 @@ UPDATE uid_fleet_state SET closed_until = now() + interval '1 hour';
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET timeline = 0, closed_until = closed_until - interval '59 min';
 b;
-SELECT (epoch, closed_until, timeline > 0, fence_base) AS recorded FROM uid_fleet_state;
+SELECT (term, closed_until, timeline > 0, fence_base) AS recorded FROM uid_fleet_state;
 -- A dump that was made after it needs nobody's word.
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET directory = 'the former one';
 b;
-SELECT (epoch, closed_until, directory <> 'the former one', fence_base) AS recorded FROM uid_fleet_state;
+SELECT (term, closed_until, directory <> 'the former one', fence_base) AS recorded FROM uid_fleet_state;
 -- It is too late for that if its clock and the bound are not below closed_until.
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET timeline = 0, closed_until = clock_timestamp() + interval '9 s';
 b;
-SELECT (epoch, closed_until, fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
+SELECT (term, closed_until, fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
 UPDATE uid_fleet_state SET fence_base = NULL;
 b;
 $$);
@@ -355,7 +355,7 @@ CALL run($$
 z1 length=5000, z2;
 SELECT uid_fleet_fence() > now() + interval '620 s' AS from_then_on;
 z2, z1, z3;
-SELECT string_agg(epoch::text, ' ' ORDER BY epoch) FROM member WHERE name IN ('z1', 'z2');
+SELECT string_agg(term::text, ' ' ORDER BY term) FROM member WHERE name IN ('z1', 'z2');
 $$, 'worker_bits=6');
 SELECT calls('uid_fleet_reserve(6, without_standby => true)') \gexec
 CALL run($$
@@ -363,11 +363,11 @@ SELECT (count(*), min(refuses), max(refuses)) AS fenced FROM uid_fleet_pools WHE
 -- A standby was promoted: the same fence.
 UPDATE uid_fleet_state SET timeline = 0;
 z2;
-SELECT epoch FROM uid_fleet_state;
+SELECT term FROM uid_fleet_state;
 -- If only synchronous standbys are promoted, there is none. Without one the registry grants nothing.
 UPDATE uid_fleet_state SET timeline = 0, fence_base = NULL, synchronous = true;
 z2;
-SELECT (epoch, fence_base, refuses) FROM uid_fleet_state;
+SELECT (term, fence_base, refuses) FROM uid_fleet_state;
 UPDATE uid_fleet_state SET synchronous = false;
 z2;
 SELECT refuses FROM uid_fleet_state;
@@ -380,10 +380,10 @@ SELECT calls('uid_fleet_takeover(1, 2)') \gexec
 CALL run($$
 SELECT uid_fleet_admit('uidgen_fleet');
 SELECT uid_fleet_admit('uidgen_fleet', 'successor', fleet => 4711);
-SELECT (epoch, refuses) FROM uid_fleet_state;
+SELECT (term, refuses) FROM uid_fleet_state;
 SELECT uid_fleet_admit('uidgen_fleet', 'successor');
 z2, z3;
-SELECT (epoch, refuses, timeline = 1) AS recorded FROM uid_fleet_state;
+SELECT (term, refuses, timeline = 1) AS recorded FROM uid_fleet_state;
 UPDATE uid_fleet_state SET directory = directory || '0';
 z2;
 $$, 'worker_bits=6');
@@ -394,7 +394,7 @@ SELECT uid_fleet_admit('uidgen_fleet', 'unchanged');
 SET client_min_messages = error;
 CALL run($$
 z2, z4;
-SELECT (epoch, refuses, fence_base) FROM uid_fleet_state;
+SELECT (term, refuses, fence_base) FROM uid_fleet_state;
 UPDATE uid_fleet_state SET database = '1/1/1', fence_base = NULL;
 z2;
 SELECT uid_fleet_fence() > now() + interval '10 min' AS fenced;
@@ -415,17 +415,17 @@ UPDATE uid_fleet_state SET clock_bound = '10 s', fence_base = NULL;
 -- A member has seen an answer that the registry has lost.
 SELECT setval('uid_fleet_serial', last_value - 5) > 0 AS lost FROM uid_fleet_serial;
 z2;
-SELECT epoch FROM uid_fleet_state;
+SELECT term FROM uid_fleet_state;
 SELECT setval('uid_fleet_serial', last_value + 100) > 0 AS found FROM uid_fleet_serial;
--- The same of the epoch before, if nothing was said to be lost with it.
+-- The same of the term before, if nothing was said to be lost with it.
 SELECT uid_fleet_fence(cancel => true) IS NOT NULL AS fine;
 UPDATE uid_fleet_state SET former_serial = 1;
 z2;
-SELECT (epoch, fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
--- A member has seen a later epoch: this server must not be the registry any more.
-UPDATE uid_fleet_state SET epoch = epoch - 1;
+SELECT (term, fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
+-- A member has seen a later term: this server must not be the registry any more.
+UPDATE uid_fleet_state SET term = term - 1;
 z2, a worker_bits=2;
-SELECT (epoch, shown_epoch, refuses) FROM uid_fleet_state;
+SELECT (term, shown_term, refuses) FROM uid_fleet_state;
 -- It says when it granted last, whatever is done with a handover meanwhile.
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET closed_until = closed_until - interval '400 s';
@@ -435,21 +435,21 @@ CALL call('{}') \gset
 SELECT (a).refusal, (a).granted_last_us > 0 AS granted FROM (SELECT :'answer'::uid_internal.uid_fleet_answer AS a) t;
 CALL run($$
 SELECT uid_fleet_fence() > now() AS fenced;
-SELECT (epoch, shown_epoch, refuses) FROM uid_fleet_state;
+SELECT (term, shown_term, refuses) FROM uid_fleet_state;
 z2;
 -- Or its number with another nonce: there are two registries. Members of this one renew, newcomers wait.
-UPDATE uid_fleet_state SET epoch_nonce = epoch_nonce / 2, fence_base = NULL;
+UPDATE uid_fleet_state SET term_nonce = term_nonce / 2, fence_base = NULL;
 z2, z6, z1;
-SELECT (shown_epoch = epoch, refuses) AS same FROM uid_fleet_state;
+SELECT (shown_term = term, refuses) AS same FROM uid_fleet_state;
 SELECT uid_fleet_fence(cancel => true) IS NOT NULL AS chosen;
 z2, z6;
-SELECT shown_epoch FROM uid_fleet_state;
+SELECT shown_term FROM uid_fleet_state;
 -- A fence that an administrator knows to be needless.
 z3;
-UPDATE uid_fleet_state SET shown_epoch = 4711, fence_base = now() + interval '60 years';
+UPDATE uid_fleet_state SET shown_term = 4711, fence_base = now() + interval '60 years';
 SELECT uid_fleet_fence(cancel => true) - now() < interval '1 s' AS at_once;
 z3;
-SELECT (shown_epoch, fence_base, epoch > 4711) AS above FROM uid_fleet_state;
+SELECT (shown_term, fence_base, term > 4711) AS above FROM uid_fleet_state;
 UPDATE uid_fleet_state SET fence_base = NULL;
 
 -- A member has found another registry, which has granted. What is shown must be proven, as anything else.
@@ -463,7 +463,7 @@ UPDATE uid_fleet_state SET fence_base = NULL;
 -- latest answer of the node before makes no difference.
 n, n lost;
 SELECT clock_moves('n', -3 * 3600000);
-UPDATE uid_fleet_state SET epoch = epoch + 1, former_epoch = NULL, fence_base = now() - interval '2 hours';
+UPDATE uid_fleet_state SET term = term + 1, former_term = NULL, fence_base = now() - interval '2 hours';
 n lost, n lost, n;
 SELECT (count(*) FILTER (WHERE state = 'live'), count(*)) AS live_answers
   FROM uid_fleet_node n JOIN uid_fleet USING (pool, node) JOIN member m USING (incarnation) WHERE name = 'n';
@@ -502,7 +502,7 @@ DELETE FROM uid_secrets.uid_fleet_key;
 SELECT fleet AS lost FROM lost \gset
 SELECT uid_fleet_admit('uidgen_fleet', 'successor', fleet => :lost) \g /dev/null
 CALL run($$
-SELECT (s.fleet = l.fleet, s.epoch > l.epoch + 1000, s.first_epoch < s.epoch, s.covered_until = s.fence_base + s.clock_bound) AS same_above FROM uid_fleet_state s, lost l;
+SELECT (s.fleet = l.fleet, s.term > l.term + 1000, s.first_term < s.term, s.covered_until = s.fence_base + s.clock_bound) AS same_above FROM uid_fleet_state s, lost l;
 UPDATE member SET held_seal = 4711 WHERE name = 'l1';
 l1, l3;
 UPDATE member SET held_seal = 4711 WHERE name = 'l1';
@@ -522,9 +522,9 @@ SELECT uid_fleet_admit('uidgen_fleet', 'new');
 UPDATE uid_fleet_state SET database = '1/1/1';
 SELECT uid_fleet_admit('uidgen_fleet', 'new');
 l3;
-SELECT (s.epoch, s.first_epoch, s.fleet <> l.fleet, (SELECT count(*) FROM uid_fleet_node)) AS nodes FROM uid_fleet_state s, lost l;
+SELECT (s.term, s.first_term, s.fleet <> l.fleet, (SELECT count(*) FROM uid_fleet_node)) AS nodes FROM uid_fleet_state s, lost l;
 SELECT (s.clock_bound, s.longest_grant) AS anew FROM uid_fleet_state s, lost l;
-UPDATE member SET (fleet, epoch, epoch_nonce, serial, seal, held_node) = ROW(NULL, NULL, NULL, NULL, NULL, NULL);
+UPDATE member SET (fleet, term, term_nonce, serial, seal, held_node) = ROW(NULL, NULL, NULL, NULL, NULL, NULL);
 z3;
 $$, 'worker_bits=6');
 
@@ -555,30 +555,30 @@ INSERT INTO bad (fields) VALUES ('{"datacenter_bits": 31, "worker_bits": 31}'), 
   (jsonb_build_object('segment', 'orders', 'database', repeat('x', 2000), 'incarnation', null));
 INSERT INTO bad (fields) SELECT jsonb_build_object('former_node', n, 'former_until', u)
   FROM (VALUES (-2, 5), (1024, 5), (5, -1), (5, NULL), (5, 9223372036854775807)) v (n, u);
-INSERT INTO bad (fields) SELECT jsonb_build_object('fleet', 1, 'epoch', 1, 'serial', 1, 'held_node', v[1], 'held_from', v[2],
-    'held_until', v[3], 'held_membership', v[4], 'held_epoch', v[5], 'held_serial', v[6])
+INSERT INTO bad (fields) SELECT jsonb_build_object('fleet', 1, 'term', 1, 'serial', 1, 'held_node', v[1], 'held_from', v[2],
+    'held_until', v[3], 'held_membership', v[4], 'held_term', v[5], 'held_serial', v[6])
   FROM (VALUES ('{-2,1,1,1,1,1}'::bigint[]), ('{1024,1,1,1,1,1}'), ('{1,5,4,1,1,1}'), ('{1,1,5,0,1,1}'), ('{1,1,5,1,2,1}'),
     ('{1,1,5,1,1,NULL}'), ('{1,1,9223372036854775807,1,1,1}'), ('{1,1,5,1,NULL,1}')) t (v);
 SELECT format('CALL call(%L)', generator() || '{"datacenter_bits": 5, "worker_bits": 5, "incarnation": 999, "lowest": 1000}'
   || jsonb_build_object('layout_epoch_us', us_at('2026-01-01'), 'clock_us', us_at(now())) || fields) FROM bad ORDER BY n \gexec
 
-\echo -- What a member shows counts only if the registry gave it: no epoch stops the registry, no serial raises a fence, and no
+\echo -- What a member shows counts only if the registry gave it: no term stops the registry, no serial raises a fence, and no
 \echo -- grant takes a node.
 CALL run('z3; SELECT fence_base FROM uid_fleet_state', 'worker_bits=6');
 SELECT count(*) AS nodes FROM uid_fleet_node \gset
 CREATE TABLE honest AS SELECT * FROM member WHERE name = 'z3';
 SELECT format('CALL run(%L, %L)', format('DELETE FROM member WHERE name = %L; INSERT INTO member SELECT * FROM honest;
     UPDATE member SET %s WHERE name = %1$L; z3 %3$s', 'z3', change, replace(change, '=', ':')), 'worker_bits=6')
-  FROM unnest(ARRAY['epoch=9007199254740992', 'epoch=epoch+1', 'fleet=NULL,epoch=epoch+1', 'epoch_nonce=epoch_nonce+1',
+  FROM unnest(ARRAY['term=9007199254740992', 'term=term+1', 'fleet=NULL,term=term+1', 'term_nonce=term_nonce+1',
     'serial=9223372036854775807', 'serial=-1', 'seal=0', 'held_serial=held_serial+1', 'held_until=held_until+1',
-    'held_until=9223372036854775807', 'held_from=held_until-1', 'held_node=-2', 'held_node=(held_node+1)%64', 'held_epoch=held_epoch-1', 'held_membership=held_membership+1,held_until=held_until+1',
+    'held_until=9223372036854775807', 'held_from=held_until-1', 'held_node=-2', 'held_node=(held_node+1)%64', 'held_term=held_term-1', 'held_membership=held_membership+1,held_until=held_until+1',
     'seal=held_seal', 'held_seal=seal']) change \gexec
 CREATE TABLE known_fleet AS SELECT fleet FROM uid_fleet_state;
 CALL run($$
-block orders epoch=9007199254740992 serial=1 seal=1, block orders epoch=1 serial=9223372036854775807 seal=1;
-UPDATE member SET (epoch, serial, seal) = (9007199254740992, 1, 1) WHERE name = 'z3';
+block orders term=9007199254740992 serial=1 seal=1, block orders term=1 serial=9223372036854775807 seal=1;
+UPDATE member SET (term, serial, seal) = (9007199254740992, 1, 1) WHERE name = 'z3';
 z3 why;
-SELECT (shown_epoch, fence_base) FROM uid_fleet_state;
+SELECT (shown_term, fence_base) FROM uid_fleet_state;
 DELETE FROM member WHERE name = 'z3';
 INSERT INTO member SELECT * FROM honest;
 z3;
@@ -654,15 +654,15 @@ block orders shown=1500, block orders shown=5000, block orders shown=1500;
 RESET ROLE;
 SELECT segment_next('orders') > 5020 AS above;
 -- While there is a rival, it may give the same values.
-UPDATE uid_fleet_state SET shown_epoch = epoch;
+UPDATE uid_fleet_state SET shown_term = term;
 block orders count=0, block orders;
-UPDATE uid_fleet_state SET shown_epoch = NULL;
+UPDATE uid_fleet_state SET shown_term = NULL;
 SELECT refills_disturbed FROM segment_status WHERE name = 'orders';
 -- A call without values says what the segment is like; of any increment, to a server of any fleet.
 block orders count=0 increment=0 fleet=0, block orders fleet=4711;
--- A registry that is shown a later epoch stops.
-block orders epoch=99, block orders;
-UPDATE uid_fleet_state SET shown_epoch = NULL;
+-- A registry that is shown a later term stops.
+block orders term=99, block orders;
+UPDATE uid_fleet_state SET shown_term = NULL;
 block orders increment=2;
 ALTER SEQUENCE uid_segments.orders CYCLE;
 block orders;
@@ -694,7 +694,7 @@ ROLLBACK;
 
 \echo '-- Rights: a member''s role may call the procedures and nothing else; others may not do that either.'
 SET ROLE uidgen_fleet;
-CALL run('stranger fleet=1 epoch=1 why', 'datacenter_bits=5 worker_bits=5');
+CALL run('stranger fleet=1 term=1 why', 'datacenter_bits=5 worker_bits=5');
 SELECT * FROM outcomes('SELECT count(*) FROM %s', 'uid_fleet_state', 'uid_fleet_node', 'uid_fleet', 'uid_fleet_fence()',
   'uid_fleet_handover()', 'uid_fleet_takeover(1, 1)', 'uid_fleet_reserve(1, 1, true)',
   $$uid_fleet_admit('uidgen_plain')$$);

@@ -3,8 +3,8 @@
 // The generators of one layout form a *pool*. A *node* is the value of the datacenter and worker bits together. A
 // *grant* is the right of one *membership* to use the ticks from <= t < until of a node. A membership is the lives of
 // one generator in one data directory, one after another. Each life is an *incarnation* and has a random number. A
-// membership is named by the incarnation that was granted its node first. An *epoch* is the reign of one registry
-// (epoch.hpp, which has invariants 9 to 12).
+// membership is named by the incarnation that was granted its node first. A *term* is the reign of one registry
+// (term.hpp, which has invariants 9 to 12).
 //
 // Numbered invariants
 //   1. `until` of a node only grows (but for revoked()). A grant to another membership starts at or above it. So grants
@@ -24,7 +24,7 @@
 //      life that it answered, and for those that follow it. Any other life is refused as superseded: it is a copy, or
 //      its request arrived late. A member that holds no grant is a newcomer, unless it is the very life that was
 //      answered.
-//   7. A grant's stamp (epoch, serial) grows along a history. A member that shows a stamp which the registry has not
+//   7. A grant's stamp (term, serial) grows along a history. A member that shows a stamp which the registry has not
 //      reached proves that commits were lost.
 //   8. What a member shows was given to it by a registry of this fleet: each answer has *seals*, which only a registry
 //      can make and verify. So a caller cannot invent what these invariants draw conclusions from.
@@ -34,7 +34,7 @@
 // judges by its own clock alone, because (4) must not rest on what a member says.
 #pragma once
 
-#include "epoch.hpp"
+#include "term.hpp"
 #include "layout.hpp"
 
 namespace uidgen::core {
@@ -45,7 +45,7 @@ struct Grant {
     int64_t from;  // ticks
     int64_t until; // the first tick beyond
     uint64_t membership;
-    Epoch epoch; // the stamp of the answer: the registry's epoch and serial
+    Term term; // the stamp of the answer: the registry's term and serial
     int64_t serial;
     int64_t seal = 0; // the registry's proof that it gave this
 };
@@ -76,7 +76,7 @@ struct NodeRow {
     int64_t until;
     uint64_t membership;  // 0: no holder
     uint64_t incarnation; // the one that was answered last
-    Epoch epoch;          // the stamp of that answer
+    Term term;            // the stamp of that answer
     int64_t serial;
     uint64_t revoked; // the membership that was declared dead (revoked()); 0: none
 };
@@ -142,9 +142,9 @@ constexpr bool is_same_life(const Request &a, const NodeRow &row) noexcept {
 // Whether the row's last answer was given after the one that the member shows. Of two registries with one number it is
 // not known, so the row counts.
 constexpr bool is_later(const NodeRow &row, const Grant &held) noexcept {
-    if (row.epoch == held.epoch)
+    if (row.term == held.term)
         return row.serial > held.serial;
-    return row.epoch.number >= held.epoch.number;
+    return row.term.number >= held.term.number;
 }
 
 // Whether the member missed the answer that granted it this node: it was lost on the way, or is still under way. It
@@ -163,19 +163,19 @@ constexpr Request without_held(Request a) noexcept {
 
 namespace detail {
 
-// Whether a stamp is beyond what this registry has reached in its epoch, or in the one before.
-constexpr bool is_beyond(const RegistryView &r, const Epoch &epoch, int64_t serial) noexcept {
-    return (epoch == r.epoch && serial > r.serial) ||
-           (r.former.number != 0 && epoch == r.former && serial > r.former_serial);
+// Whether a stamp is beyond what this registry has reached in its term, or in the one before.
+constexpr bool is_beyond(const RegistryView &r, const Term &term, int64_t serial) noexcept {
+    return (term == r.term && serial > r.serial) ||
+           (r.former.number != 0 && term == r.former && serial > r.former_serial);
 }
 
-// Whether the member shows an answer that the registry has lost. (One of an earlier epoch may have been lost before the
+// Whether the member shows an answer that the registry has lost. (One of an earlier term may have been lost before the
 // fence that began this one.)
 constexpr bool shows_lost_commit(const RegistryView &r, const Request &a, const NodeRow *row) noexcept {
     const bool shows_later_row =
-        a.holds && a.held.epoch == r.epoch && (row == nullptr || row->epoch != r.epoch || a.held.serial > row->serial);
-    return shows_later_row || (a.holds && is_beyond(r, a.held.epoch, a.held.serial)) ||
-           is_beyond(r, a.seen.epoch, a.seen.serial);
+        a.holds && a.held.term == r.term && (row == nullptr || row->term != r.term || a.held.serial > row->serial);
+    return shows_later_row || (a.holds && is_beyond(r, a.held.term, a.held.serial)) ||
+           is_beyond(r, a.seen.term, a.seen.serial);
 }
 
 constexpr Judgement newcomer(const Layout &l, const RegistryView &r, const Request &a) noexcept {
@@ -209,16 +209,16 @@ constexpr Judgement judge(const Layout &l, const RegistryView &r, const Request 
     // A row whose last answer is older than the member's may name an earlier life. A later answer was given to a life
     // that the member must know, or the member is a copy or a request that arrives late.
     const bool same = row != nullptr && (a.holds ? row->membership == a.held.membership : is_missed(a, *row));
-    const bool judged_in_epoch = row != nullptr && row->epoch == r.epoch;
-    if (same && !is_same_life(a, *row) && (judged_in_epoch || is_later(*row, a.held)))
+    const bool judged_in_term = row != nullptr && row->term == r.term;
+    if (same && !is_same_life(a, *row) && (judged_in_term || is_later(*row, a.held)))
         return {Verdict::refuse, Refusal::superseded};
-    // At the first request in this epoch the membership keeps the node only if its grant cannot have been followed by a
+    // At the first request in this term the membership keeps the node only if its grant cannot have been followed by a
     // lost one, and if no other membership has it. Of two memberships the one whose grant ends later had the node
     // later, and so it has the later stamp. (A membership that was revoked may still show a grant that ends later.)
     const int64_t shown = a.holds ? a.held.until : 0;
     const int64_t known = row != nullptr ? row->until : 0;
     const bool is_latest = same || (a.holds && shown > known && (row == nullptr || !is_later(*row, a.held)));
-    const bool keeps = judged_in_epoch ? same : is_latest && std::max(shown, known) > last_lost_beginning(l, r);
+    const bool keeps = judged_in_term ? same : is_latest && std::max(shown, known) > last_lost_beginning(l, r);
     if (!keeps)
         return detail::newcomer(l, r, a);
     if (a.lowest >= std::max({shown, known, beginning(l, r, a) + grant_ticks(l, r, a)}))
@@ -265,7 +265,7 @@ constexpr NodeRow extended(const Layout &l, const RegistryView &r, const Request
             std::min(until, largest(l.time_bits) + 1),
             same ? before.membership : a.held.membership,
             a.incarnation,
-            r.epoch,
+            r.term,
             r.own_serial,
             before.revoked};
 }
@@ -279,7 +279,7 @@ constexpr bool is_free(const Layout &l, const RegistryView &r, const Request &a,
 constexpr NodeRow granted(const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) noexcept {
     const int64_t from = beginning(l, r, a);
     return {row.node,      from,          std::min(from + grant_ticks(l, r, a), largest(l.time_bits) + 1),
-            a.incarnation, a.incarnation, r.epoch,
+            a.incarnation, a.incarnation, r.term,
             r.own_serial,  row.revoked};
 }
 
@@ -312,7 +312,7 @@ constexpr int64_t latest_end_us(const Layout &l, const RegistryView &r, int64_t 
 // that). The holder must not live, and its clock must have agreed with the registry's within the bound.
 constexpr NodeRow revoked(const Layout &l, const RegistryView &r, const NodeRow &row, int64_t ahead) noexcept {
     const int64_t until = std::min(row.until, tick_at(l, r.now_us + r.bound_us) + ahead + 1);
-    return {row.node, row.from, until, 0, 0, r.epoch, r.own_serial, row.membership != 0 ? row.membership : row.revoked};
+    return {row.node, row.from, until, 0, 0, r.term, r.own_serial, row.membership != 0 ? row.membership : row.revoked};
 }
 
 } // namespace uidgen::core

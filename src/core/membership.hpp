@@ -9,12 +9,12 @@
 //      checks it. Otherwise, and for a generator without a high-water mark, a new membership begins
 //      (begin_membership()), because the holder of the grant may be alive.
 //   3. A grant is stored before it is used. It then counts until its end, whether the registry can be reached or not.
-//   4. An answer of an earlier epoch than one that was seen is ignored. So is one of a rival of that epoch, one that is
+//   4. An answer of an earlier term than one that was seen is ignored. So is one of a rival of that term, one that is
 //      older than the grant in hand, one to an earlier life, and one of another fleet. A life that was refused as
 //      superseded ignores all answers. What an unclaimed registry answers says nothing of the
 //      fleet: it may be a copy, whose serials the registry has not reached.
 //   5. A newcomer, and a server that connects, says hello to every registry that it can reach, at the same time, and
-//      goes to the one with the largest epoch (best_registry()). It shows that epoch to the others, and tells that one
+//      goes to the one with the largest term (best_registry()). It shows that term to the others, and tells that one
 //      when the others granted last (grant.hpp, 11). A generator that holds a grant renews it where its server is
 //      connected.
 #pragma once
@@ -65,14 +65,14 @@ struct Answer {
 // (4), or a refusal, by which the membership may have become superseded.
 constexpr bool accept(Membership *m, FleetSeen *seen, const Answer &answer) noexcept {
     const Grant &grant = answer.grant;
-    const bool is_of_other = (seen->fleet != 0 && answer.fleet != seen->fleet) || are_rivals(grant.epoch, seen->epoch);
-    const bool is_old = grant.epoch.number < seen->epoch.number ||
-                        (m->holds && grant.epoch == m->held.epoch && grant.serial <= m->held.serial);
+    const bool is_of_other = (seen->fleet != 0 && answer.fleet != seen->fleet) || are_rivals(grant.term, seen->term);
+    const bool is_old = grant.term.number < seen->term.number ||
+                        (m->holds && grant.term == m->held.term && grant.serial <= m->held.serial);
     if (is_of_other || is_old || answer.why == Refusal::unclaimed || m->superseded ||
         answer.incarnation != m->incarnation)
         return false;
-    if (grant.epoch != seen->epoch || grant.serial > seen->serial)
-        *seen = {answer.fleet, grant.epoch, grant.serial, answer.seal};
+    if (grant.term != seen->term || grant.serial > seen->serial)
+        *seen = {answer.fleet, grant.term, grant.serial, answer.seal};
     if (answer.why != Refusal::none) {
         m->superseded = answer.why == Refusal::superseded;
         return false;
@@ -96,7 +96,7 @@ struct Hello {
     bool open;    // it may grant
     uint64_t server;
     uint64_t fleet;
-    Epoch epoch;
+    Term term;
     int64_t granted_last_us; // by its clock; 0: never
 };
 
@@ -113,16 +113,16 @@ constexpr bool is_of(const Hello &h, const FleetSeen &seen) noexcept {
 }
 
 constexpr bool is_better(const Hello &a, const Hello &b, const FleetSeen &seen) noexcept {
-    if (a.epoch.number != b.epoch.number)
-        return a.epoch.number > b.epoch.number;
-    if ((a.epoch == seen.epoch) != (b.epoch == seen.epoch))
-        return a.epoch == seen.epoch;
+    if (a.term.number != b.term.number)
+        return a.term.number > b.term.number;
+    if ((a.term == seen.term) != (b.term == seen.term))
+        return a.term == seen.term;
     return a.open && !b.open;
 }
 
 } // namespace detail
 
-// The registry with the largest epoch, whether it is open or not: another one must not be used. A server that is named
+// The registry with the largest term, whether it is open or not: another one must not be used. A server that is named
 // twice answers twice.
 constexpr Best best_registry(const Hello *hellos, int count, const FleetSeen &seen) noexcept {
     Best best = {no_registry, true};
@@ -134,17 +134,17 @@ constexpr Best best_registry(const Hello *hellos, int count, const FleetSeen &se
         const Hello &h = hellos[i];
         const Hello &chosen = hellos[best.index];
         const bool is_other = detail::is_of(h, seen) && h.open && h.server != chosen.server;
-        if (is_other && (h.fleet != chosen.fleet || h.epoch.number == chosen.epoch.number))
+        if (is_other && (h.fleet != chosen.fleet || h.term.number == chosen.term.number))
             best.is_alone = false;
     }
     return best;
 }
 
-// Of the registries of the best one's fleet with another epoch, the one that granted last; no_registry: there is none.
+// Of the registries of the best one's fleet with another term, the one that granted last; no_registry: there is none.
 constexpr int last_of_others(const Hello *hellos, int count, int best) noexcept {
     int last = no_registry;
     for (int i = 0; i < count; i++)
-        if (hellos[i].answers && hellos[i].fleet == hellos[best].fleet && hellos[i].epoch != hellos[best].epoch &&
+        if (hellos[i].answers && hellos[i].fleet == hellos[best].fleet && hellos[i].term != hellos[best].term &&
             (last == no_registry || hellos[i].granted_last_us > hellos[last].granted_last_us))
             last = i;
     return last;

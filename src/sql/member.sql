@@ -3,7 +3,7 @@
 
 CREATE FUNCTION uid_internal.uid_registrar(
     OUT connected boolean, OUT registry text, OUT host text, OUT registries integer, OUT away_since timestamptz, OUT last_error text,
-    OUT last_error_at timestamptz, OUT fleet bigint, OUT epoch bigint, OUT clock_offset_ms bigint,
+    OUT last_error_at timestamptz, OUT fleet bigint, OUT term bigint, OUT clock_offset_ms bigint,
     OUT database text, OUT generator text, OUT node bigint, OUT granted_until timestamptz, OUT renewals bigint,
     OUT superseded boolean, OUT refusal text, OUT error text)
 RETURNS SETOF record
@@ -20,7 +20,7 @@ COMMENT ON VIEW uid_registry_status IS
   'uidgen.registry; host: host and port of the server that answers as the registry; both for members of '
   'pg_read_all_settings. registries: how many hosts answered as one at the last look; with more than one, see '
   'docs/runbooks/registry-two.md. away_since: since when the registry cannot be used; NULL: it can, or no generator '
-  'needs it. last_error and last_error_at: the last error, even if it is over. fleet and epoch: those of the last answer. '
+  'needs it. last_error and last_error_at: the last error, even if it is over. fleet and term: those of the last answer. '
   'clock_offset_ms: the clock of this server minus that of the registry. Of each generator: database and generator name it; until '
   'granted_until it draws with its node, even if the registry is unreachable; renewals counts grants since the server '
   'started; superseded: another server continues as this generator, or its node was taken over, so it draws '

@@ -9,13 +9,13 @@ CREATE TABLE uid_fleet_state (
   clock_bound       interval    NOT NULL DEFAULT '1 millisecond'
                                 CHECK (clock_bound BETWEEN interval '1 millisecond' AND interval '1 day'),
   synchronous       boolean     NOT NULL DEFAULT false,
-  epoch             bigint      NOT NULL,
-  epoch_nonce       bigint      NOT NULL,
-  first_epoch       bigint      NOT NULL,
-  former_epoch      bigint,
-  former_epoch_nonce bigint,
+  term             bigint      NOT NULL,
+  term_nonce       bigint      NOT NULL,
+  first_term       bigint      NOT NULL,
+  former_term      bigint,
+  former_term_nonce bigint,
   former_serial     bigint,
-  shown_epoch       bigint,
+  shown_term       bigint,
   fence_base        timestamptz,
   covered_until     timestamptz,
   closed_until      timestamptz,
@@ -42,18 +42,18 @@ COMMENT ON COLUMN uid_fleet_state.clock_bound IS
 COMMENT ON COLUMN uid_fleet_state.synchronous IS
   'true: the registry grants nothing without a synchronous standby, and only standbys that have every commit are '
   'promoted. So one that is promoted needs no fence';
-COMMENT ON COLUMN uid_fleet_state.epoch IS
-  'number of the present epoch: a server that takes over draws the next one. Of two registries the larger number counts';
-COMMENT ON COLUMN uid_fleet_state.epoch_nonce IS
+COMMENT ON COLUMN uid_fleet_state.term IS
+  'number of the present term: a server that takes over draws the next one. Of two registries the larger number counts';
+COMMENT ON COLUMN uid_fleet_state.term_nonce IS
   'random number that was drawn with it: two registries with one number differ in it';
-COMMENT ON COLUMN uid_fleet_state.first_epoch IS
-  'number of the first epoch that this registry can prove; larger than 1 if the registry before it was lost';
-COMMENT ON COLUMN uid_fleet_state.former_epoch IS
-  'number of the epoch before, if no commit of it was lost when this one began; else NULL';
-COMMENT ON COLUMN uid_fleet_state.former_epoch_nonce IS 'its random number';
+COMMENT ON COLUMN uid_fleet_state.first_term IS
+  'number of the first term that this registry can prove; larger than 1 if the registry before it was lost';
+COMMENT ON COLUMN uid_fleet_state.former_term IS
+  'number of the term before, if no commit of it was lost when this one began; else NULL';
+COMMENT ON COLUMN uid_fleet_state.former_term_nonce IS 'its random number';
 COMMENT ON COLUMN uid_fleet_state.former_serial IS 'serial of the last answer in it: a larger one proves lost commits';
-COMMENT ON COLUMN uid_fleet_state.shown_epoch IS
-  'number of another registry''s epoch that a member has shown: this one grants nothing (larger number) or accepts no '
+COMMENT ON COLUMN uid_fleet_state.shown_term IS
+  'number of another registry''s term that a member has shown: this one grants nothing (larger number) or accepts no '
   'newcomers (the same number)';
 COMMENT ON COLUMN uid_fleet_state.fence_base IS 'clock at the last fence; NULL: there was none';
 COMMENT ON COLUMN uid_fleet_state.covered_until IS
@@ -120,8 +120,8 @@ CREATE TABLE uid_fleet_node (
   granted_until     bigint      NOT NULL,
   membership        bigint      NOT NULL DEFAULT 0,
   incarnation       bigint      NOT NULL DEFAULT 0,
-  epoch             bigint      NOT NULL,
-  epoch_nonce       bigint      NOT NULL DEFAULT 0,
+  term             bigint      NOT NULL,
+  term_nonce       bigint      NOT NULL DEFAULT 0,
   serial            bigint      NOT NULL,
   revoked           bigint      NOT NULL DEFAULT 0,
   host              text,
@@ -149,8 +149,8 @@ COMMENT ON COLUMN uid_fleet_node.membership IS
   'number of the holder''s membership: the first incarnation that the node was granted to; 0: the node was used without a '
   'registry, taken over, or reserved';
 COMMENT ON COLUMN uid_fleet_node.incarnation IS 'incarnation that was answered last; 0: none';
-COMMENT ON COLUMN uid_fleet_node.epoch IS 'number of the epoch of the last answer';
-COMMENT ON COLUMN uid_fleet_node.epoch_nonce IS 'random number of that epoch';
+COMMENT ON COLUMN uid_fleet_node.term IS 'number of the term of the last answer';
+COMMENT ON COLUMN uid_fleet_node.term_nonce IS 'random number of that term';
 COMMENT ON COLUMN uid_fleet_node.serial IS 'serial of the last answer';
 COMMENT ON COLUMN uid_fleet_node.revoked IS 'membership from which the node was taken over; 0: none';
 COMMENT ON COLUMN uid_fleet_node.host IS 'host name of the holder''s server';
@@ -237,19 +237,19 @@ SELECT pg_catalog.pg_extension_config_dump('uid_fleet_serial', '');
 
 CREATE TYPE uid_internal.uid_fleet_request AS (
   protocol integer,
-  fleet bigint, epoch bigint, epoch_nonce bigint, serial bigint, seal bigint,
-  other_granted_us bigint, other_epoch bigint, other_epoch_nonce bigint, other_seal bigint,
+  fleet bigint, term bigint, term_nonce bigint, serial bigint, seal bigint,
+  other_granted_us bigint, other_term bigint, other_term_nonce bigint, other_seal bigint,
   host text, port text, database text, version text,
   incarnation bigint, former bigint[],
-  held_node bigint, held_from bigint, held_until bigint, held_membership bigint, held_epoch bigint,
-  held_epoch_nonce bigint, held_serial bigint, held_seal bigint,
+  held_node bigint, held_from bigint, held_until bigint, held_membership bigint, held_term bigint,
+  held_term_nonce bigint, held_serial bigint, held_seal bigint,
   clock_us bigint, lowest bigint, length bigint, generator text, preset text,
   layout_epoch_us bigint, tick_us bigint, time_bits integer, datacenter_bits integer, worker_bits integer,
   sequence_bits integer, sequence_first boolean, backup_worker boolean,
   policy text, worker_number integer, datacenter_id integer, former_node bigint, former_until bigint,
   segment text, count bigint, shown bigint, increment bigint);
 COMMENT ON TYPE uid_internal.uid_fleet_request IS
-  'What a member of a fleet asks of the registry. Its server: fleet, epoch, epoch_nonce, serial and seal of the latest '
+  'What a member of a fleet asks of the registry. Its server: fleet, term, term_nonce, serial and seal of the latest '
   'answer that it has seen; other_*: another registry that it has found, and when that one granted last; host to version. '
   'A generator that asks for a node: incarnation, and former ones since the last answer; held_*: the grant that it draws '
   'with; its clock, the lowest tick that it can use, and the number of ticks that it asks for; its name, preset and layout; '
@@ -257,13 +257,13 @@ COMMENT ON TYPE uid_internal.uid_fleet_request IS
   'segment, of which it asks for at most count values beyond the value shown; a count of 0 asks for the increment only.';
 
 CREATE TYPE uid_internal.uid_fleet_answer AS (
-  fleet bigint, epoch bigint, epoch_nonce bigint, serial bigint, seal bigint,
+  fleet bigint, term bigint, term_nonce bigint, serial bigint, seal bigint,
   refusal text, message text, hint text,
   clock_us bigint, server bigint, is_open boolean, granted_last_us bigint, granted_last_seal bigint,
   node bigint, granted_from bigint, granted_until bigint, membership bigint, held_seal bigint,
   first bigint, count bigint, increment bigint, is_synchronous boolean);
 COMMENT ON TYPE uid_internal.uid_fleet_answer IS
-  'What the registry of a fleet answers: the fleet, the epoch, the serial of the answer, and a seal, which proves that it '
+  'What the registry of a fleet answers: the fleet, the term, the serial of the answer, and a seal, which proves that it '
   'was given; why it refuses; its clock and server, whether it may grant, and when it '
   'granted last if it does not any more; a grant; a block of count values from first on, and whether a synchronous '
   'standby has it.';
@@ -285,7 +285,7 @@ SELECT n.pool, p.preset, n.node, (n.node >> t.bits)::integer AS datacenter_id,
             -- By the holder's clock, if that is behind.
             WHEN t.granted_until <= pg_catalog.clock_timestamp() + LEAST(t.clock_offset, interval '0') THEN 'free'
             WHEN n.incarnation <> 0::bigint AND NOT EXISTS (SELECT FROM uid_fleet_node o WHERE o.pool = n.pool
-                   AND o.incarnation = n.incarnation AND o.incarnation <> 0::bigint AND (o.epoch, o.serial) > (n.epoch, n.serial))
+                   AND o.incarnation = n.incarnation AND o.incarnation <> 0::bigint AND (o.term, o.serial) > (n.term, n.serial))
               THEN 'live'
             WHEN n.revoked <> 0::bigint AND n.membership = 0::bigint THEN 'revoked' ELSE 'cooling' END AS state,
        n.generator, n.database, n.host, n.port, t.granted_until, n.last_heard, t.clock_offset, n.version, n.policy
@@ -302,10 +302,10 @@ COMMENT ON VIEW uid_fleet IS
 
 CREATE VIEW uid_fleet_pools AS
 SELECT p.pool, p.preset, p.epoch, p.nodes, c.live, c.cooling, c.reserved, p.nodes - (c.live + c.cooling + c.reserved) AS free,
-       s.fence_until, coalesce(s.refuses, CASE WHEN s.shown_epoch IS NOT NULL THEN 'rival'::text
+       s.fence_until, coalesce(s.refuses, CASE WHEN s.shown_term IS NOT NULL THEN 'rival'::text
                                                WHEN s.fence_until IS NOT NULL THEN 'fenced'::text END) AS refuses
   FROM (SELECT p.*, 1::bigint << (p.datacenter_bits + p.worker_bits - p.backup_worker::integer) AS nodes FROM uid_fleet_pool p) p
- CROSS JOIN (SELECT t.refuses, t.shown_epoch, CASE WHEN t.until > pg_catalog.clock_timestamp() THEN t.until END AS fence_until
+ CROSS JOIN (SELECT t.refuses, t.shown_term, CASE WHEN t.until > pg_catalog.clock_timestamp() THEN t.until END AS fence_until
                FROM (SELECT s.*, s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until
                        FROM uid_fleet_state s) t) s
  CROSS JOIN LATERAL (SELECT pg_catalog.count(*) FILTER (WHERE f.state = 'live'::text) AS live,

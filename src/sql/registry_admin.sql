@@ -3,10 +3,10 @@
 CREATE FUNCTION uid_fleet_fence(cancel boolean DEFAULT false) RETURNS timestamptz
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_fence';
 COMMENT ON FUNCTION uid_fleet_fence(boolean) IS
-  'Raises a fence on the registry of a fleet, and begins an epoch, so that no other registry counts any more. Run it if '
+  'Raises a fence on the registry of a fleet, and begins a term, so that no other registry counts any more. Run it if '
   'the registry may have lost commits. Members that are alive keep their nodes. Newcomers are accepted again from the '
   'returned time on. A standby that is promoted raises a fence by itself. With cancel => true the fence ends at once, and '
-  'an epoch begins without one. Do that only if no grant was lost, or no holder of a lost grant draws any more, and if '
+  'a term begins without one. Do that only if no grant was lost, or no holder of a lost grant draws any more, and if '
   'no other registry grants; otherwise ids collide.';
 
 CREATE FUNCTION uid_fleet_fork() RETURNS void

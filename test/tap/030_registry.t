@@ -7,7 +7,7 @@ my $clock = 0;          # seconds after the instant at which freeze_clock() stop
 my $longest = 600;      # uid_fleet_state.longest_grant
 my $fence = $longest + 2 * 10;
 
-my @columns = qw(fleet epoch epoch_nonce serial seal refusal message hint clock_us server is_open
+my @columns = qw(fleet term term_nonce serial seal refusal message hint clock_us server is_open
   granted_last_us granted_last_seal node granted_from granted_until membership held_seal first count increment);
 my $members = 1000;
 
@@ -29,8 +29,8 @@ sub request_of
 		policy => "'disposable'", host => "'$m->{host}'", port => "'5432'",
 		database => "'db'", generator => "'g'", version => "'1.0.0'");
 	$fields{former} = "ARRAY[$m->{former}]" if exists $m->{former};
-	$fields{$_} = $m->{$_} foreach grep { defined $m->{$_} } qw(fleet epoch epoch_nonce serial seal held_node held_from held_until
-	  held_membership held_epoch held_epoch_nonce held_serial held_seal other_granted_us other_epoch other_epoch_nonce other_seal);
+	$fields{$_} = $m->{$_} foreach grep { defined $m->{$_} } qw(fleet term term_nonce serial seal held_node held_from held_until
+	  held_membership held_term held_term_nonce held_serial held_seal other_granted_us other_term other_term_nonce other_seal);
 	return \%fields;
 }
 
@@ -58,8 +58,8 @@ sub ask
 	my ($node, $m, %opts) = @_;
 	my $answer = answer_of($node->safe_psql($opts{dbname} // 'postgres', call_of($m, %opts)));
 	return $answer if $answer->{refusal} ne '';
-	$m->{$_} = $answer->{$_} foreach qw(fleet epoch epoch_nonce serial seal);
-	$m->{"held_$_"} = $answer->{$_} foreach qw(node membership epoch epoch_nonce serial);
+	$m->{$_} = $answer->{$_} foreach qw(fleet term term_nonce serial seal);
+	$m->{"held_$_"} = $answer->{$_} foreach qw(node membership term term_nonce serial);
 	@$m{qw(held_from held_until held_seal)} = @$answer{qw(granted_from granted_until held_seal)};
 	delete $m->{former};
 	return $answer;
@@ -69,8 +69,8 @@ sub ask
 sub shown_last
 {
 	my ($m, $answer) = @_;
-	return { %$m, other_granted_us => $answer->{granted_last_us}, other_epoch => $answer->{epoch},
-		other_epoch_nonce => $answer->{epoch_nonce}, other_seal => $answer->{granted_last_seal} };
+	return { %$m, other_granted_us => $answer->{granted_last_us}, other_term => $answer->{term},
+		other_term_nonce => $answer->{term_nonce}, other_seal => $answer->{granted_last_seal} };
 }
 
 # The same clock for all servers.
@@ -82,10 +82,10 @@ sub go_on
 	freeze_clock($_, $clock) foreach @servers;
 }
 
-sub epoch_of
+sub term_of
 {
 	my ($node) = @_;
-	return $node->safe_psql('postgres', 'SELECT epoch FROM uid_fleet_state');
+	return $node->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
 }
 
 sub new_registry
@@ -165,7 +165,7 @@ is(ask($registry, $cid)->{refusal}, '', '... and a newcomer gets one');
 $registry->stop;
 start_node($registry);
 is(ask($registry, $ann)->{refusal}, '', 'the same after a restart');
-is(epoch_of($registry), 1, '... without a fence');
+is(term_of($registry), 1, '... without a fence');
 
 # A failover with all grants.
 
@@ -183,14 +183,14 @@ $second->promote;
 my $kept = $ann->{held_node};
 my $log = -s $second->logfile;
 is(ask($second, $ann)->{node}, $kept, 'after a failover a holder keeps its node');
-is($ann->{epoch}, 2, '... in a new epoch');
+is($ann->{term}, 2, '... in a new term');
 like(slurp_file($second->logfile, $log), qr/accepts no newcomers for 620 s: timeline has changed from 1 to 2/,
 	'... and the log says why');
 my $dan = member('d');
 my $refused = ask($second, $dan);
 is($refused->{refusal}, 'fenced', 'a newcomer is refused');
 is(ask($second, $bob)->{node}, $bob->{held_node}, 'a holder that was not heard since keeps its node, too');
-is(epoch_of($second), 2, 'there was one fence');
+is(term_of($second), 2, 'there was one fence');
 go_on($fence - 1);
 is(ask($second, $dan)->{refusal}, 'fenced', 'a second before the end a newcomer is refused');
 is(ask($second, $ann)->{node}, $kept, '... and a holder renews');
@@ -198,7 +198,7 @@ go_on(2);
 is(ask($second, $dan)->{refusal}, '', 'then a newcomer is accepted');
 isnt($dan->{held_node}, $ann->{held_node}, '... with a node that nobody holds');
 
-# The former primary is back, because nobody has told it. It has the row of an epoch that is over.
+# The former primary is back, because nobody has told it. It has the row of a term that is over.
 start_node($registry);
 is(ask($registry, $ann)->{refusal}, 'stale_registry', 'the former primary learns from a member that it is not the registry');
 $registry->stop('immediate');
@@ -216,7 +216,7 @@ $second->stop;
 $fourth->promote;
 is(ask($fourth, $ann)->{node}, $kept, 'after the handover a holder keeps its node');
 is(ask($fourth, member('f'))->{refusal}, '', '... and a newcomer gets one at once');
-is(epoch_of($fourth), 3, '... in a new epoch, without a fence');
+is(term_of($fourth), 3, '... in a new term, without a fence');
 start_node($second);
 is(ask($second, member('late'))->{refusal}, 'handing_over', 'the former primary stays closed');
 $second->stop;
@@ -265,7 +265,7 @@ is($closing->{refusal}, 'handing_over', '... and nothing is granted');
 go_on(2);
 is(sqlstate($fourth, $cancel), '00000', 'then it can');
 is(ask($fourth, shown_last(member('kept'), $closing))->{refusal}, '', '... and grants go on, although a member shows what it said when it was closed');
-is(epoch_of($fourth), 3, '... in the same epoch');
+is(term_of($fourth), 3, '... in the same term');
 $fourth->stop('immediate');
 start_node($stale);
 $stale->promote;
@@ -297,11 +297,11 @@ is(sqlstate($other, q{SELECT uid_fleet_admit('fleet', 'unchanged')}, 'moved'), '
 my $moved_ann = {%$ann};
 is(ask($other, $moved_ann, dbname => 'moved')->{node}, $kept, '... so a holder keeps its node');
 is(ask($other, member('m'), dbname => 'moved')->{refusal}, '', '... and newcomers get nodes at once');
-# The former one is used by mistake. A member shows it the later epoch. A newcomer tells the new one when it granted last.
+# The former one is used by mistake. A member shows it the later term. A newcomer tells the new one when it granted last.
 go_on(1);
 is(ask($fourth, my $mistaken = member('n'))->{refusal}, '', 'the former registry is still open');
 is(ask($fourth, $moved_ann)->{refusal}, 'stale_registry', '... until a member that has moved calls it');
-like(slurp_file($fourth->logfile), qr/LOG:  registry grants nothing any more: a:5432 has shown it a later epoch/, '... and the log says which');
+like(slurp_file($fourth->logfile), qr/LOG:  registry grants nothing any more: a:5432 has shown it a later term/, '... and the log says which');
 my $closed = ask($fourth, { %$moved_ann, incarnation => undef });
 is("$closed->{refusal} $closed->{is_open}", 'stale_registry f', '... and it answers no one');
 is(ask($other, shown_last(member('o'), $closed), dbname => 'moved')->{refusal}, 'fenced',
@@ -312,9 +312,9 @@ $fourth->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 is(ask($fourth, $ann)->{refusal}, '', 'an administrator makes the former one the registry');
 $fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
 move('handed');
-my $epoch = $ann->{epoch};
+my $term = $ann->{term};
 is(ask($other, $ann, dbname => 'handed')->{node}, $kept, 'after a handover a restored dump goes on');
-is($ann->{epoch}, $epoch + 1, '... in a new epoch');
+is($ann->{term}, $term + 1, '... in a new term');
 is(ask($other, member('h'), dbname => 'handed')->{refusal}, '', '... and newcomers get nodes at once');
 is( $other->safe_psql('handed', "SELECT has_function_privilege('fleet', p.oid, 'EXECUTE') FROM pg_proc p WHERE proname = 'uid_fleet_call'"),
 	't', 'the role may call the function there');

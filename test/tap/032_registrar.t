@@ -417,7 +417,7 @@ set_registry($beginner, "$server dbname=liar user=uid_fleet $pass");
 like(bad_setting(qr/protocol version 1 is not supported/, 'one that speaks another protocol'), qr/HINT:  Upgrade\./, '... with its own hint');
 $registry->safe_psql('liar', <<'END');
 DROP PROCEDURE uid_internal.uid_fleet_call;
-CREATE TYPE shorter AS (fleet bigint, epoch bigint);
+CREATE TYPE shorter AS (fleet bigint, term bigint);
 CREATE PROCEDURE uid_internal.uid_fleet_call(request uid_internal.uid_fleet_request, INOUT answer shorter DEFAULT NULL) LANGUAGE plpgsql AS $$ BEGIN answer := ROW(7, 1); END $$;
 END
 set_registry($beginner, "$server dbname=liar user=uid_fleet $pass application_name=incomplete");

@@ -108,11 +108,11 @@ sub keeps_nodes
 
 sub wait_for_fence
 {
-	my ($epoch, $reason, $what) = @_;
-	$registry->poll_query_until('postgres', "SELECT epoch >= $epoch FROM uid_fleet_state") or die 'no fence';
+	my ($term, $reason, $what) = @_;
+	$registry->poll_query_until('postgres', "SELECT term >= $term FROM uid_fleet_state") or die 'no fence';
 	ok(poll_until('the log', sub { slurp_file($registry->logfile) =~ /accepts no newcomers for \d+ s: $reason/ }),
 		"$what: the log says that there is a fence, and why");
-	is(sql($registry, 'SELECT epoch FROM uid_fleet_state'), $epoch, "$what: one fence");
+	is(sql($registry, 'SELECT term FROM uid_fleet_state'), $term, "$what: one fence");
 }
 
 # Whatever the time of the acceptance.

@@ -343,7 +343,7 @@ sub lies
 	sql($nodes{third}, 'ALTER PROCEDURE uid_internal.uid_fleet_call RENAME TO honest');
 	sql($nodes{third}, "CREATE PROCEDURE uid_internal.uid_fleet_call$signature LANGUAGE plpgsql AS \$\$
 		BEGIN
-		  answer := jsonb_populate_record(NULL::uid_internal.uid_fleet_answer, jsonb_build_object('fleet', $fleet, 'epoch', 1, 'epoch_nonce', 1, 'serial', 1,
+		  answer := jsonb_populate_record(NULL::uid_internal.uid_fleet_answer, jsonb_build_object('fleet', $fleet, 'term', 1, 'term_nonce', 1, 'serial', 1,
 		    'seal', 1, 'clock_us', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'server', 1, 'is_open', true,
 		    'first', 90000001, 'count', 100, 'increment', 10) || '$fields');
 		END \$\$");

@@ -135,7 +135,7 @@ my $rows = <<'SQL';
 SELECT 'generator', generator::text, preset, epoch::text, is_default::text FROM uid_generator
 UNION ALL SELECT 'segment', name, sequence::text, step::text, max_step::text FROM uid_segment
 UNION ALL SELECT 'node', id::text, generator, worker_id::text, created::text FROM worker_node
-UNION ALL SELECT 'fleet', epoch::text, fleet::text, '', '' FROM uid_fleet_state
+UNION ALL SELECT 'fleet', term::text, fleet::text, '', '' FROM uid_fleet_state
 UNION ALL SELECT 'reserved', node::text, granted_from::text, granted_until::text, serial::text FROM uid_fleet_node
 ORDER BY 1, 2
 SQL

@@ -16,7 +16,7 @@ sql('GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet');
 
 # What a call shows.
 my @of_request = split /\n/, sql(q{SELECT attname FROM pg_attribute WHERE attrelid = 'uid_internal.uid_fleet_request'::regclass AND attnum > 0 ORDER BY attnum});
-my @of_block = qw(protocol fleet epoch epoch_nonce serial seal segment count shown increment host port database version);
+my @of_block = qw(protocol fleet term term_nonce serial seal segment count shown increment host port database version);
 my @of_generator = grep { my $name = $_; !grep { $name eq $_ } qw(segment count shown increment) } @of_request;
 
 my $clock_us = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
@@ -32,9 +32,9 @@ my %block = (%member, fleet => ':fleet', segment => "'orders'", count => 1, show
 sub holder
 {
 	my ($prefix) = @_;
-	my %shown = map { ("held_$_" => ":${prefix}$_") } qw(node from until membership epoch epoch_nonce serial seal);
+	my %shown = map { ("held_$_" => ":${prefix}$_") } qw(node from until membership term term_nonce serial seal);
 	return (%newcomer, %shown, fleet => ':fleet', incarnation => ":${prefix}incarnation", serial => ":${prefix}serial",
-		epoch => ":${prefix}epoch", epoch_nonce => ":${prefix}epoch_nonce", seal => ":${prefix}stamp");
+		term => ":${prefix}term", term_nonce => ":${prefix}term_nonce", seal => ":${prefix}stamp");
 }
 
 sub request { my (%args) = @_; return 'ROW(' . join(', ', map { $args{$_} // 'NULL' } @of_request) . ')::uid_internal.uid_fleet_request'; }
@@ -43,16 +43,16 @@ sub call { return 'CALL uid_internal.uid_fleet_call(' . request(@_) . ')'; }
 # A call whose answer has no NULL, because psql unsets the variable of a NULL.
 sql(<<"SQL");
 CREATE PROCEDURE ask(asked uid_internal.uid_fleet_request, INOUT refusal text DEFAULT NULL, INOUT node bigint DEFAULT NULL, INOUT "from" bigint DEFAULT NULL,
-  INOUT until bigint DEFAULT NULL, INOUT membership bigint DEFAULT NULL, INOUT fleet bigint DEFAULT NULL, INOUT epoch bigint DEFAULT NULL,
-  INOUT epoch_nonce bigint DEFAULT NULL, INOUT serial bigint DEFAULT NULL, INOUT stamp bigint DEFAULT NULL, INOUT seal bigint DEFAULT NULL,
+  INOUT until bigint DEFAULT NULL, INOUT membership bigint DEFAULT NULL, INOUT fleet bigint DEFAULT NULL, INOUT term bigint DEFAULT NULL,
+  INOUT term_nonce bigint DEFAULT NULL, INOUT serial bigint DEFAULT NULL, INOUT stamp bigint DEFAULT NULL, INOUT seal bigint DEFAULT NULL,
   INOUT last bigint DEFAULT NULL) LANGUAGE plpgsql AS \$\$
 DECLARE
   a uid_internal.uid_fleet_answer;
 BEGIN
   CALL uid_internal.uid_fleet_call(asked, a);
   SELECT coalesce(a.refusal, ''), coalesce(a.node, -1), coalesce(a.granted_from, 0), coalesce(a.granted_until, 0), coalesce(a.membership, 0),
-         a.fleet, a.epoch, a.epoch_nonce, a.serial, a.seal, coalesce(a.held_seal, 0), coalesce(a.first + (a.count - 1) * a.increment, 0)
-    INTO refusal, node, "from", until, membership, fleet, epoch, epoch_nonce, serial, stamp, seal, last;
+         a.fleet, a.term, a.term_nonce, a.serial, a.seal, coalesce(a.held_seal, 0), coalesce(a.first + (a.count - 1) * a.increment, 0)
+    INTO refusal, node, "from", until, membership, fleet, term, term_nonce, serial, stamp, seal, last;
 END
 \$\$;
 SQL
@@ -77,8 +77,8 @@ my %values = (
 	held_until => [ @numbers, ':l_until + 1', ':l_until + 600000' ],
 	held_node => [ @numbers, ':h_node' ],
 	held_membership => [ @numbers, ':l_membership + 1' ],
-	(map { ($_ => [ @numbers, ':l_epoch + 1', ':l_epoch - 1' ]) } qw(epoch held_epoch other_epoch)),
-	(map { ($_ => [ @numbers, ':l_epoch_nonce' ]) } qw(epoch_nonce held_epoch_nonce other_epoch_nonce)),
+	(map { ($_ => [ @numbers, ':l_term + 1', ':l_term - 1' ]) } qw(term held_term other_term)),
+	(map { ($_ => [ @numbers, ':l_term_nonce' ]) } qw(term_nonce held_term_nonce other_term_nonce)),
 	other_granted_us => [ @numbers, $clock_us ],
 	(map { ($_ => [ @numbers, ':l_serial + 1', ':l_serial + 1000000' ]) } qw(serial held_serial)));
 
@@ -127,7 +127,7 @@ is(scalar(@results), scalar(@hostile), 'after each call the honest ones are answ
 my @broken = grep { !/^\d+\|$/ } @results;
 is(join("\n", map { my ($n, $what) = split /\|/; "$hostile[$n]: $what" } @broken[ 0 .. ($#broken < 4 ? $#broken : 4) ]), '',
 	'... the member keeps its node, a newcomer gets one, and the segment gives a block');
-is(sql('SELECT epoch, shown_epoch, fence_base FROM uid_fleet_state'), '1||', 'no fence, and no epoch but the registry\'s own');
+is(sql('SELECT term, shown_term, fence_base FROM uid_fleet_state'), '1||', 'no fence, and no term but the registry\'s own');
 is(sql("SELECT count(*) FROM uid_fleet JOIN uid_fleet_pool USING (pool) WHERE tick_us <= 1000000 AND granted_until > now() + interval '12 min'"),
 	0, 'no node is taken for longer than a grant');
 my $calls = @hostile + 10;
@@ -153,7 +153,7 @@ DECLARE
   node bigint;
 BEGIN
   CALL uid_internal.uid_fleet_call($asked, a);
-  RAISE INFO 'answer: % % % % % % % % % %', a.node, a.granted_from, a.granted_until, a.membership, a.epoch, a.epoch_nonce, a.serial,
+  RAISE INFO 'answer: % % % % % % % % % %', a.node, a.granted_from, a.granted_until, a.membership, a.term, a.term_nonce, a.serial,
     a.held_seal, a.fleet, a.seal;
   $then;
 END
@@ -167,12 +167,12 @@ foreach my $then ('PERFORM 1 / 0', 'ROLLBACK', 'PERFORM pg_terminate_backend(pg_
 	$registry->psql('postgres', after_call($then, incarnation => $incarnation), @as_member);
 	my %shown = (%newcomer, incarnation => $incarnation);
 	my ($answer) = $error =~ /answer: (.*)/ or die "no answer: $error";
-	@shown{qw(held_node held_from held_until held_membership held_epoch held_epoch_nonce held_serial held_seal fleet seal)} = split / /, $answer;
-	@shown{qw(epoch epoch_nonce serial)} = @shown{qw(held_epoch held_epoch_nonce held_serial)};
+	@shown{qw(held_node held_from held_until held_membership held_term held_term_nonce held_serial held_seal fleet seal)} = split / /, $answer;
+	@shown{qw(term term_nonce serial)} = @shown{qw(held_term held_term_nonce held_serial)};
 	$registry->psql('postgres', keep('a_', %shown) . "\\echo :a_node", @as_member, stdout => \$output);
 	is($output, $shown{held_node}, "an answer that was shown counts, whatever the statement does then: $then");
 }
-is(sql('SELECT epoch, fence_base FROM uid_fleet_state'), '1|', '... and showing it raises no fence');
+is(sql('SELECT term, fence_base FROM uid_fleet_state'), '1|', '... and showing it raises no fence');
 
 # Nor does the statement keep the registry's locks while it goes on, nor while the commit runs the query of a cursor of the
 # caller's to its end. With a new layout they would be locks against all members.
@@ -193,7 +193,7 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 }
 
 # A client that does not read would keep them, too, so it is sent nothing before the commit.
-$registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, epoch => 1, serial => 1), @as_member);
+$registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, term => 1, serial => 1), @as_member);
 unlike($error, qr/LOG:  a member shows/, 'what the registry logs of a call is not sent to the caller');
 
 done_testing();

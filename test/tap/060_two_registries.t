@@ -57,7 +57,7 @@ sub says
 	return ok(poll_until($what, sub { slurp_file($node->logfile, $from) =~ $pattern }), $what);
 }
 
-sub epoch_of { return $_[0]->safe_psql('postgres', 'SELECT epoch FROM uid_fleet_state') }
+sub term_of { return $_[0]->safe_psql('postgres', 'SELECT term FROM uid_fleet_state') }
 
 # A registry that is tried first by a process of any kind must be found at once.
 sub use_registries
@@ -105,7 +105,7 @@ my $member = new_member('member', $first, $second);
 is(new_generator($member, 'four'), 500, 'one that knows both gets a node');
 is(status($member, 'DISTINCT host, registries FROM uid_registry_status'), host_of($second) . '|2', '... from the new one, and shows that there are two');
 says($member, 0, qr/WARNING:  there is more than one registry: \Q${\host_of($second)} and ${\host_of($first)}\E/, '... as its log does');
-says($first, $log, qr/LOG:  registry grants nothing any more: \S+ has shown it a later epoch/, 'the former primary has closed itself, and logs it');
+says($first, $log, qr/LOG:  registry grants nothing any more: \S+ has shown it a later term/, 'the former primary has closed itself, and logs it');
 poll_until('the refusal', sub { refusal_of($lonely, 'three') eq 'stale_registry' });
 is(refusal_of($lonely, 'three'), 'stale_registry', '... and refuses the other member for that');
 use_registries($lonely, $first, $second);
@@ -119,22 +119,22 @@ $first->stop;
 # A copy that was promoted, and that nobody has told what it is, takes over. Production learns of it from a member that is
 # pointed at it.
 
-my $epoch = epoch_of($second);
+my $term = term_of($second);
 my $promoted = standby_of($second, 'promoted');
 $promoted->start;
 $second->wait_for_catchup('promoted', 'replay', $second->lsn('flush'));
 $promoted->promote;
 $log = -s $second->logfile;
 use_registries($holder, $promoted);
-$holder->poll_query_until('postgres', "SELECT bool_and(connected AND host = '" . host_of($promoted) . "' AND epoch > $epoch) FROM uid_registry_status")
+$holder->poll_query_until('postgres', "SELECT bool_and(connected AND host = '" . host_of($promoted) . "' AND term > $term) FROM uid_registry_status")
   or die 'the copy was not used';
 use_registries($holder, $second);
-says($second, $log, qr/LOG:  registry grants nothing any more: \S+ has shown it a later epoch.*\n.*\n.*If another server is the registry/, 'production closes itself, and says why');
+says($second, $log, qr/LOG:  registry grants nothing any more: \S+ has shown it a later term.*\n.*\n.*If another server is the registry/, 'production closes itself, and says why');
 ok(poll_until('the refusal', sub { status($second, 'max(refuses) FROM uid_fleet_pools') eq 'stale_registry' }), '... and its view says it');
 $promoted->stop;
 $second->safe_psql('postgres', "SELECT uid_fleet_fence(cancel => true)");
 is(new_generator($holder, 'eight'), 500, 'by the word of the administrator it goes on without a fence');
-cmp_ok(epoch_of($second), '>', $epoch + 1, '... in an epoch above both');
+cmp_ok(term_of($second), '>', $term + 1, '... in a term above both');
 draw(@$_) foreach [ $holder, 'one' ], [ $member, 'four' ], [ $lonely, 'three' ];
 is(repeated(@ids), '', 'members were pointed at copies: no id came twice');
 ok(poll_until('one registry', sub { status($member, 'max(registries) FROM uid_registry_status') == 1 }),

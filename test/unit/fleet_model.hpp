@@ -35,7 +35,7 @@ struct Protocol {
                                  int64_t) = core::used_before;
     core::RegistryView (*succeeded)(core::RegistryView, int64_t, bool, const core::KnownGrants &) = core::succeeded;
     core::RegistryView (*told_of_other)(core::RegistryView, int64_t) = core::told_of_other;
-    bool (*is_news)(const core::RegistryView &, const core::Epoch &) = core::is_news;
+    bool (*is_news)(const core::RegistryView &, const core::Term &) = core::is_news;
     bool (*is_from_before)(const core::RegistryView &, const core::FleetSeen &, int64_t) = core::is_from_before;
     bool (*awaits_member)(const core::RegistryView &, int64_t, int64_t, bool) = core::awaits_member;
     core::NodeRow (*revoked)(const core::Layout &, const core::RegistryView &, const core::NodeRow &,
@@ -52,7 +52,7 @@ struct Protocol {
     bool keeps_mark = true;
     bool stays_inside_grant = true;
     bool own_incarnation = true;   // false: a server has one for all its members
-    bool shows_others = true;      // the largest epoch, to the other registries
+    bool shows_others = true;      // the largest term, to the other registries
     bool says_which_is_new = true; // of a registry made anew: that it follows the former one
     bool draws_nonces = true;
 };
@@ -64,13 +64,13 @@ constexpr int model_ticks = 32;
 constexpr int servers = 2;
 
 // The core's structs, as small as the model's numbers.
-struct SmallEpoch {
+struct SmallTerm {
     int8_t number, nonce;
 };
 
 struct SmallGrant {
     int8_t node, from, until, membership;
-    SmallEpoch epoch;
+    SmallTerm term;
     int8_t serial;
 };
 
@@ -79,7 +79,7 @@ struct Asker {
     int8_t holds;
     SmallGrant held;
     int8_t fleet; // what its server has seen
-    SmallEpoch epoch;
+    SmallTerm term;
     int8_t serial;
 };
 
@@ -98,13 +98,13 @@ struct Member {
 
 struct SmallRow {
     int8_t from, until, membership, incarnation;
-    SmallEpoch epoch;
+    SmallTerm term;
     int8_t serial, revoked;
 };
 
 // What is durable, and replicated.
 struct Registry {
-    SmallEpoch epoch, former, shown;
+    SmallTerm term, former, shown;
     int8_t former_serial, serial, base, covered, last;
     SmallRow rows[most_nodes];
     int8_t copy_answered; // of two copies of one life, which was answered as the life that follows: 1 + member; 0: none
@@ -255,7 +255,7 @@ class World {
         State s;
         memset(&s, 0, sizeof(s));
         s.now = 2;
-        s.server[0].db.epoch = {1, 1};
+        s.server[0].db.term = {1, 1};
         s.server[0].up = s.server[0].called = s.server[0].heard = 1;
         s.server[0].offset = small(size_.registry_offset);
         s.server[1].db = s.server[0].db;
@@ -445,20 +445,20 @@ class World {
     // -----------------------------------------------------------------------------------------------------
     // Between the model's structs and the core's.
 
-    static core::Epoch big(const SmallEpoch &e) { return {e.number, e.nonce}; }
-    static SmallEpoch small(const core::Epoch &e) { return {small(e.number), small(e.nonce)}; }
+    static core::Term big(const SmallTerm &e) { return {e.number, e.nonce}; }
+    static SmallTerm small(const core::Term &e) { return {small(e.number), small(e.nonce)}; }
 
     static core::Grant big(const SmallGrant &g) {
-        return {g.node, g.from, g.until, big(g.membership), big(g.epoch), g.serial};
+        return {g.node, g.from, g.until, big(g.membership), big(g.term), g.serial};
     }
     static SmallGrant small(const core::Grant &g) {
-        return {small(g.node),  small(g.from),  small(g.until), small(static_cast<int64_t>(g.membership)),
-                small(g.epoch), small(g.serial)};
+        return {small(g.node), small(g.from),  small(g.until), small(static_cast<int64_t>(g.membership)),
+                small(g.term), small(g.serial)};
     }
 
     static core::NodeRow row(const State &s, int server, int node) {
         const SmallRow &r = s.server[server].db.rows[node];
-        return {node, r.from, r.until, big(r.membership), big(r.incarnation), big(r.epoch), r.serial, big(r.revoked)};
+        return {node, r.from, r.until, big(r.membership), big(r.incarnation), big(r.term), r.serial, big(r.revoked)};
     }
 
     core::Membership membership(const Member &m) const {
@@ -473,7 +473,7 @@ class World {
         return big_one;
     }
 
-    static core::FleetSeen seen(const Asker &a) { return {big(a.fleet), big(a.epoch), a.serial}; }
+    static core::FleetSeen seen(const Asker &a) { return {big(a.fleet), big(a.term), a.serial}; }
 
     void store(Member &m, const core::Membership &big_one, const core::FleetSeen &seen) const {
         m.asker.incarnation = small(static_cast<int64_t>(big_one.incarnation));
@@ -486,7 +486,7 @@ class World {
         m.joins = big_one.holds ? int8_t{0} : m.joins;
         m.superseded = big_one.superseded ? 1 : 0;
         m.asker.fleet = small(static_cast<int64_t>(seen.fleet));
-        m.asker.epoch = small(seen.epoch);
+        m.asker.term = small(seen.term);
         m.asker.serial = small(seen.serial);
     }
 
@@ -511,7 +511,7 @@ class World {
         const Registry &r = at.db;
         core::RegistryView v = {};
         v.fleet = this_fleet;
-        v.epoch = big(r.epoch);
+        v.term = big(r.term);
         v.former = big(r.former);
         v.former_serial = r.former_serial;
         v.shown = big(r.shown);
@@ -528,7 +528,7 @@ class World {
 
     static void commit(State &s, int server, const core::RegistryView &r) {
         Registry &db = s.server[server].db;
-        db.epoch = small(r.epoch);
+        db.term = small(r.term);
         db.former = small(r.former);
         db.former_serial = small(r.former_serial);
         db.shown = small(r.shown);
@@ -543,7 +543,7 @@ class World {
                              small(row.until),
                              small(static_cast<int64_t>(row.membership)),
                              small(static_cast<int64_t>(row.incarnation)),
-                             small(row.epoch),
+                             small(row.term),
                              small(row.serial),
                              small(static_cast<int64_t>(row.revoked))};
         db.last = std::max(db.last, small(now_us));
@@ -588,28 +588,28 @@ class World {
         return true;
     }
 
-    // Calls f(epoch, serial) for all that anybody knows, in whatever pairs.
+    // Calls f(term, serial) for all that anybody knows, in whatever pairs.
     template <typename S, typename F> static void for_each_stamp(S &s, F f) {
         for (auto &at : s.server) {
-            f(at.db.epoch, at.db.serial);
+            f(at.db.term, at.db.serial);
             f(at.db.former, at.db.former_serial);
             f(at.db.shown, at.before);
             for (auto &row : at.db.rows)
-                f(row.epoch, row.serial);
+                f(row.term, row.serial);
         }
         for (auto &m : s.members) {
-            f(m.asker.epoch, m.asker.serial);
-            f(m.asker.held.epoch, m.asker.held.serial);
+            f(m.asker.term, m.asker.serial);
+            f(m.asker.held.term, m.asker.held.serial);
         }
-        f(s.request.asker.epoch, s.request.asker.serial);
-        f(s.request.asker.held.epoch, s.request.asker.held.serial);
-        f(s.response.grant.epoch, s.response.grant.serial);
+        f(s.request.asker.term, s.request.asker.serial);
+        f(s.request.asker.held.term, s.request.asker.held.serial);
+        f(s.response.grant.term, s.response.grant.serial);
     }
 
-    // The smallest nonce that no epoch of that number has.
+    // The smallest nonce that no term of that number has.
     static int64_t fresh_nonce(const State &s, int64_t number) {
         uint32_t used = 1;
-        for_each_stamp(s, [&](const SmallEpoch &e, int8_t) { used |= e.number == number ? 1U << e.nonce : 0; });
+        for_each_stamp(s, [&](const SmallTerm &e, int8_t) { used |= e.number == number ? 1U << e.nonce : 0; });
         int64_t nonce = 1;
         while ((used >> nonce & 1) != 0)
             nonce++;
@@ -618,7 +618,7 @@ class World {
 
     void succeed(State &s, int server, core::RegistryView &r, bool lost) const {
         const core::KnownGrants known = {latest_end(s, server, &r), s.server[server].db.last};
-        const int64_t number = std::max(r.epoch.number, r.shown.number) + 1;
+        const int64_t number = std::max(r.term.number, r.shown.number) + 1;
         r = p_.succeeded(r, p_.draws_nonces ? fresh_nonce(s, number) : 1, lost, known);
         r.awaits_member = false;
         s.server[server].called = s.server[server].heard = 1;
@@ -632,7 +632,7 @@ class World {
             return false;
         core::RegistryView r = view(s, s.primary);
         // Of one that knows nothing the number is the time, in the real one.
-        r.epoch.number = at.change == Change::empty ? 20 : r.epoch.number;
+        r.term.number = at.change == Change::empty ? 20 : r.term.number;
         succeed(s, s.primary, r, at.change == Change::unclaimed || p_.says_which_is_new);
         commit(s, s.primary, r);
         at.change = Change::none;
@@ -660,8 +660,8 @@ class World {
     void learn(State &s, int server, core::RegistryView &r, const core::FleetSeen &seen) const {
         if (seen.fleet != r.fleet)
             return;
-        if (p_.is_news(r, seen.epoch))
-            r.shown = seen.epoch;
+        if (p_.is_news(r, seen.term))
+            r.shown = seen.term;
         Server &at = s.server[server];
         if (core::judge_server(r, seen) != core::Refusal::none)
             return;
@@ -682,10 +682,10 @@ class World {
         r.own_serial = r.serial;
         commit(s, server, r);
         return {true,
-                open && r.shown.number <= r.epoch.number,
+                open && r.shown.number <= r.term.number,
                 static_cast<uint64_t>(1 + server),
                 r.fleet,
-                r.epoch,
+                r.term,
                 s.server[server].db.last};
     }
 
@@ -698,7 +698,7 @@ class World {
     bool must_refuse_newcomers(const State &s, int server) const {
         const Server &at = s.server[server];
         const core::RegistryView r = view(s, server);
-        return at.is_copy != 0 || core::are_rivals(big(at.db.shown), r.epoch) ||
+        return at.is_copy != 0 || core::are_rivals(big(at.db.shown), r.term) ||
                core::awaits_member(r, at.started, latest_end(s, server, nullptr), at.heard != 0);
     }
 
@@ -744,12 +744,12 @@ class World {
             return best;
         const int other = 1 - best.index;
         const core::Hello &chosen = hellos[best.index];
-        if (hellos[other].answers && hellos[other].epoch != chosen.epoch && p_.shows_others) {
+        if (hellos[other].answers && hellos[other].term != chosen.term && p_.shows_others) {
             if (hellos[other].open)
                 out.events |= closed_other;
-            hellos[other] = hello(s, other, {chosen.fleet, chosen.epoch}, out);
-            if (core::are_rivals(hellos[other].epoch, chosen.epoch))
-                (void)hello(s, best.index, {chosen.fleet, hellos[other].epoch}, out);
+            hellos[other] = hello(s, other, {chosen.fleet, chosen.term}, out);
+            if (core::are_rivals(hellos[other].term, chosen.term))
+                (void)hello(s, best.index, {chosen.fleet, hellos[other].term}, out);
         }
         const int last = core::last_of_others(hellos, servers, best.index);
         *told = last == core::no_registry ? 0 : hellos[last].granted_last_us;
@@ -774,7 +774,7 @@ class World {
             const core::NodeRow candidate = row(s, server, node);
             if (p_.is_missed(a, candidate) &&
                 (found < 0 ||
-                 core::is_later(candidate, {0, 0, 0, 0, row(s, server, found).epoch, row(s, server, found).serial})))
+                 core::is_later(candidate, {0, 0, 0, 0, row(s, server, found).term, row(s, server, found).serial})))
                 found = node;
         }
         return found;
@@ -902,7 +902,7 @@ class World {
     }
 
     static SmallGrant grant_of(const core::NodeRow &row, const core::RegistryView &r) {
-        return small(core::Grant{row.node, row.from, row.until, row.membership, r.epoch, r.own_serial});
+        return small(core::Grant{row.node, row.from, row.until, row.membership, r.term, r.own_serial});
     }
 
     static Response reply(const Message &request, core::Refusal why, const core::RegistryView &r) {
@@ -911,18 +911,18 @@ class World {
                 static_cast<int8_t>(why),
                 request.asker.incarnation,
                 static_cast<int8_t>(r.fleet),
-                {0, 0, 0, 0, small(r.epoch), small(r.own_serial)}};
+                {0, 0, 0, 0, small(r.term), small(r.own_serial)}};
     }
 
     // By the model's own account, so that a mutant cannot widen the exception.
     bool shows_loss(const State &s, const core::RegistryView &r, const core::Request &a) const {
-        if (a.seen.epoch.number > r.epoch.number || r.shown.number > r.epoch.number ||
-            (a.seen.epoch == r.epoch && a.seen.serial > r.serial))
+        if (a.seen.term.number > r.term.number || r.shown.number > r.term.number ||
+            (a.seen.term == r.term && a.seen.serial > r.serial))
             return true;
-        if (!a.holds || a.held.epoch != r.epoch)
+        if (!a.holds || a.held.term != r.term)
             return false;
         const core::NodeRow known = row(s, s.primary, static_cast<int>(a.held.node));
-        return known.epoch != r.epoch || a.held.serial > known.serial;
+        return known.term != r.term || a.held.serial > known.serial;
     }
 
     void use_before(State &s, int server, const core::RegistryView &r, const core::Request &a, int member,
@@ -941,9 +941,9 @@ class World {
     void note_newcomer(const State &s, int server, const core::RegistryView &r, const core::Request &a, int node,
                        Outcome &out) const {
         out.events |= r.fence_base_us != 0 ? granted_newcomer | newcomer_after_fence : granted_newcomer;
-        // The row of an answer in the registry's present epoch that the member missed: it should have got that one.
+        // The row of an answer in the registry's present term that the member missed: it should have got that one.
         for (int other = 0; other < size_.nodes; other++)
-            if (other != node && row(s, server, other).epoch == r.epoch && core::is_missed(a, row(s, server, other)))
+            if (other != node && row(s, server, other).term == r.term && core::is_missed(a, row(s, server, other)))
                 out.broken = "a repeated request took a second node";
     }
 
@@ -951,7 +951,7 @@ class World {
                         const core::NodeRow &after, Outcome &out) const {
         out.events |= extended_grant;
         const core::NodeRow known = row(before, request.server, static_cast<int>(after.node));
-        if (known.epoch.number != 0 && known.epoch.number < r.epoch.number)
+        if (known.term.number != 0 && known.term.number < r.term.number)
             out.events |= survived_fence;
         if (d.request.holds && known.membership != d.request.held.membership)
             out.events |= row_from_member;
@@ -976,7 +976,7 @@ class World {
         const core::Grant held = big(asker.held);
         const bool is_latest =
             known.membership == held.membership || (held.until > known.until && !core::is_later(known, held));
-        if (known.epoch != r.epoch && is_latest && held.until > core::last_lost_beginning(layout_, r))
+        if (known.term != r.term && is_latest && held.until > core::last_lost_beginning(layout_, r))
             out.broken = "a live holder did not survive the fence";
     }
 
@@ -1018,7 +1018,7 @@ class World {
         const core::Request a = request_of(request);
         core::RegistryView r = view(s, s.primary);
         r.fleet = other_fleet;
-        r.epoch = {1, 1};
+        r.term = {1, 1};
         r.former = r.shown = {};
         r.serial = 0;
         r.own_serial = 1;
@@ -1052,8 +1052,8 @@ class World {
             out.events |= late_answer_ignored;
         if (before.superseded && !big_one.superseded)
             out.broken = "a superseded life went on";
-        if (before.holds && (big_one.held.epoch.number < before.held.epoch.number ||
-                             (big_one.held.epoch == before.held.epoch && big_one.held.serial < before.held.serial)))
+        if (before.holds && (big_one.held.term.number < before.held.term.number ||
+                             (big_one.held.term == before.held.term && big_one.held.serial < before.held.serial)))
             out.broken = "a member went back to an older answer";
         if (m.asker.fleet != 0 && big(m.asker.fleet) != fleet.fleet)
             out.broken = "a member went to another fleet";
@@ -1167,12 +1167,12 @@ class World {
 
     static void renumber_serials(State &s) {
         bool used[128] = {};
-        for_each_stamp(s, [&](const SmallEpoch &, int8_t serial) { used[serial] = true; });
+        for_each_stamp(s, [&](const SmallTerm &, int8_t serial) { used[serial] = true; });
         int8_t rank[128] = {};
         for (int value = 1, next = 1; value < 128; value++)
             if (used[value])
                 rank[value] = static_cast<int8_t>(next++);
-        for_each_stamp(s, [&](const SmallEpoch &, int8_t &serial) { serial = rank[serial]; });
+        for_each_stamp(s, [&](const SmallTerm &, int8_t &serial) { serial = rank[serial]; });
     }
 };
 

@@ -73,7 +73,7 @@ const std::vector<Scenario> scenarios = {
     {"TwoRegistriesAreAlive", "nodes 1, length 2, longest 2, cut 1", 9,
      closed_other | fence_by_other | refused(Refusal::fenced) | newcomer_after_fence | survived_fence,
      "ask AB, draw_all AB, cut B 0 1, advance 1 4, registry_clock 0 1, replicate, fence, split"},
-    // The same, and the former primary has drawn an epoch that the standby does not know. An administrator chooses.
+    // The same, and the former primary has drawn a term that the standby does not know. An administrator chooses.
     {"TwoRegistriesHaveOneNumber", "nodes 1, length 3, longest 3", 10,
      refused(Refusal::rival) | refused(Refusal::stale_registry) | newcomer_after_fence | survived_fence,
      "ask AB, draw_all AB, restart A, cut B 0 1, advance 5, replicate, fence, split"},
@@ -178,7 +178,7 @@ constexpr Layout hours = {INT64_C(1767225600) * s_us, max_tick_us, 20, 0, 10, 12
 RegistryView registry_at(int64_t clock_us) {
     RegistryView r = {};
     r.fleet = this_fleet;
-    r.epoch = {1, 1};
+    r.term = {1, 1};
     r.serial = r.own_serial = 1;
     r.longest_us = 600 * s_us;
     r.bound_us = 10 * s_us;
@@ -187,7 +187,7 @@ RegistryView registry_at(int64_t clock_us) {
 }
 
 RegistryView fenced(const RegistryView &r, int64_t latest_end_us = 0) {
-    return succeeded(r, r.epoch.nonce + 1, true, {latest_end_us, 0});
+    return succeeded(r, r.term.nonce + 1, true, {latest_end_us, 0});
 }
 
 TEST(Grant, FencesOnlyRise) {
@@ -195,9 +195,9 @@ TEST(Grant, FencesOnlyRise) {
     RegistryView later = first;
     later.now_us = now_us - 3600 * s_us;
     EXPECT_EQ(fenced(later).fence_base_us, now_us);
-    EXPECT_EQ(fenced(later).epoch.number, 3);
+    EXPECT_EQ(fenced(later).term.number, 3);
     later.shown = {7, 1};
-    EXPECT_EQ(fenced(later).epoch.number, 8);
+    EXPECT_EQ(fenced(later).term.number, 8);
     EXPECT_EQ(fenced(later).shown.number, 0);
 }
 
@@ -252,7 +252,7 @@ TEST(Grant, WhoseHolderIsRevokedIsRefused) {
     a.length = 60000;
     const NodeRow row = granted(leaf, r, a, {5, 0, 0, 0, 0, {}, 0, 0});
     a.holds = true;
-    a.held = {5, row.from, row.until, row.membership, row.epoch, 1};
+    a.held = {5, row.from, row.until, row.membership, row.term, 1};
     ASSERT_EQ(judge(leaf, r, a, &row).verdict, Verdict::extend);
     const NodeRow after = revoked(leaf, r, row, 2000);
     EXPECT_EQ(after.until, tick_at(leaf, now_us + r.bound_us) + 2001);
@@ -306,7 +306,7 @@ bool accept_as(Membership *m, FleetSeen *seen, const Answer &answer, void (*blin
     blind(&blind_m, &blind_seen);
     const FleetSeen before = blind_seen;
     const bool result = accept(&blind_m, &blind_seen, answer);
-    if (result || blind_m.superseded || blind_seen.epoch != before.epoch || blind_seen.serial != before.serial) {
+    if (result || blind_m.superseded || blind_seen.term != before.term || blind_seen.serial != before.serial) {
         *m = blind_m;
         *seen = blind_seen;
     }
@@ -318,7 +318,7 @@ Judgement extended_anyway(Judgement j, bool anyway) {
 }
 
 bool is_in_doubt(const RegistryView &r, const Request &a, const NodeRow *row) {
-    return a.holds && (row == nullptr || row->epoch != r.epoch);
+    return a.holds && (row == nullptr || row->term != r.term);
 }
 
 RegistryView without_cap(RegistryView r) {
@@ -334,7 +334,7 @@ bool unused_or_beyond_fence(const Layout &l, const RegistryView &r, const Reques
 Best last_registry(const Hello *hellos, int count, const FleetSeen &seen) {
     const Best best = best_registry(hellos, count, seen);
     const bool is_like_last =
-        best.index != no_registry && hellos[count - 1].answers && hellos[count - 1].epoch == hellos[best.index].epoch;
+        best.index != no_registry && hellos[count - 1].answers && hellos[count - 1].term == hellos[best.index].term;
     return {is_like_last ? count - 1 : best.index, true};
 }
 
@@ -381,7 +381,7 @@ const Mutant mutants[] = {
           [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
               const Judgement j = judge(l, r, a, row);
               return extended_anyway(j, j.why == Refusal::superseded && row->membership == a.held.membership &&
-                                            row->epoch != r.epoch);
+                                            row->term != r.term);
           })},
     // Fences.
     {"no fence: the timeline is not compared", "LostCommitsAreFenced", with(&Protocol::compares_timeline, false)},
@@ -392,11 +392,11 @@ const Mutant mutants[] = {
               after.fence_base_us = std::max(r.fence_base_us, known.latest_end_us - r.longest_us);
               return after;
           })},
-    {"a fence without a new epoch", "LostCommitsAreFenced",
+    {"a fence without a new term", "LostCommitsAreFenced",
      with(&Protocol::succeeded,
           [](RegistryView r, int64_t nonce, bool lost, const KnownGrants &known) {
               RegistryView after = succeeded(r, nonce, lost, known);
-              after.epoch = r.epoch;
+              after.term = r.term;
               return after;
           })},
     {"a fence without the longest grant, by one tick", "FencesAreTight",
@@ -478,9 +478,9 @@ const Mutant mutants[] = {
           [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
               Request b = a;
               b.seen.serial = std::min(a.seen.serial, r.serial);
-              if (a.holds && a.held.epoch == r.epoch && (row == nullptr || row->epoch != r.epoch))
-                  b.held.epoch = {};
-              else if (a.holds && a.held.epoch == r.epoch)
+              if (a.holds && a.held.term == r.term && (row == nullptr || row->term != r.term))
+                  b.held.term = {};
+              else if (a.holds && a.held.term == r.term)
                   b.held.serial = std::min(a.held.serial, row->serial);
               return judge(l, r, b, row);
           })},
@@ -490,12 +490,12 @@ const Mutant mutants[] = {
               RegistryView blind = r;
               blind.shown = {};
               Request b = a;
-              if (a.seen.epoch.number > r.epoch.number)
-                  b.seen = {a.seen.fleet, r.epoch, 0, 0};
+              if (a.seen.term.number > r.term.number)
+                  b.seen = {a.seen.fleet, r.term, 0, 0};
               return judge(l, blind, b, row);
           })},
-    {"a later epoch that was shown is forgotten", "CommitsAreLostAgain",
-     with(&Protocol::is_news, [](const RegistryView &, const Epoch &) { return false; })},
+    {"a later term that was shown is forgotten", "CommitsAreLostAgain",
+     with(&Protocol::is_news, [](const RegistryView &, const Term &) { return false; })},
     // Dead holders and joining members.
     {"a dead holder's node is granted without the bound", "ADeadHoldersNodeIsGrantedAgain",
      with(&Protocol::revoked,
@@ -550,24 +550,24 @@ const Mutant mutants[] = {
      with(&Protocol::awaits_member, [](const RegistryView &, int64_t, int64_t, bool) { return false; })},
     {"a newcomer opens a registry that starts, by what that has told it", "AFormerPrimaryComesBack",
      with(&Protocol::is_from_before,
-          [](const RegistryView &, const FleetSeen &seen, int64_t) { return seen.epoch.number != 0; })},
-    {"epochs have no nonce, and of two registries with one newcomers use one", "TwoRegistriesHaveOneNumber",
+          [](const RegistryView &, const FleetSeen &seen, int64_t) { return seen.term.number != 0; })},
+    {"terms have no nonce, and of two registries with one newcomers use one", "TwoRegistriesHaveOneNumber",
      with(&Protocol::best_registry, last_registry, with(&Protocol::draws_nonces, false))},
     {"a registry with a rival admits newcomers", "TwoRegistriesHaveOneNumber",
      with(&Protocol::judge,
           [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
               RegistryView blind = r;
-              blind.shown = are_rivals(r.shown, r.epoch) ? Epoch{} : r.shown;
+              blind.shown = are_rivals(r.shown, r.term) ? Term{} : r.shown;
               return judge(l, blind, a, row);
           })},
-    {"a takeover without lost commits draws no epoch", "ARegistryMoves",
+    {"a takeover without lost commits draws no term", "ARegistryMoves",
      with(&Protocol::succeeded,
           [](RegistryView r, int64_t nonce, bool lost, const KnownGrants &known) {
               RegistryView after = succeeded(r, nonce, lost, known);
-              after.epoch = lost ? after.epoch : r.epoch;
+              after.term = lost ? after.term : r.term;
               return after;
           })},
-    {"of two registries with one epoch newcomers use one", "OfAClonedRegistryNewcomersGetNothing",
+    {"of two registries with one term newcomers use one", "OfAClonedRegistryNewcomersGetNothing",
      with(&Protocol::best_registry, last_registry)},
     {"a directory that was put back is not noticed", "ADirectoryIsPutBack", with(&Protocol::compares_directory, false)},
     {"a restored copy is not noticed", "ARestoredCopyGrantsNothing", with(&Protocol::compares_directory, false)},
@@ -615,10 +615,10 @@ const Mutant mutants[] = {
           [](Membership *m, FleetSeen *seen, const Answer &answer) {
               return accept_as(m, seen, answer, [](Membership *blind, FleetSeen *) { blind->held.serial = -1; });
           })},
-    {"an answer of an earlier epoch is accepted", "LostCommitsAreFenced",
+    {"an answer of an earlier term is accepted", "LostCommitsAreFenced",
      with(&Protocol::accept,
           [](Membership *m, FleetSeen *seen, const Answer &answer) {
-              return accept_as(m, seen, answer, [](Membership *, FleetSeen *blind) { blind->epoch = {}; });
+              return accept_as(m, seen, answer, [](Membership *, FleetSeen *blind) { blind->term = {}; });
           })},
     {"a refusal has no serial", "OfTwoCopiesOneGoesOn",
      with(&Protocol::accept,

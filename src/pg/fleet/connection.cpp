@@ -123,7 +123,7 @@ core::Hello hello_of(const Host &host) {
             answer.is_open,
             answer.server,
             answer.given.fleet,
-            answer.given.grant.epoch,
+            answer.given.grant.term,
             answer.granted_last.granted_us};
 }
 
@@ -142,18 +142,18 @@ void say_hello(const FleetRequest &hello) {
 // A hello that shows the stamp of the host's answer to another one.
 const char *json_of_stamp(FleetRequest hello, const Host &host) {
     const core::Answer &given = host.answer.given;
-    hello.generator.seen = {given.fleet, given.grant.epoch, given.grant.serial, given.seal};
+    hello.generator.seen = {given.fleet, given.grant.term, given.grant.serial, given.seal};
     return json_of(hello);
 }
 
-// The largest epoch, to the registries that have another one. Of two with one number each learns of the other.
-void show_epochs(const FleetRequest &hello, core::Hello *hellos, int best) {
+// The largest term, to the registries that have another one. Of two with one number each learns of the other.
+void show_terms(const FleetRequest &hello, core::Hello *hellos, int best) {
     const char *of_best = json_of_stamp(hello, hosts[best]);
     const core::Hello chosen = hellos[best];
     for (int i = 0; i < host_count; i++) {
-        if (!hellos[i].answers || hellos[i].fleet != chosen.fleet || hellos[i].epoch == chosen.epoch)
+        if (!hellos[i].answers || hellos[i].fleet != chosen.fleet || hellos[i].term == chosen.term)
             continue;
-        if (core::are_rivals(hellos[i].epoch, chosen.epoch) && hosts[best].has_answered) {
+        if (core::are_rivals(hellos[i].term, chosen.term) && hosts[best].has_answered) {
             hosts[best].json = json_of_stamp(hello, hosts[i]);
             send_call(&hosts[best]);
         }
@@ -241,11 +241,11 @@ bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *err
     count_registries(hellos, best.index, found);
     current = nullptr;
     if (best.index != core::no_registry) {
-        show_epochs(hello, hellos, best.index);
+        show_terms(hello, hellos, best.index);
         const int last = core::last_of_others(hellos, host_count, best.index);
         if (last != core::no_registry) {
             const FleetAnswer &answer = hosts[last].answer;
-            found->other = {answer.granted_last.granted_us, answer.given.grant.epoch, answer.granted_last.seal};
+            found->other = {answer.granted_last.granted_us, answer.given.grant.term, answer.granted_last.seal};
         }
         if (hellos[best.index].open && hosts[best.index].has_answered)
             current = &hosts[best.index];

@@ -17,7 +17,7 @@ void connection_limit_memory();
 struct Found {
     bool is_alone;  // false: newcomers must wait, because there is another registry that cannot be told from this one
     int registries; // that answered, of whatever fleet
-    GrantedLast other; // of a registry with another epoch
+    GrantedLast other; // of a registry with another term
     const char *host;  // "host:port" of the registry; null: none
     char others[256];  // of the other registries; empty: there are none
 };

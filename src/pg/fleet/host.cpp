@@ -68,8 +68,8 @@ void ignore_notice(void *, const PGresult *) {}
 bool is_sane(const FleetAnswer &a) {
     const core::Grant &grant = a.given.grant;
     const auto is_instant = [](int64_t us) { return us >= 0 && us <= core::max_instant_us; };
-    return static_cast<int64_t>(a.given.fleet) > 0 && grant.epoch.number > 0 &&
-           grant.epoch.number <= core::largest_epoch && grant.epoch.nonce >= 0 && grant.serial > 0 && a.clock_us > 0 &&
+    return static_cast<int64_t>(a.given.fleet) > 0 && grant.term.number > 0 &&
+           grant.term.number <= core::largest_term && grant.term.nonce >= 0 && grant.serial > 0 && a.clock_us > 0 &&
            is_instant(a.clock_us) && is_instant(a.granted_last.granted_us);
 }
 

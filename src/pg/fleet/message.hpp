@@ -24,7 +24,7 @@ constexpr int64_t no_value = PG_INT64_MIN + 1;
 // When a registry granted last, by its clock, and its proof of that.
 struct GrantedLast {
     int64_t granted_us; // 0: never
-    core::Epoch epoch;
+    core::Term term;
     int64_t seal;
 };
 
@@ -60,7 +60,7 @@ struct FleetAnswer {
     int64_t clock_us;
     uint64_t server;          // no other server has this number
     bool is_open;             // whether the registry may grant
-    GrantedLast granted_last; // without the epoch
+    GrantedLast granted_last; // without the term
     // A block of a segment.
     int64_t first;
     int64_t count;       // no_block: none

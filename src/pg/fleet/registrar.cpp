@@ -176,7 +176,7 @@ void take_answer(const Member &member, const core::Request &ask, const core::Ans
     const core::FleetSeen before = fleet_seen();
     MembershipChange change = {member.slot, member.membership, before, before};
     const bool is_granted = core::accept(&change.membership, &change.seen, answer);
-    const bool is_news = is_granted || change.membership.superseded || change.seen.epoch != before.epoch;
+    const bool is_news = is_granted || change.membership.superseded || change.seen.term != before.term;
     if (!is_news)
         membership_publish(change); // what was seen proves commits that the registry may lose
     else if (!grant_file_store(change, error))

@@ -72,7 +72,7 @@ Row server_row() {
     put_text(&row, shown.last_error.message);
     put_time(&row, shown.last_error.at_us);
     put(&row, seen.fleet != 0, Int64GetDatum(static_cast<int64_t>(seen.fleet)));
-    put(&row, seen.fleet != 0, Int64GetDatum(seen.epoch.number));
+    put(&row, seen.fleet != 0, Int64GetDatum(seen.term.number));
     put(&row, shown.compared_clocks, Int64GetDatum(shown.clock_offset_us / us_per_ms));
     memset(&row.nulls[columns_of_server], true, columns - columns_of_server);
     return row;

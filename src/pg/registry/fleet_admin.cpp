@@ -57,7 +57,7 @@ void say_nothing_lost(Registry *registry, const char *reason) {
                                 "collide.")));
     registry->state.view.fence_base_us = 0;
     registry->state.view.covered_us = 0; // a later grant of another registry that a member shows is fenced again
-    draw_epoch(registry, false, reason);
+    draw_term(registry, false, reason);
 }
 
 // A fleet of its own: whoever holds a grant of the former one is no member of it. Or that of a registry that was lost.
@@ -68,15 +68,15 @@ void begin_fleet(Registry *registry, int64_t lost_fleet = 0) {
     state = {};
     state.view.fleet = static_cast<uint64_t>(lost_fleet != 0 ? lost_fleet : random_number());
     state.view.now_us = now_us;
-    state.view.epoch.number = lost_fleet != 0 ? now_us / us_per_second : 0; // not below any former one
-    state.first_epoch = state.view.epoch.number + 1;
-    draw_epoch(registry, false, "a fleet begins");
+    state.view.term.number = lost_fleet != 0 ? now_us / us_per_second : 0; // not below any former one
+    state.first_term = state.view.term.number + 1;
+    draw_term(registry, false, "a fleet begins");
     put_clock_bound(settings::registry_clock_bound_ms * us_per_ms);
     if (lost_fleet == 0)
         return;
     (void)read_state(&state); // with what an administrator sets
     state.view.now_us = now_us;
-    draw_epoch(registry, true, "it follows a registry that was lost");
+    draw_term(registry, true, "it follows a registry that was lost");
 }
 
 [[noreturn]] void report_kind(const Registry &registry, const char *kind) {
@@ -107,7 +107,7 @@ void claim(Registry *registry, bool exists, const char *kind, int64_t fleet) {
     if (is("new") && fleet == 0)
         begin_fleet(registry);
     else if (is("successor") && exists && fleet == 0)
-        draw_epoch(registry, true, said);
+        draw_term(registry, true, said);
     else if (is("unchanged") && exists && fleet == 0)
         say_nothing_lost(registry, said);
     else if (is("successor") && !exists && fleet != 0)
@@ -282,7 +282,7 @@ Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
     if (cancel)
         say_nothing_lost(&registry, "uid_fleet_fence(cancel => true) was called");
     else
-        draw_epoch(&registry, true, "uid_fleet_fence() was called");
+        draw_term(&registry, true, "uid_fleet_fence() was called");
     close_registry(&registry);
     const uidgen::core::RegistryView &view = registry.state.view;
     return time_datum(cancel ? view.now_us : uidgen::core::fence_end_us(view));

@@ -15,16 +15,16 @@ namespace {
 // The registry closes itself, or to newcomers, and says at once who has shown it that there is another one.
 void note_shown(Registry *registry, const FleetRequest &r) {
     FleetState &state = registry->state;
-    const core::Epoch &shown = r.generator.seen.epoch;
-    const bool is_later = shown.number > state.view.epoch.number;
+    const core::Term &shown = r.generator.seen.term;
+    const bool is_later = shown.number > state.view.term.number;
     state.view.shown = shown;
     write_state(state);
     ereport(LOG,
-            (is_later ? errmsg("registry grants nothing any more: %s:%s has shown it a later epoch", r.host, r.port)
+            (is_later ? errmsg("registry grants nothing any more: %s:%s has shown it a later term", r.host, r.port)
                       : errmsg("registry accepts no newcomers: %s:%s has shown it that there is another registry",
                                r.host, r.port),
-             errdetail("This registry is in epoch " INT64_FORMAT ", and that server has seen epoch " INT64_FORMAT "%s.",
-                       state.view.epoch.number, shown.number, is_later ? "" : " of another one"),
+             errdetail("This registry is in term " INT64_FORMAT ", and that server has seen term " INT64_FORMAT "%s.",
+                       state.view.term.number, shown.number, is_later ? "" : " of another one"),
              errhint("If another server is the registry, stop this one. Otherwise run SELECT uid_fleet_fence() "
                      "here.")));
 }
@@ -32,7 +32,7 @@ void note_shown(Registry *registry, const FleetRequest &r) {
 void note_member(Registry *registry, const FleetRequest &r) {
     FleetState &state = registry->state;
     const core::RegistryView before = state.view;
-    if (r.generator.seen.fleet == state.view.fleet && core::is_news(state.view, r.generator.seen.epoch))
+    if (r.generator.seen.fleet == state.view.fleet && core::is_news(state.view, r.generator.seen.term))
         note_shown(registry, r);
     if (state.serial_at_start != 0 && r.generator.seen.fleet == state.view.fleet &&
         core::judge_server(state.view, r.generator.seen) == core::Refusal::none &&
@@ -41,7 +41,7 @@ void note_member(Registry *registry, const FleetRequest &r) {
         state.view.awaits_member = false;
         write_state(state);
     }
-    if (r.other.epoch != state.view.epoch) // else this one has said it, before a handover was canceled
+    if (r.other.term != state.view.term) // else this one has said it, before a handover was canceled
         state.view = core::told_of_other(state.view, r.other.granted_us);
     if (state.view.covered_us == before.covered_us)
         return;
@@ -49,7 +49,7 @@ void note_member(Registry *registry, const FleetRequest &r) {
     ereport(LOG, (errmsg("registry accepts no newcomers for %.0f s: another one has granted until %s",
                          static_cast<double>(core::fence_end_us(state.view) - state.view.now_us) / 1e6,
                          show_time(r.other.granted_us)),
-                  errdetail("%s:%s has found it, in epoch " INT64_FORMAT ".", r.host, r.port, r.other.epoch.number)));
+                  errdetail("%s:%s has found it, in term " INT64_FORMAT ".", r.host, r.port, r.other.term.number)));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ void note_refusal(Registry *registry, const FleetAnswer &answer) {
 
 void grant(const Registry &registry, int32_t pool, Call *call, const core::NodeRow &row) {
     core::Grant *given = &call->answer.given.grant;
-    *given = {row.node, row.from, row.until, row.membership, row.epoch, row.serial};
+    *given = {row.node, row.from, row.until, row.membership, row.term, row.serial};
     given->seal = seal_of_grant(registry.state, call->request.layout, *given);
     put_member(registry, pool, call->request, row);
 }
@@ -146,7 +146,7 @@ bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
     judge(*registry, pool, r, &c);
     log_collision(r, c.held);
     if (c.ruling.judgement.verdict == core::Verdict::fence) {
-        draw_epoch(registry, true, "a member has shown an answer that this registry has lost");
+        draw_term(registry, true, "a member has shown an answer that this registry has lost");
         judge(*registry, pool, r, &c);
     }
     if (joins) {
@@ -203,17 +203,17 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
     const FleetState &state = registry.state;
     const core::RegistryView &view = state.view;
     answer->given.fleet = view.fleet;
-    answer->given.grant.epoch = view.epoch;
+    answer->given.grant.term = view.term;
     answer->given.grant.serial = view.own_serial;
-    answer->given.seal = seal_of_number(state, "stamp", view.epoch, view.own_serial);
+    answer->given.seal = seal_of_number(state, "stamp", view.term, view.own_serial);
     answer->clock_us = view.now_us;
     answer->server = number_of_server();
     answer->is_open = registry.unclaimed == nullptr && state.refuses == nullptr;
     // If it grants nothing any more, a hello asks when it granted last.
     const bool is_hello = request.generator.incarnation == 0 && request.segment == nullptr;
-    const bool is_over = is_closed(registry) || view.shown.number > view.epoch.number;
+    const bool is_over = is_closed(registry) || view.shown.number > view.term.number;
     const int64_t last_us = is_hello && is_over ? read_latest_grants(view).last_us : 0;
-    answer->granted_last = {last_us, {}, seal_of_number(state, "last", view.epoch, last_us)};
+    answer->granted_last = {last_us, {}, seal_of_number(state, "last", view.term, last_us)};
 }
 
 void answer_call(Registry *registry, const SegmentOfCall &segment, Call *call) {

@@ -20,9 +20,9 @@ struct Call {
 // What a member asks, the first argument of a call (fleet_request.cpp). Error for fields that are not valid.
 void read_call(FunctionCallInfo fcinfo, Call *call);
 
-// Seals of the registry's answers: of a number of an epoch, which is a serial that it has answered with ("stamp") or
+// Seals of the registry's answers: of a number of a term, which is a serial that it has answered with ("stamp") or
 // the time when it granted last ("last"); and of a grant.
-int64_t seal_of_number(const FleetState &state, const char *kind, const core::Epoch &epoch, int64_t number);
+int64_t seal_of_number(const FleetState &state, const char *kind, const core::Term &term, int64_t number);
 int64_t seal_of_grant(const FleetState &state, const core::Layout &layout, const core::Grant &grant);
 
 // Whether a registry of this fleet has given what the member shows. What a registry has given whose key is lost has no

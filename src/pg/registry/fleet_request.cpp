@@ -49,7 +49,7 @@ void check_held(core::Request *request, const core::Layout &layout) {
            {"held_from", held.from, 0, end},
            {"held_until", held.until, held.from, end},
            {"held_membership", static_cast<int64_t>(held.membership), 1, PG_INT64_MAX},
-           {"held_epoch", held.epoch.number, 1, request->seen.epoch.number},
+           {"held_term", held.term.number, 1, request->seen.term.number},
            {"held_serial", held.serial, 1, PG_INT64_MAX}});
 }
 
@@ -145,34 +145,34 @@ void read_call(FunctionCallInfo fcinfo, Call *call) {
         check_segment(call->request);
 }
 
-int64_t seal_of_number(const FleetState &state, const char *kind, const core::Epoch &epoch, int64_t number) {
-    return seal(state, kind, {epoch.number, epoch.nonce, number});
+int64_t seal_of_number(const FleetState &state, const char *kind, const core::Term &term, int64_t number) {
+    return seal(state, kind, {term.number, term.nonce, number});
 }
 
 int64_t seal_of_grant(const FleetState &state, const core::Layout &l, const core::Grant &grant) {
     return seal(state, "grant",
                 {l.epoch_us, l.tick_us, l.time_bits, l.datacenter_bits, l.worker_bits, l.sequence_bits,
                  l.sequence_first ? 1 : 0, l.backup ? 1 : 0, grant.node, grant.from, grant.until,
-                 static_cast<int64_t>(grant.membership), grant.epoch.number, grant.epoch.nonce, grant.serial});
+                 static_cast<int64_t>(grant.membership), grant.term.number, grant.term.nonce, grant.serial});
 }
 
 bool is_proven(const FleetState &state, FleetRequest *r) {
     const core::RegistryView &view = state.view;
     core::Request &g = r->generator;
-    const bool is_held_lost = g.holds && g.held.epoch.number < state.first_epoch;
-    if (g.seen.epoch.number < state.first_epoch)
+    const bool is_held_lost = g.holds && g.held.term.number < state.first_term;
+    if (g.seen.term.number < state.first_term)
         g.seen = {g.seen.fleet, {}, 0, 0};
-    if (r->other.epoch.number < state.first_epoch)
+    if (r->other.term.number < state.first_term)
         r->other = {};
     if (is_held_lost) {
         g.held.until = Min(g.held.until, core::fence_tick(r->layout, view)); // no grant that was lost reaches beyond
         if (view.now_us >= core::fence_end_us(view) || g.held.from >= g.held.until)
             g = core::without_held(g);
     }
-    return (g.seen.epoch.number == 0 || g.seen.seal == seal_of_number(state, "stamp", g.seen.epoch, g.seen.serial)) &&
+    return (g.seen.term.number == 0 || g.seen.seal == seal_of_number(state, "stamp", g.seen.term, g.seen.serial)) &&
            (!g.holds || is_held_lost || g.held.seal == seal_of_grant(state, r->layout, g.held)) &&
            (r->other.granted_us == 0 ||
-            r->other.seal == seal_of_number(state, "last", r->other.epoch, r->other.granted_us));
+            r->other.seal == seal_of_number(state, "last", r->other.term, r->other.granted_us));
 }
 
 } // namespace uidgen::pg

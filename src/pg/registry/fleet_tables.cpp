@@ -117,13 +117,13 @@ void put(const char *table, const char *key, const Fields &fields, const void *f
 #define STATE(member, name, none) UIDGEN_FIELD(FleetState, member, name, none)
 #define STATE_TIME(member, name) UIDGEN_TIME_FIELD(FleetState, member, name, 0)
 constexpr Field of_state[] = {STATE(view.fleet, "fleet", required),
-                              STATE(view.epoch.number, "epoch", required),
-                              STATE(view.epoch.nonce, "epoch_nonce", required),
-                              STATE(first_epoch, "first_epoch", required),
-                              STATE(view.former.number, "former_epoch", 0),
-                              STATE(view.former.nonce, "former_epoch_nonce", 0),
+                              STATE(view.term.number, "term", required),
+                              STATE(view.term.nonce, "term_nonce", required),
+                              STATE(first_term, "first_term", required),
+                              STATE(view.former.number, "former_term", 0),
+                              STATE(view.former.nonce, "former_term_nonce", 0),
                               STATE(view.former_serial, "former_serial", 0),
-                              STATE(view.shown.number, "shown_epoch", 0),
+                              STATE(view.shown.number, "shown_term", 0),
                               STATE_TIME(view.fence_base_us, "fence_base"),
                               STATE_TIME(view.covered_us, "covered_until"),
                               STATE_TIME(closed_until_us, "closed_until"),
@@ -148,8 +148,8 @@ constexpr Field of_node[] = {NODE(pool, "pool", required),
                              NODE(row.until, "granted_until", required),
                              NODE(row.membership, "membership", required),
                              NODE(row.incarnation, "incarnation", required),
-                             NODE(row.epoch.number, "epoch", required),
-                             NODE(row.epoch.nonce, "epoch_nonce", required),
+                             NODE(row.term.number, "term", required),
+                             NODE(row.term.nonce, "term_nonce", required),
                              NODE(row.serial, "serial", required),
                              NODE(row.revoked, "revoked", required),
                              NODE(host, "host", 0),
@@ -284,14 +284,14 @@ bool read_node(int32_t pool, int64_t node, NodeRecord *record) {
 bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node, NodeRecord *record) {
     return select(node_fields, record,
                   "FROM @uid_fleet_node WHERE pool = $1 AND incarnation = $2 AND incarnation <> 0 AND node <> $3 "
-                  "ORDER BY epoch DESC, serial DESC LIMIT 1",
+                  "ORDER BY term DESC, serial DESC LIMIT 1",
                   parameters(pool, incarnation, but_node));
 }
 
 bool read_sticky_node(int32_t pool, const FleetRequest &request, NodeRecord *record) {
     return select(node_fields, record,
                   "FROM @uid_fleet_node WHERE pool = $1 AND generator = $2 AND database = $3 AND host = $4 "
-                  "AND port = $5 AND policy = 'sticky' ORDER BY epoch DESC, serial DESC LIMIT 1",
+                  "AND port = $5 AND policy = 'sticky' ORDER BY term DESC, serial DESC LIMIT 1",
                   parameters(pool, request.name, request.database, request.host, request.port));
 }
 

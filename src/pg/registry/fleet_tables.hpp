@@ -17,7 +17,7 @@ struct Environment {
 // The row of uid_fleet_state.
 struct FleetState {
     core::RegistryView view; // without the clock, the serials and what is awaited
-    int64_t first_epoch;     // the number of the first epoch that this registry has a key for
+    int64_t first_term;      // the number of the first term that this registry has a key for
     bool synchronous;        // it grants nothing without a synchronous standby
     int64_t closed_until_us; // for a handover; 0: the registry is open
     int64_t started_us;      // when the server started, as of the last call

@@ -172,7 +172,7 @@ void settle_environment(Registry *registry) {
     if (!handed_over && !promoted)
         registry->unclaimed = change;
     else
-        draw_epoch(registry, !handed_over && !registry->state.synchronous, change);
+        draw_term(registry, !handed_over && !registry->state.synchronous, change);
 }
 
 void lock_registry(Registry *registry) {
@@ -224,7 +224,7 @@ void commit_registry(Registry *registry) {
     check_spi(SPI_finish(), "SPI_finish", "");
 }
 
-void draw_epoch(Registry *registry, bool lost, const char *reason) {
+void draw_term(Registry *registry, bool lost, const char *reason) {
     FleetState &state = registry->state;
     core::RegistryView &view = state.view;
     view = core::succeeded(view, random_number(), lost, read_latest_grants(view));
@@ -239,18 +239,17 @@ void draw_epoch(Registry *registry, bool lost, const char *reason) {
     registry->unclaimed = nullptr;
     write_state(state);
     if (lost)
-        ereport(
-            LOG,
-            (errmsg("registry accepts no newcomers for %.0f s: %s",
-                    static_cast<double>(core::fence_end_us(view) - view.now_us) / 1e6, reason),
-             errdetail(
-                 "Grants may have been lost. Members that renew theirs in time keep their nodes. The epoch is %lld.",
-                 static_cast<long long>(view.epoch.number)),
-             errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A "
-                     "lost reservation must be replaced by another node.")));
+        ereport(LOG,
+                (errmsg("registry accepts no newcomers for %.0f s: %s",
+                        static_cast<double>(core::fence_end_us(view) - view.now_us) / 1e6, reason),
+                 errdetail(
+                     "Grants may have been lost. Members that renew theirs in time keep their nodes. The term is %lld.",
+                     static_cast<long long>(view.term.number)),
+                 errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A "
+                         "lost reservation must be replaced by another node.")));
     else
         ereport(LOG,
-                (errmsg("registry goes on in epoch " INT64_FORMAT " without a fence: %s", view.epoch.number, reason)));
+                (errmsg("registry goes on in term " INT64_FORMAT " without a fence: %s", view.term.number, reason)));
 }
 
 } // namespace uidgen::pg

@@ -43,7 +43,7 @@ bool try_lock_registry(Registry *registry);
 // The same. Error if there is no fleet.
 void lock_registry(Registry *registry);
 
-// Compares this server with the one that was the registry. If it was promoted, it draws an epoch, with a fence unless
+// Compares this server with the one that was the registry. If it was promoted, it draws a term, with a fence unless
 // it knows of every grant. If it differs in another way, the registry is unclaimed.
 void settle_environment(Registry *registry);
 
@@ -58,9 +58,9 @@ void commit_registry(Registry *registry);
 
 int64_t server_start_us();
 
-// Draws an epoch, and records this server as the registry: with a fence, if commits may be lost. The reason is for the
+// Draws a term, and records this server as the registry: with a fence, if commits may be lost. The reason is for the
 // log.
-void draw_epoch(Registry *registry, bool lost, const char *reason);
+void draw_term(Registry *registry, bool lost, const char *reason);
 
 // Error: the synchronous standby does not have what the registry has committed.
 [[noreturn]] void report_not_durable();

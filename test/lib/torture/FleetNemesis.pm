@@ -328,7 +328,7 @@ END
 		last if !@{ $self->{found} };
 	}
 	$servers->set_mode('pass', $servers->members);
-	my $shown = 'SELECT shown_epoch IS NOT NULL FROM uid_fleet_state';
+	my $shown = 'SELECT shown_term IS NOT NULL FROM uid_fleet_state';
 	poll_until('the former registry closes itself', sub { ($self->sql($shown) // '') eq 't' }, 60)
 	  or $self->found('a former registry is not shown that there is another one');
 	$old->stop('fast', fail_ok => 1) or $self->found('the former registry does not stop (fast)');
