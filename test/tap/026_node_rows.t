@@ -204,6 +204,48 @@ SQL
 	has_row($_, 'after a writer was killed, rows are written') foreach 'slow', 'after_kill';
 }
 
+# Many generators have one writer, which needs few transactions, and goes on where it was.
+{
+	my $count = 300;
+	my $loop = 'DO $$ BEGIN FOR i IN 1 .. ' . $count . ' LOOP PERFORM %s; COMMIT; END LOOP; END $$';
+	make('held');
+	sql(sprintf $loop, q{uid_generator_create('many_' || i)});
+	sql(q{CREATE TRIGGER refuse BEFORE INSERT ON worker_node FOR EACH ROW WHEN (NEW.generator ~ 'many_(7|150)$') EXECUTE FUNCTION refuse()});
+	sql(q{CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not these'; END $$});
+	my $locker = hold_open($node);
+	$locker->query_safe('BEGIN; LOCK TABLE worker_node IN ACCESS EXCLUSIVE MODE');
+	my $hold = sub { # a writer that waits for the lock, and does not move
+		sql(next_id('held'));
+		poll_until('a writer', sub { sql(q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen node writer' AND wait_event_type = 'Lock'}) eq '1' }) or die 'no writer waits';
+		my ($writer) = background_pids($node, 'node writer');
+		freeze_process($writer);
+		return $writer;
+	};
+	my $writer = $hold->();
+	sql(sprintf $loop, q{uid_next(('uid_generators.many_' || i)::regclass)});
+	is(join(' ', background_pids($node, 'node writer')), $writer, "$count first draws start no other writer");
+	$locker->query_safe('COMMIT');
+	kill 'TERM', $writer;
+	thaw($writer);
+	is(wait_for_node_rows($node, 'uid_generators.many%', $count - 2), $count - 2, 'when a writer was told to end, another one writes all rows but those that a trigger refuses');
+	cmp_ok(sql(q{SELECT count(DISTINCT xmin::text) FROM worker_node WHERE generator ~ 'many_'}), '<', $count / 3, '... many of them in a transaction');
+	sql('DROP TRIGGER refuse ON worker_node');
+	is(wait_for_node_rows($node, 'uid_generators.many%', $count), $count, '... and these when it does not refuse them any more, though nobody draws');
+	ok(poll_until('the end of the writer', sub { background_pids($node, 'node writer') == 0 }), '... and ends');
+	$locker->quit;
+
+	# Another database has its turn. One that is dropped does not come back.
+	sql('CREATE DATABASE turn');
+	$node->safe_psql('turn', 'CREATE EXTENSION uidgen; SELECT uid_next(); DROP EXTENSION uidgen');
+	$node->safe_psql('turn', 'CREATE EXTENSION uidgen; SELECT uid_next()');
+	is(wait_for_node_rows($node, '%', 1, dbname => 'turn'), 1, 'another database has its rows, too');
+	$node->safe_psql('turn', q{CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$never$$; END'; CREATE TRIGGER never BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION never()});
+	$node->safe_psql('turn', q{SELECT uid_generator_create('g'); SELECT uid_next('uid_generators.g')});
+	has_said('never', 'one that cannot write them');
+	sql('DROP DATABASE turn');
+	ok(poll_until('the end of the writer', sub { background_pids($node, 'node writer') == 0 }), '... is forgotten when it is dropped');
+}
+
 # No standby is waited for with a connection open.
 {
 	make('alone');

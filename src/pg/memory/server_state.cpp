@@ -139,12 +139,16 @@ namespace {
 
 constexpr int64_t pause_us = 1000 * us_per_ms;
 
+// One that fails starts again if its work must not wait for the next session.
 constexpr struct {
     const char *name;
     const char *function;
+    int flags;
+    int restart_s;
 } kinds[single_workers] = {
-    {"uidgen refiller", "uidgen_refiller_main"},
-    {"uidgen registrar", "uidgen_registrar_main"},
+    {"uidgen refiller", "uidgen_refiller_main", 0, BGW_NEVER_RESTART},
+    {"uidgen registrar", "uidgen_registrar_main", 0, BGW_NEVER_RESTART},
+    {"uidgen node writer", "uidgen_node_writer_main", BGWORKER_BACKEND_DATABASE_CONNECTION, 1},
 };
 
 WorkerState &registration(SingleWorker kind) { return server_state->workers[static_cast<uint32_t>(kind)]; }
@@ -173,21 +177,20 @@ void resign(SingleWorker kind) {
 
 void resign_at_exit(int, Datum kind) { resign(static_cast<SingleWorker>(DatumGetInt32(kind))); }
 
-} // namespace
-
-bool start_worker(const char *name, const char *function, int flags, const void *argument, Size bytes) {
+bool start_worker(SingleWorker kind) {
+    const auto &started = kinds[static_cast<uint32_t>(kind)];
     BackgroundWorker worker = {};
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | flags;
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | started.flags;
     worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-    worker.bgw_restart_time = BGW_NEVER_RESTART;
-    if (bytes > 0)
-        memcpy(worker.bgw_extra, argument, bytes);
+    worker.bgw_restart_time = started.restart_s;
     strlcpy(worker.bgw_library_name, "uidgen", BGW_MAXLEN);
-    strlcpy(worker.bgw_function_name, function, BGW_MAXLEN);
-    strlcpy(worker.bgw_name, name, BGW_MAXLEN);
-    strlcpy(worker.bgw_type, name, BGW_MAXLEN);
+    strlcpy(worker.bgw_function_name, started.function, BGW_MAXLEN);
+    strlcpy(worker.bgw_name, started.name, BGW_MAXLEN);
+    strlcpy(worker.bgw_type, started.name, BGW_MAXLEN);
     return RegisterDynamicBackgroundWorker(&worker, nullptr);
 }
+
+} // namespace
 
 // Acquire pairs with the release in become_worker(), so that the latch is seen initialized.
 bool wake_worker(SingleWorker kind) {
@@ -197,8 +200,7 @@ bool wake_worker(SingleWorker kind) {
         SetLatch(running);
         return true;
     }
-    const auto &started = kinds[static_cast<uint32_t>(kind)];
-    return !may_start(&own, monotonic_us()) || start_worker(started.name, started.function);
+    return !may_start(&own, monotonic_us()) || start_worker(kind);
 }
 
 void begin_as_worker(SingleWorker kind) {
@@ -213,6 +215,11 @@ bool worker_may_end(SingleWorker kind, bool (*has_work)()) {
     registration(kind).started_at_us.store(0, std::memory_order_relaxed);
     resign(kind);
     return !has_work() || !become_worker(kind);
+}
+
+bool worker_hands_over(SingleWorker kind) {
+    resign(kind);
+    return start_worker(kind);
 }
 
 } // namespace uidgen::pg

@@ -38,6 +38,7 @@ struct AreaState {
     std::atomic<dsa_handle> handle;
     dshash_table_handle table;
     SlotLists slots[slot_kinds];
+    dsa_pointer rows_owed; // slots that lack their row of worker_node, by OwedRow::next (slots.hpp)
 };
 
 // The last plausible reading of the wall clock, as its offset from the monotonic clock. One figure for the whole
@@ -53,7 +54,7 @@ struct WorkerState {
     std::atomic<Latch *> latch;         // of the running worker
     std::atomic<int64_t> started_at_us; // on the monotonic clock; 0: one may be started at once
 };
-constexpr uint32_t single_workers = 2;
+constexpr uint32_t single_workers = 3;
 
 // Why the registry of the fleet gave nothing, as sessions show it.
 // The registry's message or libpq's, without a password. Empty: no answer yet.
@@ -100,6 +101,7 @@ struct ServerState {
     AreaState area;
     ClockState clock;
     WorkerState workers[single_workers];
+    Oid writer_connects_to; // the node writer's: the database, until it is connected
     MemberState fleet;
     Stats freed;                              // what slots have counted that were freed
     Counters shown;                           // the most of all slots that a reader of the statistics was told
@@ -132,22 +134,18 @@ void registrar_status_set(const RegistrarStatus &status); // for the registrar
 int64_t clock_moved_us();
 
 // ---------------------------------------------------------------------------------------------------------
-// Background workers. Of some a server runs at most one of each kind, and only while it is needed: the first process
-// that needs one starts it.
+// Background workers. A server runs at most one of each kind, and only while it is needed: the first process that needs
+// one starts it.
 //
 // How one ends without losing work: it resigns, and looks for work once more. A session first leaves work where the
 // worker looks, under a lock that the worker takes too, and then looks for the worker. So either the worker finds the
 // work, or the session finds no worker and starts one.
 // ---------------------------------------------------------------------------------------------------------
 
-// Starts one after the recovery, with an argument of at most BGW_EXTRALEN bytes in its bgw_extra. Allocates nothing and
-// raises no error. False: there is no place for one.
-bool start_worker(const char *name, const char *function, int flags = 0, const void *argument = nullptr,
-                  Size bytes = 0);
-
 enum class SingleWorker : uint32_t {
-    refiller,  // fills rings of generators in cached mode
-    registrar, // asks the registry of the fleet for grants and blocks
+    refiller,    // fills rings of generators in cached mode
+    registrar,   // asks the registry of the fleet for grants and blocks
+    node_writer, // writes rows of worker_node
 };
 
 // Wakes the worker, or starts it if none runs, at most one a second. That second is not waited for after
@@ -160,5 +158,8 @@ void begin_as_worker(SingleWorker kind);
 
 // For a worker that has found no work: resigns. False: there is work by now, and this process is the worker again.
 bool worker_may_end(SingleWorker kind, bool (*has_work)());
+
+// For one that can do only a part of the work: resigns, and starts the next one. False: there is no place for it.
+bool worker_hands_over(SingleWorker kind);
 
 } // namespace uidgen::pg

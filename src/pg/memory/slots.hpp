@@ -128,6 +128,17 @@ struct MembershipState {
     ConditionVariable changed;          // initialised once
 };
 
+// In the list of slots whose row of worker_node is owed (node_writer.cpp). All but the first field are guarded by the
+// state's lock; until it is in the list, they are those of the session that adds it.
+struct OwedRow {
+    std::atomic<bool> listed; // or a session is about to add it
+    bool settled;             // there is nothing to write any more
+    dsa_pointer next;
+    int64_t used_at;      // a timestamptz: the transaction that has added it
+    int64_t listed_at_us; // on the monotonic clock
+    int64_t retry_at_us;  // on the monotonic clock; 0: it was not tried yet
+};
+
 struct GeneratorState {
     core::PositionAllocator<> ticks;  // page: its bounds
     core::PositionAllocator<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
@@ -146,11 +157,12 @@ struct GeneratorState {
     int64_t drawn_at_us;
     int64_t drawn_node;
     std::atomic<int64_t> granted_node;   // the node of the registry that drawn_node shows; -1: none
-    std::atomic<bool> row_owed;          // the row must be written, for the first time or again
-    std::atomic<int64_t> row_due;        // a timestamptz: a transaction that ends after it has the row written
+    std::atomic<int64_t> row_due;        // a timestamptz: a transaction that begins after it has the row written
     std::atomic<uint64_t> clock_changes; // odd while the clock is behind (generator/draw.hpp)
     std::atomic<uint64_t> backup_ids;    // of the backup worker
-    MembershipState membership;          // last, because it outlives a reset
+    // The rest outlives a reset.
+    MembershipState membership;
+    OwedRow owed;
 };
 
 constexpr int longest_registry_name = 255; // bytes

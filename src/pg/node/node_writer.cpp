@@ -13,28 +13,45 @@ namespace uidgen::pg {
 namespace {
 
 // ---------------------------------------------------------------------------------------------------------
-// In the sessions: which rows are due, and when to start the writer.
+// The list of the slots whose rows are due. Sessions add to it, and only the writer takes out of it. A slot that is
+// freed or reset stays in it, without a row, until the writer comes by.
 // ---------------------------------------------------------------------------------------------------------
 
-// How old `modified` may be while the generator is in use.
-constexpr int64_t refresh_us = 3600 * us_per_second;
+dsa_pointer &first_owed() { return server_state->area.rows_owed; }
 
-// For how long after it was claimed no other session starts the writer for the same row. Longer than the writer lives.
-constexpr int64_t pause_us = 5 * us_per_second;
+// Under the state's lock.
+bool has_row(const Slot *slot) {
+    const GeneratorState &generator = slot->generator;
+    return slot->phase == SlotPhase::ready && generator.worker_draw.load(std::memory_order_relaxed) > 0 &&
+           !generator.owed.settled;
+}
 
-// Whether this transaction has used a generator whose row it has claimed.
+template <typename Visit> void for_each_owed(LWLockMode mode, Visit visit) {
+    lock_state(mode);
+    for (auto *slot = in_area<Slot>(first_owed()); slot != nullptr; slot = in_area<Slot>(slot->generator.owed.next))
+        visit(slot);
+    unlock_state();
+}
+
+// Release pairs with note_generator_in_use(): from then on the slot is the next session's to add.
+template <typename Predicate> void remove_owed(Predicate is_removed) {
+    lock_state(LW_EXCLUSIVE);
+    for (dsa_pointer *link = &first_owed(); DsaPointerIsValid(*link);) {
+        auto *slot = in_area<Slot>(*link);
+        if (!is_removed(slot)) {
+            link = &slot->generator.owed.next;
+            continue;
+        }
+        *link = slot->generator.owed.next;
+        slot->generator.owed.listed.store(false, std::memory_order_release);
+    }
+    unlock_state();
+}
+
+// What this transaction adds at its end.
+Slot *first_added = nullptr;
+Slot *last_added = nullptr;
 bool is_wanted = false;
-
-// A time further ahead than any that is ever set comes from before the clock went back. Relaxed: the value stands
-// alone, and the fields that it refers to are read under a lock.
-bool is_due(int64_t due, TimestampTz now) { return due <= now || due > now + refresh_us; }
-
-// The writer's argument.
-struct Argument {
-    Oid database;
-    TimestampTz now; // by the clock of the transaction that ended
-};
-static_assert(sizeof(Argument) <= BGW_EXTRALEN, "it goes with the background worker's entry");
 
 // ---------------------------------------------------------------------------------------------------------
 // In the writer.
@@ -43,47 +60,108 @@ static_assert(sizeof(Argument) <= BGW_EXTRALEN, "it goes with the background wor
 // DROP DATABASE and CREATE DATABASE wait five seconds for connections to end.
 constexpr int64_t longest_run_us = 2 * us_per_second;
 
+constexpr int64_t longest_nap_us = 10 * us_per_second;
+
+// How old `modified` may be while the generator is in use.
+constexpr int64_t refresh_us = 3600 * us_per_second;
+
+// A row that could not be written is tried again after this time, or after a quarter of the time for which it is owed.
+// If that is longer, it waits for the next use of the generator. After a run that has written nothing all rows of the
+// database wait.
+constexpr int64_t retry_us = 5 * us_per_second;
+constexpr int64_t longest_retry_us = 1800 * us_per_second;
+constexpr int64_t pause_us = 2 * us_per_second;
+
+// How many rows are written in a transaction: more after each success, and one after a failure, so that a row that
+// cannot be written does not keep back others.
+constexpr int most_rows = 512;
+
 struct DueRow {
     Slot *slot;
     Oid generator;
     int64_t draw;
     int64_t drawn_at_us;
+    TimestampTz used_at;
     core::NodeFields node;
     core::Layout layout;
+    int64_t id; // of the row: that of the draw, or of a repeated one; 0: the generator is not visible yet
 };
 
-Argument argument = {};
-
-// What the slot owes. The draw's fields change under the state's lock.
-bool is_owed(Slot *slot, DueRow *row) {
-    GeneratorState &generator = slot->generator;
+bool any_owed() {
     lock_state(LW_SHARED);
-    const int64_t draw = generator.worker_draw.load(std::memory_order_relaxed);
-    const bool owed = slot->phase == SlotPhase::ready && is_of_this_database(slot->key) && draw > 0 &&
-                      generator.row_owed.load(std::memory_order_relaxed);
-    if (owed)
-        *row = {slot,
-                slot->key.sequence,
-                draw,
-                generator.drawn_at_us,
-                core::fields_of_node(generator.config.layout, generator.drawn_node),
-                generator.config.layout};
+    const bool any = DsaPointerIsValid(first_owed());
     unlock_state();
-    return owed;
+    return any;
 }
 
-// With the result of write_row(). Does nothing if there was another draw meanwhile.
-void note_result(const DueRow &row, int64_t id) {
-    GeneratorState &generator = row.slot->generator;
-    const bool is_written = id != 0;
-    int64_t draw = row.draw;
+// The database of the row that is due since longest. If none is, waits.
+Oid next_database() {
+    for (;;) {
+        Oid database = InvalidOid;
+        int64_t nap_us = longest_nap_us;
+        const int64_t now_us = monotonic_us();
+        remove_owed([](const Slot *slot) { return !has_row(slot); });
+        for_each_owed(LW_SHARED, [&](const Slot *slot) {
+            const int64_t wait_us = slot->generator.owed.retry_at_us - now_us;
+            if (wait_us <= 0)
+                database = slot->key.database;
+            else
+                nap_us = Min(nap_us, wait_us);
+        });
+        if (OidIsValid(database))
+            return database;
+        if (any_owed())
+            sleep_for(nap_us, wait_event("UidgenNodeWriter"));
+        else if (worker_may_end(SingleWorker::node_writer, any_owed))
+            proc_exit(0);
+    }
+}
+
+int collect(DueRow *rows, int most) {
+    int count = 0;
+    const int64_t now_us = monotonic_us();
+    for_each_owed(LW_SHARED, [&](Slot *slot) {
+        GeneratorState &g = slot->generator;
+        if (count < most && has_row(slot) && is_of_this_database(slot->key) && g.owed.retry_at_us <= now_us)
+            rows[count++] = {slot,
+                             slot->key.sequence,
+                             g.worker_draw.load(std::memory_order_relaxed),
+                             g.drawn_at_us,
+                             g.owed.used_at,
+                             core::fields_of_node(g.config.layout, g.drawn_node),
+                             g.config.layout,
+                             0};
+    });
+    return count;
+}
+
+// Relaxed: the value stands alone, and the fields that it refers to are read under a lock.
+void put_off(GeneratorState *generator, int64_t now_us) {
+    const int64_t wait_us = Max(retry_us, (now_us - generator->owed.listed_at_us) / 4);
+    generator->owed.retry_at_us = now_us + wait_us;
+    generator->owed.settled = wait_us > longest_retry_us;
+    generator->row_due.store(GetCurrentTimestamp() + wait_us, std::memory_order_relaxed);
+}
+
+// After a success, or of one row after a failure. Does nothing if there was another draw meanwhile.
+void note_result(const DueRow *rows, int count) {
+    const int64_t now_us = monotonic_us();
     lock_state(LW_EXCLUSIVE);
-    if (same_key(row.slot->key, slot_key(row.generator)) &&
-        generator.worker_draw.compare_exchange_strong(draw, is_written ? id : draw, std::memory_order_relaxed)) {
-        generator.row_owed.store(!is_written, std::memory_order_relaxed);
-        generator.row_due.store(is_written ? argument.now + refresh_us : 0, std::memory_order_relaxed);
+    for (const DueRow *row = rows; row < rows + count; row++) {
+        GeneratorState &generator = row->slot->generator;
+        int64_t draw = row->draw;
+        if (!same_key(row->slot->key, slot_key(row->generator)) ||
+            !generator.worker_draw.compare_exchange_strong(draw, row->id != 0 ? row->id : draw,
+                                                           std::memory_order_relaxed))
+            continue;
+        put_off(&generator, now_us);
+        if (row->id == 0)
+            continue;
+        generator.owed.settled = true;
+        generator.row_due.store(row->used_at + refresh_us, std::memory_order_relaxed);
     }
     unlock_state();
+    remove_owed([](const Slot *slot) { return !has_row(slot); });
 }
 
 bool is_in_container() {
@@ -91,50 +169,87 @@ bool is_in_container() {
            getenv("KUBERNETES_SERVICE_HOST") != nullptr;
 }
 
-// Whether the row exists now. False: another row has that id.
-bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
+Datum array_of(Oid type, Datum *values, int count) {
+    int16 length = 0;
+    bool by_value = false;
+    char align = '\0';
+    get_typlenbyvalalign(type, &length, &by_value, &align);
+    return PointerGetDatum(construct_array(values, count, type, length, by_value, align));
+}
+
+// Writes those that have an id. Returns how many rows exist now. For the others another row has that id.
+uint64 insert_or_refresh(Oid table, const DueRow *rows, int count) {
+    constexpr int of_row = 7; // columns that differ from row to row
     const ServerAddress address = address_of_server();
-    const TimestampTz created = to_timestamptz(row.drawn_at_us);
-    Oid types[] = {INT8OID, TEXTOID, TEXTOID, INT4OID, DATEOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID,
-                   INT4OID, INT4OID, INT8OID, INT4OID, OIDOID,  TEXTOID,        INT8OID};
-    Datum values[] = {
-        Int64GetDatum(id),
+    Oid types[] = {INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, INT4OID, INT4OID, TEXTOID, TEXTOID,
+                   TEXTOID, INT4OID,        DATEOID,        INT8OID, INT4OID, OIDOID,  INT8OID};
+    Datum values[lengthof(types)] = {
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
         CStringGetTextDatum(address.host),
         CStringGetTextDatum(address.port),
         Int32GetDatum(is_in_container() ? 1 : 2),
         DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
-        TimestampTzGetDatum(Max(argument.now, created)),
-        TimestampTzGetDatum(created),
-        CStringGetTextDatum(qualified_name(row.generator)),
-        Int32GetDatum(static_cast<int32>(row.node.worker)),
-        Int32GetDatum(static_cast<int32>(row.node.datacenter)),
         Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
         Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine())),
         ObjectIdGetDatum(MyDatabaseId),
-        CStringGetTextDatum(layout_text(row.layout)),
         Int64GetDatum(static_cast<int64>(server_state->place)),
     };
+    auto *columns = static_cast<Datum *>(palloc(sizeof(Datum) * static_cast<Size>(of_row * count)));
+    int filled = 0;
+    for (const DueRow *row = rows; row < rows + count; row++) {
+        if (row->id == 0)
+            continue;
+        const Datum cells[of_row] = {
+            Int64GetDatum(row->id),
+            TimestampTzGetDatum(to_timestamptz(row->drawn_at_us)),
+            TimestampTzGetDatum(row->used_at),
+            CStringGetTextDatum(qualified_name(row->generator)),
+            Int32GetDatum(static_cast<int32>(row->node.worker)),
+            Int32GetDatum(static_cast<int32>(row->node.datacenter)),
+            CStringGetTextDatum(layout_text(row->layout)),
+        };
+        for (int i = 0; i < of_row; i++)
+            columns[i * count + filled] = cells[i];
+        filled++;
+    }
+    for (int i = 0; i < of_row; i++) {
+        values[i] = array_of(types[i], columns + i * count, filled);
+        types[i] = get_array_type(types[i]);
+    }
     const char *statement =
         "INSERT INTO %1$s AS node (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
         "datacenter_id, system_identifier, timeline, database, layout, place) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) "
+        "SELECT r.id, $8, $9, $10, $11, GREATEST(r.created, r.used), r.created, r.generator, r.worker, r.datacenter, "
+        "$12, $13, $14, r.layout, $15 "
+        "FROM unnest($1, $2, $3, $4, $5, $6, $7) "
+        "AS r (id, created, used, generator, worker, datacenter, layout) "
         "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
         "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created";
-    return write_as_owner(table, statement, lengthof(types), types, values) > 0;
+    return write_as_owner(table, statement, lengthof(types), types, values);
 }
 
-// In a transaction. Another row has the id if the sequence was set back, or if that row was inserted by hand. One
-// writer at a time, and its snapshot is from after the lock, so it sees what the writer before it has written. Returns
-// the id, that of the draw or of a repeated one; 0: the generator is not visible yet.
-int64_t write_row(const DueRow &row, Oid schema) {
+// In a transaction. False: of several rows one has an id that another row has. That of one row is drawn again. So it is
+// if the sequence was set back, or if that row was inserted by hand.
+bool write_rows(DueRow *rows, int count) {
     constexpr int tries = 100;
-    int64_t id = row.draw;
-    if (get_rel_name(row.generator) == nullptr)
-        return 0;
+    const Oid schema = extension_schema();
+    uint64 visible = 0;
+    for (DueRow *row = rows; row < rows + count; row++) {
+        row->id = OidIsValid(schema) && get_rel_name(row->generator) != nullptr ? row->draw : 0;
+        visible += row->id != 0 ? 1 : 0;
+    }
+    if (visible == 0)
+        return true;
     const Oid table = required_table(schema, node_table_name);
-    LockRelationOid(table, ShareUpdateExclusiveLock);
     PushActiveSnapshot(GetTransactionSnapshot());
-    for (int i = 0; !insert_or_refresh(table, row, id); i++) {
+    bool done = insert_or_refresh(table, rows, count) == visible;
+    for (int i = 0; !done && count == 1; i++) {
         if (i == tries)
             ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION),
                             errmsg("could not insert any of the last %d ids into worker_node", tries),
@@ -142,21 +257,25 @@ int64_t write_row(const DueRow &row, Oid schema) {
                             errhint("Run SELECT setval('worker_node_id_seq', max(id)) FROM worker_node, or correct the "
                                     "trigger.")));
         CHECK_FOR_INTERRUPTS();
-        id = draw_node_id(schema);
+        rows->id = draw_node_id(schema);
+        done = insert_or_refresh(table, rows, count) > 0;
     }
     PopActiveSnapshot();
-    return id;
+    return done;
 }
 
-// Each row in its own transaction, so that one that cannot be written does not affect the others.
-void try_row(const DueRow &row) {
+// All in one transaction, or none. The failure of one row alone is logged.
+bool try_rows(DueRow *rows, int count) {
     MemoryContext context = CurrentMemoryContext;
+    bool done = false;
     PG_TRY();
     {
         StartTransactionCommand();
-        const int64_t id = write_row(row, extension_schema());
-        CommitTransactionCommand();
-        note_result(row, id);
+        done = write_rows(rows, count);
+        if (done)
+            CommitTransactionCommand();
+        else
+            AbortCurrentTransaction();
     }
     PG_CATCH();
     {
@@ -164,21 +283,39 @@ void try_row(const DueRow &row) {
         ErrorData *error = CopyErrorData();
         FlushErrorState();
         AbortCurrentTransaction();
+        done = false;
         error->elevel = LOG;
         error->message = psprintf("could not write the row of worker_node: %s", error->message);
-        error->detail = pstrdup("Ids do not depend on the row. A later transaction that uses the generator retries.");
-        ThrowErrorData(error);
+        error->detail = pstrdup("Ids do not depend on the row. It is tried again later.");
+        if (count == 1)
+            ThrowErrorData(error);
     }
     PG_END_TRY();
     MemoryContextSwitchTo(context);
+    return done;
 }
 
-void write_due_rows(int64_t until_us) {
-    DueRow row;
-    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr && monotonic_us() < until_us;
-         slot = next_slot(slot))
-        if (is_owed(slot, &row))
-            try_row(row);
+void write_due_rows(DueRow *rows, int64_t until_us) {
+    bool any = false;
+    for (int most = 1; monotonic_us() < until_us;) {
+        const int count = collect(rows, most);
+        if (count == 0)
+            return;
+        const bool done = try_rows(rows, count);
+        any = any || done;
+        most = done ? Min(2 * most, most_rows) : 1;
+        if (!done)
+            rows->id = 0;
+        if (done || count == 1)
+            note_result(rows, count);
+    }
+    const int64_t now_us = monotonic_us();
+    if (!any)
+        for_each_owed(LW_EXCLUSIVE, [now_us](Slot *slot) {
+            int64_t &retry_at_us = slot->generator.owed.retry_at_us;
+            if (slot->key.database == MyDatabaseId)
+                retry_at_us = Max(retry_at_us, now_us + pause_us);
+        });
 }
 
 // Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the
@@ -195,27 +332,55 @@ void set_up() {
         SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+// A database that cannot be connected to is left to a later transaction in it; the process that tried has ended.
+void connect() {
+    Oid &connects_to = server_state->writer_connects_to;
+    remove_owed([&](const Slot *slot) { return slot->key.database == connects_to; });
+    connects_to = InvalidOid;
+    connects_to = next_database();
+    set_up();
+    BackgroundWorkerInitializeConnectionByOid(connects_to, InvalidOid, 0);
+    connects_to = InvalidOid;
+    // Of a former database with the same oid.
+    remove_owed([](const Slot *slot) { return slot->key.database == MyDatabaseId && !is_of_this_database(slot->key); });
+}
+
 } // namespace
 
+// A time further ahead than any that is ever set comes from before the clock went back. Acquire: a slot that the writer
+// has removed is this session's.
 void note_generator_in_use(Slot *slot) {
     GeneratorState &generator = slot->generator;
     const TimestampTz now = GetCurrentTransactionStartTimestamp();
-    int64_t due = generator.row_due.load(std::memory_order_relaxed);
-    if (likely(!is_due(due, now)) || generator.worker_draw.load(std::memory_order_relaxed) == 0 ||
-        !generator.row_due.compare_exchange_strong(due, now + pause_us, std::memory_order_relaxed))
+    const int64_t due = generator.row_due.load(std::memory_order_relaxed);
+    if (likely(due > now && due <= now + refresh_us) || generator.worker_draw.load(std::memory_order_relaxed) == 0)
         return;
-    generator.row_owed.store(true, std::memory_order_relaxed); // also for a row that only needs a refresh
-    is_wanted = true;
+    is_wanted = true; // also for a row in the list: the writer may have found no place
+    if (generator.owed.listed.exchange(true, std::memory_order_acquire))
+        return;
+    generator.owed.settled = false;
+    generator.owed.next = first_added != nullptr ? first_added->self : InvalidDsaPointer;
+    generator.owed.used_at = now;
+    generator.owed.listed_at_us = monotonic_us();
+    generator.owed.retry_at_us = 0;
+    first_added = slot;
+    if (last_added == nullptr)
+        last_added = slot;
 }
 
-// At the end of a transaction nothing may fail. If there is no place for the writer, a later transaction starts it.
+// At the end of a transaction nothing may fail.
 void node_writer_transaction_ended() {
-    if (is_wanted) {
-        const Argument started = {MyDatabaseId, GetCurrentTimestamp()};
-        (void)start_worker("uidgen node writer", "uidgen_node_writer_main", BGWORKER_BACKEND_DATABASE_CONNECTION,
-                           &started, sizeof(started));
+    if (likely(!is_wanted))
+        return;
+    if (first_added != nullptr) {
+        lock_state(LW_EXCLUSIVE);
+        last_added->generator.owed.next = first_owed();
+        first_owed() = first_added->self;
+        unlock_state();
     }
+    first_added = last_added = nullptr;
     is_wanted = false;
+    (void)wake_worker(SingleWorker::node_writer);
 }
 
 } // namespace uidgen::pg
@@ -226,18 +391,19 @@ extern "C" {
 
 PGDLLEXPORT void uidgen_node_writer_main(Datum argument);
 
+// A process has one database. If rows are left, the next process goes on, or the postmaster starts this one again.
 void uidgen_node_writer_main(Datum) {
-    memcpy(&argument, MyBgworkerEntry->bgw_extra, sizeof(argument));
     pqsignal(SIGTERM, die);
-    BackgroundWorkerUnblockSignals();
-    set_up();
-    BackgroundWorkerInitializeConnectionByOid(argument.database, InvalidOid, 0);
+    begin_as_worker(SingleWorker::node_writer);
+    if (!attach_area())
+        proc_exit(0);
+    connect();
     // One timeout for all rows from here on. It cancels the command that is running then, and none begins later.
     const int64_t until_us = monotonic_us() + longest_run_us;
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
     pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
-    if (attach_area())
-        write_due_rows(until_us);
-    proc_exit(0);
+    write_due_rows(static_cast<DueRow *>(palloc(sizeof(DueRow) * most_rows)), until_us);
+    const bool may_end = worker_may_end(SingleWorker::node_writer, any_owed);
+    proc_exit(may_end || worker_hands_over(SingleWorker::node_writer) ? 0 : 1);
 }
 }
