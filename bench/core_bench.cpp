@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "baidu_ring.hpp"
-#include "core/range.hpp"
 #include "core/ring.hpp"
 #include "core/position_allocator.hpp"
+#include "core/window.hpp"
 #include "refiller.hpp"
 
 namespace {
@@ -16,11 +16,11 @@ namespace {
 using uidgen::bench::BaiduRing;
 using uidgen::bench::Refiller;
 using uidgen::core::cache_line;
-using uidgen::core::Durability;
 using uidgen::core::empty_cell;
 using uidgen::core::PositionAllocator;
-using uidgen::core::SegmentWord;
-using uidgen::core::TakenRun;
+using uidgen::core::Run;
+using uidgen::core::SharedRun;
+using uidgen::core::Window;
 
 constexpr uint64_t no_limit = UINT64_C(1) << 62;
 
@@ -37,37 +37,43 @@ struct FetchAdd {
     };
 };
 
-struct Generator {
+// The slow path of generators and segments: the word, asked for one position at a time.
+struct Allocator {
     PositionAllocator<> word;
 
-    Generator() { word.reset(1); }
+    Allocator() { word.reset(1); }
 
     struct Taker {
-        uint64_t next(Generator &all) { return all.word.take(0, no_limit, 1).first; }
+        uint64_t next(Allocator &all) { return all.word.take(0, no_limit, 1).first; }
     };
 };
 
-struct Segment {
-    SegmentWord<> word;
-
-    Segment() {
-        word.reset(0);
-        word.publish(no_limit, 1, 1, 0);
-        word.confirm(Durability::local, no_limit);
-    }
+// The fast path of both: each thread draws from a window of its own on the same word.
+struct Windows {
+    alignas(cache_line) std::atomic<uint64_t> word{0};
 
     struct Taker {
-        uint64_t next(Segment &all) { return all.word.take(no_limit, 1).first; }
+        Window<> window = {};
+
+        uint64_t next(Windows &all) {
+            if (window.word == nullptr)
+                window = {&all.word, 0, 0, no_limit, 0, 1};
+            int64_t value = 0;
+            (void)window.take(&value);
+            return static_cast<uint64_t>(value);
+        }
     };
 };
 
-// Cached mode: a thread takes a run and hands out its positions itself. Who finds the ring empty tries again.
+// Cached mode: all threads draw from one shared run by windows. A thread that finds it used up takes a run out of the
+// ring and installs it. A thread that finds the ring empty tries again.
 template <uint64_t run_length> struct CachedRing {
     static constexpr uint64_t count = stock / run_length;
 
     uidgen::core::RingHints<> hints;
     std::unique_ptr<std::atomic<uint64_t>[]> cells = std::make_unique<std::atomic<uint64_t>[]>(count);
     uidgen::core::Ring<> ring{&hints, cells.get(), count};
+    SharedRun<> shared;
     PositionAllocator<> word;
     uint64_t in_hand = empty_cell; // the refiller's, when it was refused
     Refiller refiller;
@@ -75,7 +81,8 @@ template <uint64_t run_length> struct CachedRing {
     CachedRing() : refiller([this] { pad(); }) {
         hints.reset(0);
         ring.clear();
-        word.reset(1);
+        shared.reset(run_length);
+        word.reset(run_length); // runs begin at multiples of their length
         pad();
         refiller.start();
     }
@@ -91,25 +98,41 @@ template <uint64_t run_length> struct CachedRing {
     }
 
     uint64_t take_run() {
-        for (;;) {
-            const TakenRun run = ring.take(0);
-            if (ring.filled() < count / 2)
-                refiller.call();
-            if (run.first != empty_cell)
-                return run.first;
+        uint64_t too_old = 0;
+        const uint64_t first = ring.take(0, &too_old);
+        if (ring.filled() < count / 2)
+            refiller.call();
+        if (first == empty_cell)
             std::this_thread::yield();
-        }
+        return first;
     }
 
     struct Taker {
-        uint64_t at = 0, end = 0;
+        Window<> window = {};
+        uint64_t in_hand = empty_cell;
 
         uint64_t next(CachedRing &all) {
-            if (at == end) {
-                at = all.take_run();
-                end = at + run_length;
+            int64_t value = 0;
+            if (window.word != nullptr && window.take(&value))
+                return static_cast<uint64_t>(value);
+            for (;;) {
+                uint64_t seen = 0;
+                const Run run = all.shared.take(0, run_length, 1, &seen);
+                if (run.count > 0)
+                    return opened(all, run.first);
+                if (in_hand == empty_cell)
+                    in_hand = all.take_run();
+                if (in_hand != empty_cell && all.shared.install(seen, in_hand)) {
+                    const uint64_t first = in_hand;
+                    in_hand = empty_cell;
+                    return opened(all, first);
+                }
             }
-            return at++;
+        }
+
+        uint64_t opened(CachedRing &all, uint64_t last) {
+            window = {all.shared.word(), last, last, SharedRun<>::end_of_run(last, run_length), 1, 1};
+            return last;
         }
     };
 };
@@ -171,8 +194,8 @@ template <typename Source> void measure(const char *name) {
 
 int main(int argc, char **argv) {
     measure<FetchAdd>("fetch_add");
-    measure<Generator>("generator");
-    measure<Segment>("segment");
+    measure<Allocator>("allocator");
+    measure<Windows>("windows");
     measure<CachedRing<1>>("ring_runs_of_1");
     measure<CachedRing<64>>("ring_runs_of_64");
     measure<CachedRing<1024>>("ring_runs_of_1024");

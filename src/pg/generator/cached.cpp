@@ -20,7 +20,7 @@ void drop_stale_run(SessionEntry *e, uint64_t floor) {
 
 // The refiller cannot write leases. So a caller has the next lease written while the current one lasts, without waiting
 // for it.
-void keep_lease(Call *call, const core::Decision &decision) {
+void keep_lease(DrawCall *call, const core::Decision &decision) {
     if (decision.action == core::ClockAction::reserve || decision.reserve_until > 0) {
         if (clock_is_plausible(call))
             reserve_in_grant(call, decision.reserve_until, true);
@@ -30,7 +30,7 @@ void keep_lease(Call *call, const core::Decision &decision) {
     }
 }
 
-bool take_run(Call *call, uint64_t floor) {
+bool take_run(DrawCall *call, uint64_t floor) {
     SessionEntry *e = call->e;
     GeneratorState &generator = e->slot->generator;
     const CachedConfig &cached = generator.config.cached;
@@ -57,11 +57,11 @@ bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
 }
 
 // Takes a run, unless another session has installed the last run of the ring as the shared run.
-bool find_run(Call *call, uint64_t floor) {
+bool find_run(DrawCall *call, uint64_t floor) {
     return take_run(call, floor) || shared_run_has_next(call->e->slot->generator, floor);
 }
 
-void wait_for_refiller(Call *call) {
+void wait_for_refiller(DrawCall *call) {
     Slot *slot = call->e->slot;
     int64_t waited_us = 0;
     const uint64_t waits = call->waits;
@@ -80,7 +80,7 @@ void wait_for_refiller(Call *call) {
 
 // Fills the ring as far as the lease reaches, not only to where the next one is due. Ticks below the clock's are used
 // too, from `floor` on.
-void refill_by_caller(const Call &call, const core::Decision &decision, uint64_t floor) {
+void refill_by_caller(const DrawCall &call, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = call.e->slot->generator;
     // What a standby has counts for its own level only, but is durable here, too.
     const uint64_t limit = Max(decision.limit, refill_limit(generator, call.grant.view, call.now_us));
@@ -96,7 +96,7 @@ WhenRingEmpty policy_now(const GeneratorState &generator) {
     return never_refilled || went_stale ? WhenRingEmpty::pad : generator.config.cached.when_empty;
 }
 
-void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
+void at_empty_ring(DrawCall *call, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = call->e->slot->generator;
     const WhenRingEmpty policy = policy_now(generator);
     const bool may_go_on = decision.action != core::ClockAction::exhausted && decision.action != core::ClockAction::ask;
@@ -122,7 +122,7 @@ void at_empty_ring(Call *call, const core::Decision &decision, uint64_t floor) {
 
 // Refilled runs are durable on this server. If the session waits for a standby, it does so before it hands out a value
 // of the run of that position. True: time has passed.
-bool need_durable(Call *call, uint64_t position) {
+bool need_durable(DrawCall *call, uint64_t position) {
     const GeneratorState &generator = call->e->slot->generator;
     const uint64_t last = core::SharedRun<>::end_of_run(position, generator.config.cached.run);
     if (generator.ticks.usable(call->level) > last)
@@ -133,7 +133,7 @@ bool need_durable(Call *call, uint64_t position) {
 
 // Takes from the shared run. If that is used up, the run in hand is installed as the shared run. Sets *retry if another
 // session won the race, or if waiting for a standby took time, in which ids may have become too old.
-core::Run take_shared(Call *call, uint64_t floor, bool *retry) {
+core::Run take_shared(DrawCall *call, uint64_t floor, bool *retry) {
     SessionEntry *e = call->e;
     RingState &ring = e->slot->generator.ring;
     const uint64_t length = e->slot->generator.config.cached.run;
@@ -172,14 +172,14 @@ uint64_t next_available(const SessionEntry *e, uint64_t floor) {
 }
 
 // By how much a position is further ahead of the clock than allowed; at most 0: it is not.
-int64_t ticks_too_far(const Call &call, uint64_t position) {
+int64_t ticks_too_far(const DrawCall &call, uint64_t position) {
     const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
     return static_cast<int64_t>(position >> policy.sequence_bits) - call.view.now - policy.max_ahead;
 }
 
 // Opens a window on the rest of the run that was drawn from, if it is durable, until the clock must be read again. The
 // word holds the last position.
-void open_window_on_run(const Call &call) {
+void open_window_on_run(const DrawCall &call) {
     SessionEntry *e = call.e;
     GeneratorState &generator = e->slot->generator;
     const CachedConfig &cached = generator.config.cached;
@@ -194,7 +194,7 @@ void open_window_on_run(const Call &call) {
 }
 
 // No position below it is handed out: it would be too old, was invalidated, or lies below the grant.
-uint64_t floor_of(const Call &call) {
+uint64_t floor_of(const DrawCall &call) {
     const GeneratorState &generator = call.e->slot->generator;
     const uint64_t fresh = fresh_from(generator, call.now_us);
     return Max(Max(fresh, generator.ring.discarded_below.load(std::memory_order_relaxed)),
@@ -204,7 +204,7 @@ uint64_t floor_of(const Call &call) {
 // The node of this try is that of no position from here on. In no fleet it is the end of what was leased when the try
 // found that: another session may have joined one since, and may have filled the ring inside its
 // grant. A run lies in one tick, so what holds for one of its positions holds for all.
-uint64_t end_of_grant(const Call &call) {
+uint64_t end_of_grant(const DrawCall &call) {
     const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
     if (likely(!call.grant.in_fleet))
         return call.view.written;
@@ -212,7 +212,7 @@ uint64_t end_of_grant(const Call &call) {
 }
 
 // The next position lies beyond the grant, or there is none (position 0). In no fleet the next try sees more.
-void get_later_end(Call *call, uint64_t position) {
+void get_later_end(DrawCall *call, uint64_t position) {
     if (!call->grant.in_fleet)
         return;
     const core::ClockPolicy &policy = call->e->slot->generator.config.policy;
@@ -224,7 +224,7 @@ void get_later_end(Call *call, uint64_t position) {
 
 Drawn draw_cached(SessionEntry *e, uint64_t want) {
     GeneratorState &generator = e->slot->generator;
-    Call call = {};
+    DrawCall call = {};
     call.e = e;
     call.want = want;
     for (;; before_next_try(&call)) {

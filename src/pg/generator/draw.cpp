@@ -21,13 +21,13 @@ constexpr uint32_t many_tries = 1000;
 constexpr int64_t grace_us = 1000 * us_per_ms;
 
 // For messages.
-const char *name_of(const Call &call) { return get_rel_name(call.e->sequence); }
+const char *name_of(const DrawCall &call) { return get_rel_name(call.e->sequence); }
 const char *instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
 double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 long long ms_of(int64_t us) { return static_cast<long long>(us / us_per_ms); }
 
 // The number that the generator's own nodes follow from.
-int64_t own_number(const Call &call) {
+int64_t own_number(const DrawCall &call) {
     Slot *slot = call.e->slot;
     const std::atomic<int64_t> &number = slot->generator.number;
     if (unlikely(number.load(std::memory_order_acquire) == no_number))
@@ -35,7 +35,7 @@ int64_t own_number(const Call &call) {
     return number.load(std::memory_order_acquire);
 }
 
-void wait_for_clock(Call *call, int64_t missing_us) {
+void wait_for_clock(DrawCall *call, int64_t missing_us) {
     Slot *slot = call->e->slot;
     int64_t waited_us = 0;
     const int64_t left_us = left_to_wait_us(call, Stat::clock_waits, &waited_us);
@@ -61,7 +61,7 @@ void wait_for_clock(Call *call, int64_t missing_us) {
 // A change of the setting is noticed within this time.
 constexpr int64_t longest_wait_us = 1000 * us_per_ms;
 
-void wait_for_grant(Call *call, int64_t wanted_tick) {
+void wait_for_grant(DrawCall *call, int64_t wanted_tick) {
     Slot *slot = call->e->slot;
     Counters *counters = &slot->counters;
     int64_t waited_us = 0;
@@ -82,7 +82,7 @@ void wait_for_grant(Call *call, int64_t wanted_tick) {
 
 // A generator that joins while the clock is behind its ids needs no grant yet. But the registry must learn at once
 // which node they have. It would refuse to reach further than a grant.
-void join_while_behind(const Call &call, int64_t behind_us) {
+void join_while_behind(const DrawCall &call, int64_t behind_us) {
     if (!call.grant.in_fleet || call.grant.view.granted || behind_us > settings::registry_lease_ms * us_per_ms)
         return;
     const core::Layout &layout = call.e->slot->generator.config.layout;
@@ -91,7 +91,7 @@ void join_while_behind(const Call &call, int64_t behind_us) {
 
 // After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
 // tick.
-void open_window_after(const Call &call, uint64_t last, const core::Decision &decision) {
+void open_window_after(const DrawCall &call, uint64_t last, const core::Decision &decision) {
     SessionEntry *e = call.e;
     const core::Layout &layout = e->slot->generator.config.layout;
     const core::ClockPolicy &policy = e->slot->generator.config.policy;
@@ -119,7 +119,7 @@ constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
 constexpr int rereads = 3;
 constexpr int64_t between_rereads_us = 5 * us_per_ms;
 
-int64_t tried_for_us(Call *call) {
+int64_t tried_for_us(DrawCall *call) {
     const int64_t now_us = monotonic_us();
     if (call->started_us == 0)
         call->started_us = now_us;
@@ -128,7 +128,7 @@ int64_t tried_for_us(Call *call) {
 
 // Rejects a reading of the clock. One rejected reading is no error, however short uidgen.max_wait is. An error is
 // raised when no reading is plausible for that long.
-void reject_reading(Call *call) {
+void reject_reading(DrawCall *call) {
     const int64_t tried_us = tried_for_us(call);
     if (call->rejected && tried_us > settings::max_wait_ms * us_per_ms) {
         count(&call->e->slot->counters, Stat::refused_clock);
@@ -143,7 +143,7 @@ void reject_reading(Call *call) {
 }
 
 // Whether the wall clock keeps showing the same offset above the monotonic clock.
-bool clock_shows_it_again(Call *call) {
+bool clock_shows_it_again(DrawCall *call) {
     for (int i = 0; i < rereads; i++) {
         sleep_for(between_rereads_us, wait_event("UidgenClock"));
         const int64_t change_us = clock_offset_us() - call->offset_us;
@@ -155,7 +155,7 @@ bool clock_shows_it_again(Call *call) {
     return true;
 }
 
-bool take(Call *call, const core::Decision &decision) {
+bool take(DrawCall *call, const core::Decision &decision) {
     SessionEntry *e = call->e;
     GeneratorState &generator = e->slot->generator;
     if (decision.reserve_until > 0)
@@ -172,7 +172,7 @@ bool take(Call *call, const core::Decision &decision) {
     return true;
 }
 
-[[noreturn]] void refuse_clock_back(const Call &call, const core::Decision &decision) {
+[[noreturn]] void refuse_clock_back(const DrawCall &call, const core::Decision &decision) {
     const SessionEntry *e = call.e;
     const core::Layout &layout = e->slot->generator.config.layout;
     const int64_t back_us = decision.wait_ticks * layout.tick_us;
@@ -187,7 +187,7 @@ bool take(Call *call, const core::Decision &decision) {
                     errhint("%s", clock_hint(e, back_us, soon))));
 }
 
-bool take_backup(Call *call, const core::Decision &asked) {
+bool take_backup(DrawCall *call, const core::Decision &asked) {
     GeneratorState &generator = call->e->slot->generator;
     core::ClockState view = call->view;
     view.last = generator.backup.last();
@@ -208,7 +208,7 @@ bool take_backup(Call *call, const core::Decision &asked) {
 // Writes the record unless another backend already has. Publishing under the page's exclusive lock makes this backend
 // the only writer of the word's bounds. If the grant begins above what was leased before, both workers skip the gap.
 // The number comes first, so that no crash keeps the lease and loses the number (core/other_nodes.hpp, 1).
-void reserve_in_grant(Call *call, int64_t until_tick, bool ahead) {
+void reserve_in_grant(DrawCall *call, int64_t until_tick, bool ahead) {
     Slot *slot = call->e->slot;
     GeneratorState &generator = slot->generator;
     const uint64_t from = core::granted_begin(generator.config.policy, call->view);
@@ -234,7 +234,7 @@ void reserve_in_grant(Call *call, int64_t until_tick, bool ahead) {
         durable_soon(lsn);
 }
 
-void before_next_try(Call *call) {
+void before_next_try(DrawCall *call) {
     CHECK_FOR_INTERRUPTS();
     if (++call->tries < many_tries)
         return;
@@ -249,7 +249,7 @@ void before_next_try(Call *call) {
              errhint("Call again, or increase uidgen.max_wait.")));
 }
 
-bool clock_is_plausible(Call *call) {
+bool clock_is_plausible(DrawCall *call) {
     if (fault_is(Fault::trust_clock))
         return true;
     // Relaxed: the offset guards no other data.
@@ -283,7 +283,7 @@ bool clock_is_plausible(Call *call) {
     return true;
 }
 
-void read_state(Call *call) {
+void read_state(DrawCall *call) {
     const GeneratorState &generator = call->e->slot->generator;
     call->level = close_window(call->e);
     const uint64_t changes = generator.clock_changes.load(std::memory_order_acquire); // first: draw.hpp
@@ -308,7 +308,7 @@ void read_state(Call *call) {
         membership_note_use(call->e->slot, call->now_us);
 }
 
-bool execute(Call *call, const core::Decision &decision) {
+bool execute(DrawCall *call, const core::Decision &decision) {
     SessionEntry *e = call->e;
     const int64_t tick_us = e->slot->generator.config.layout.tick_us;
     switch (decision.action) {
@@ -352,7 +352,7 @@ bool execute(Call *call, const core::Decision &decision) {
     return false;
 }
 
-void confirm_lease(Call *call, core::Durability level) {
+void confirm_lease(DrawCall *call, core::Durability level) {
     Slot *slot = call->e->slot;
     core::PositionAllocator<> &ticks = slot->generator.ticks;
     const core::WrittenRange written = ticks.written_range();
@@ -362,7 +362,7 @@ void confirm_lease(Call *call, core::Durability level) {
         call->started_us += monotonic_us() - began_us;
 }
 
-core::IdEncoder encoder_for(const Call &call, bool backup) {
+core::IdEncoder encoder_for(const DrawCall &call, bool backup) {
     SessionEntry *e = call.e;
     if (unlikely(call.grant.in_fleet)) {
         show_node(e, call.grant.view);
@@ -374,7 +374,7 @@ core::IdEncoder encoder_for(const Call &call, bool backup) {
     return core::encoder_of(generator.config.layout, own_node(generator.config, number).value, backup);
 }
 
-int64_t left_to_wait_us(Call *call, Stat waits, int64_t *waited_us) {
+int64_t left_to_wait_us(DrawCall *call, Stat waits, int64_t *waited_us) {
     const uint64_t bit = UINT64_C(1) << index(waits);
     if ((call->waits & bit) == 0)
         count(&call->e->slot->counters, waits);
@@ -384,7 +384,7 @@ int64_t left_to_wait_us(Call *call, Stat waits, int64_t *waited_us) {
 }
 
 Drawn draw(SessionEntry *e, uint64_t want) {
-    Call call = {};
+    DrawCall call = {};
     call.e = e;
     call.want = want;
     for (;; before_next_try(&call)) {

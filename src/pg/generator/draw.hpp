@@ -44,7 +44,7 @@ NodeGrant present_grant(const Slot *slot);
 // What one call asks for and has read, and its steps.
 // ---------------------------------------------------------------------------------------------------------
 
-struct Call {
+struct DrawCall {
     SessionEntry *e;
     uint64_t want;
     core::Durability level;
@@ -61,32 +61,32 @@ struct Call {
 };
 
 // Reads the clock, the generator's word and its grant. Reports a clock that went back or has caught up.
-void read_state(Call *call);
+void read_state(DrawCall *call);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
-void before_next_try(Call *call);
+void before_next_try(DrawCall *call);
 
 // Whether the clock's offset above the monotonic clock is plausible. If the offset is far larger than before, the check
 // takes some milliseconds. False: try again. Error if readings have been implausible for longer than uidgen.max_wait,
 // or if the clock has jumped by more than uidgen.max_clock_jump.
-bool clock_is_plausible(Call *call);
+bool clock_is_plausible(DrawCall *call);
 
 // Executes the decision. True: positions were drawn. False: try again.
-bool execute(Call *call, const core::Decision &decision);
+bool execute(DrawCall *call, const core::Decision &decision);
 
 // Writes a lease inside the call's grant. Ahead of its use, it does not wait for the flush.
-void reserve_in_grant(Call *call, int64_t until_tick, bool ahead);
+void reserve_in_grant(DrawCall *call, int64_t until_tick, bool ahead);
 
 // Makes what is written durable. The time that this takes does not count against the call's bound.
-void confirm_lease(Call *call, core::Durability level);
+void confirm_lease(DrawCall *call, core::Durability level);
 
 // The encoder for ids with the node of the call's grant or the generator's own. Draws the number that nodes follow from
 // if there is none yet. A caller fetches the encoder before it takes positions, so that no draw fails or sleeps between
 // a position and its node.
-core::IdEncoder encoder_for(const Call &call, bool backup);
+core::IdEncoder encoder_for(const DrawCall &call, bool backup);
 
 // How much longer the call may wait; 0: no longer. Counts the call once for each cause to wait, which is a Stat.
-int64_t left_to_wait_us(Call *call, Stat waits, int64_t *waited_us);
+int64_t left_to_wait_us(DrawCall *call, Stat waits, int64_t *waited_us);
 
 // ---------------------------------------------------------------------------------------------------------
 // What is said of the clock: in the log, and in the hint of an error.
