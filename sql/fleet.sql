@@ -309,9 +309,12 @@ $$, 'worker_bits=3');
 SELECT pool, preset, nodes, live, cooling, reserved, free, fence_until FROM uid_fleet_pools ORDER BY pool;
 \echo '-- The registry''s clock is ahead of a holder, which says so at its call. Its grant lasts by its own clock.'
 BEGIN;
-UPDATE uid_fleet_node SET granted_until = granted_until - 3600000 WHERE pool = 1 AND policy <> 'reserved' AND incarnation <> 0;
+UPDATE uid_fleet_node SET granted_until = granted_until - 900000 WHERE pool = 1 AND policy <> 'reserved' AND incarnation <> 0;
 SELECT string_agg(DISTINCT state, ' ' ORDER BY state) FROM uid_fleet WHERE pool = 1 AND state <> 'reserved';
 UPDATE uid_fleet_node SET clock_offset_us = -7200000000 WHERE pool = 1;
+SELECT string_agg(DISTINCT state, ' ' ORDER BY state) FROM uid_fleet WHERE pool = 1 AND state <> 'reserved' AND generator IS NOT NULL;
+\echo -- Whatever it says, for no longer than a grant lasts.
+UPDATE uid_fleet_node SET granted_until = granted_until - 900000 WHERE pool = 1 AND policy <> 'reserved' AND incarnation <> 0;
 SELECT string_agg(DISTINCT state, ' ' ORDER BY state) FROM uid_fleet WHERE pool = 1 AND state <> 'reserved' AND generator IS NOT NULL;
 ROLLBACK;
 
@@ -601,6 +604,37 @@ other;
 SELECT login = current_user AS of_its_login FROM uid_fleet_pool WHERE worker_bits = 9;
 DELETE FROM uid_fleet_pool WHERE pool > 1002;
 $$, 'worker_bits=9');
+
+\echo -- What a caller says of itself selects nothing: a node belongs to its login. While less than a quarter of the nodes is free,
+\echo -- a login gets no more than its share of them. A renewal moves a node to the login that shows it.
+SET ROLE uidgen_fleet;
+CALL run('q1, q2, q3, q4, q5, q6', 'worker_bits=3 sequence_bits=9');
+RESET ROLE;
+CALL run('p1', 'worker_bits=3 sequence_bits=9 length=4611686018427387904');
+SET ROLE uidgen_fleet;
+CALL run('q7 why, q1, q8 former_node=0 former_ahead=1s, q8 former_node=1 former_ahead=1s, q8 former_node=2 former_ahead=1s,
+  q8 former_node=3 former_ahead=1s, q8 former_node=4 former_ahead=1s, q8 former_node=5 former_ahead=1s, q8 former_node=6 former_ahead=1s,
+  q8 former_node=7 former_ahead=1s', 'worker_bits=3 sequence_bits=9');
+RESET ROLE;
+CALL run($$
+p2, p3 why, q1, q2;
+SELECT (count(*) FILTER (WHERE f.login = current_user), count(*)) AS of_p FROM uid_fleet f JOIN uid_fleet_pool USING (pool) WHERE sequence_bits = 9;
+-- No grant lasts for such a length, and no clock is that wrong.
+SELECT max(asked_length) FROM uid_fleet_node;
+old worker_bits=12 ahead=-40years lowest=1;
+SELECT clock_offset FROM uid_fleet WHERE clock_offset < '-20 h';
+$$, 'worker_bits=3 sequence_bits=9');
+\echo -- Of a layout with many nodes none gets more than 65,536.
+SET ROLE uidgen_fleet;
+CALL run('m1', 'worker_bits=21 sequence_bits=1');
+RESET ROLE;
+INSERT INTO uid_fleet_node (pool, node, granted_until, term, serial, login)
+  SELECT pool_of(21), n, held_until, 0, 0, 'uidgen_fleet' FROM generate_series(1, 65535 + 1) n, member WHERE name = 'm1' AND n <> held_node;
+SET ROLE uidgen_fleet;
+CALL run('m2 why, m1', 'worker_bits=21 sequence_bits=1');
+RESET ROLE;
+CALL run('m2', 'worker_bits=21 sequence_bits=1');
+DELETE FROM uid_fleet_node WHERE pool = pool_of(21);
 
 \echo -- The rows keep nodes apart.
 SELECT * FROM outcomes('TRUNCATE %s', 'uid_fleet_node', 'uid_fleet_pool', 'uid_fleet_state', 'uid_fleet_segment');

@@ -315,4 +315,16 @@ constexpr NodeRow revoked(const Layout &l, const RegistryView &r, const NodeRow 
     return {row.node, row.from, until, 0, 0, r.term, r.own_serial, row.membership != 0 ? row.membership : row.revoked};
 }
 
+// ---------------------------------------------------------------------------------------------------------
+// How many nodes one login may have.
+// ---------------------------------------------------------------------------------------------------------
+
+constexpr int64_t most_nodes = 65536;
+
+// While few nodes are left, a login gets no more than its share of them, so no login leaves the others without.
+constexpr bool are_few_left(int64_t nodes, int64_t used) noexcept { return nodes - used < nodes / 4; }
+constexpr bool is_full_share(int64_t nodes, int64_t own, int64_t logins) noexcept {
+    return logins > 1 && own >= std::max(nodes / logins, INT64_C(1));
+}
+
 } // namespace uidgen::core

@@ -130,6 +130,7 @@ CREATE TABLE uid_fleet_node (
   generator         text,
   version           text,
   policy            text,
+  login             text,
   asked_length      bigint      NOT NULL DEFAULT 0,
   clock_offset_us   bigint      NOT NULL DEFAULT 0,
   last_heard        timestamptz,
@@ -137,6 +138,7 @@ CREATE TABLE uid_fleet_node (
 );
 CREATE INDEX uid_fleet_node_until ON uid_fleet_node (pool, granted_until, node);
 CREATE INDEX uid_fleet_node_incarnation ON uid_fleet_node (pool, incarnation) WHERE incarnation <> 0;
+CREATE INDEX uid_fleet_node_login ON uid_fleet_node (pool, login, granted_until, node);
 CREATE INDEX uid_fleet_node_sticky ON uid_fleet_node (pool, generator, database, host, port) WHERE policy = 'sticky';
 COMMENT ON TABLE uid_fleet_node IS
   'One row for each node that was ever granted, with its last grant. No function deletes rows, so a node is '
@@ -161,6 +163,9 @@ COMMENT ON COLUMN uid_fleet_node.version IS 'version of uidgen there';
 COMMENT ON COLUMN uid_fleet_node.policy IS
   'worker_policy of the holder; reserved: the node is for a generator outside PostgreSQL; NULL: it was taken over, or used '
   'without a registry';
+COMMENT ON COLUMN uid_fleet_node.login IS
+  'role that the holder connected with at its last call, or that said that the node was used without a registry. Unlike '
+  'host, port, database and generator, it is not what the member says of itself';
 COMMENT ON COLUMN uid_fleet_node.asked_length IS
   'length in ticks that the holder asked for last; at most half of it is how far ahead of its clock it draws';
 COMMENT ON COLUMN uid_fleet_node.clock_offset_us IS
@@ -282,19 +287,21 @@ CREATE VIEW uid_fleet AS
 SELECT n.pool, p.preset, n.node, (n.node >> t.bits)::integer AS datacenter_id,
        (n.node & ((1::bigint << t.bits) - 1::bigint))::integer AS worker_id,
        CASE WHEN n.policy = 'reserved'::text THEN 'reserved'
-            -- By the holder's clock, if that is behind.
-            WHEN t.granted_until <= pg_catalog.clock_timestamp() + LEAST(t.clock_offset, interval '0') THEN 'free'
+            -- By the holder's clock, if that is behind, but for no longer than a grant lasts: it is what the holder says.
+            WHEN t.granted_until <= pg_catalog.clock_timestamp() + LEAST(GREATEST(t.clock_offset, t.longest), interval '0') THEN 'free'
             WHEN n.incarnation <> 0::bigint AND NOT EXISTS (SELECT FROM uid_fleet_node o WHERE o.pool = n.pool
                    AND o.incarnation = n.incarnation AND o.incarnation <> 0::bigint AND (o.term, o.serial) > (n.term, n.serial))
               THEN 'live'
             WHEN n.revoked <> 0::bigint AND n.membership = 0::bigint THEN 'revoked' ELSE 'cooling' END AS state,
-       n.generator, n.database, n.host, n.port, t.granted_until, n.last_heard, t.clock_offset, n.version, n.policy
+       n.login, n.generator, n.database, n.host, n.port, t.granted_until, n.last_heard, t.clock_offset, n.version, n.policy
   FROM uid_fleet_node n JOIN uid_fleet_pool p ON p.pool = n.pool
  CROSS JOIN LATERAL (SELECT p.worker_bits - p.backup_worker::integer AS bits, p.epoch + pg_catalog.make_interval(secs =>
                               p.tick_us::float8 / 1000000::float8 * n.granted_until::float8) AS granted_until,
-                            pg_catalog.make_interval(secs => n.clock_offset_us::float8 / 1000000::float8) AS clock_offset) t;
+                            pg_catalog.make_interval(secs => n.clock_offset_us::float8 / 1000000::float8) AS clock_offset,
+                            (SELECT - s.longest_grant FROM uid_fleet_state s) AS longest) t;
 COMMENT ON VIEW uid_fleet IS
-  'The nodes that the registry of a fleet has granted, with their last holders. state: live (the holder may use the '
+  'The nodes that the registry of a fleet has granted, with their last holders. login: the role that the holder connects '
+  'with; generator, database, host and port are what it says of itself. state: live (the holder may use the '
   'node, and renews the grant), cooling (the former holder may have used it up to granted_until), revoked (the same '
   'after uid_fleet_takeover()), reserved (for a generator outside PostgreSQL), free (the grant has ended, by the clock of the '
   'registry and of the holder). clock_offset is the clock of the holder''s server minus that of the registry. Readable by '

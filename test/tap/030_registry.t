@@ -347,7 +347,19 @@ $log = -s $other->logfile;
 ask($other, member("heir $_"), dbname => 'twin', bits => 1) foreach 1, 2;
 is(ask($other, $robbed, dbname => 'twin', bits => 1)->{refusal}, 'superseded', '... and is refused once it was taken over');
 like(slurp_file($other->logfile, $log),
-	qr/LOG:  two generators hold node $node of pool $pool from \d.* to \d.*\n.*DETAIL:  They are "g" in database "db" on robbed:5432, and "g" in database "db" on heir \d:5432\./,
+	qr/LOG:  two generators hold node $node of pool $pool from \d.* to \d.*\n.*DETAIL:  They are "g" in database "db" on robbed:5432 with login "(\w+)", and "g" in database "db" on heir \d:5432 with login "\g1"\./,
 	'... and the log says who else has the node, and for which time');
+
+# The successor of a registry that was lost can verify no grant of that one. An invented one is no sign of two holders.
+$other->safe_psql('postgres', 'CREATE DATABASE anew');
+$other->safe_psql('anew', $_) for 'CREATE EXTENSION uidgen', "SELECT uid_fleet_admit('fleet', 'successor', fleet => $robbed->{fleet})";
+my $heir = member('an heir');
+ask($other, $heir, dbname => 'twin', bits => 2);
+is(ask($other, $heir, dbname => 'anew', bits => 2)->{node}, $heir->{held_node}, 'a holder keeps its node by the word of its grant');
+$log = -s $other->logfile;
+isnt(ask($other, { %{ member('a liar') }, map({ ($_ => $heir->{$_}) } grep { /^held/ } keys %$heir), held_membership => 4711, held_seal => 1,
+			held_term => 1, fleet => $heir->{fleet}, term => 1, serial => 1, seal => 1 }, dbname => 'anew', bits => 2)->{refusal}, '',
+	'... and an invented grant of it gives none');
+unlike(slurp_file($other->logfile, $log), qr/two generators hold/, '... and is no sign of two that hold it');
 
 done_testing();

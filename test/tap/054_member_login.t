@@ -196,4 +196,22 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 $registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, term => 1, serial => 1), @as_member);
 unlike($error, qr/LOG:  a member shows/, 'what the registry logs of a call is not sent to the caller');
 
+# A role that is expelled while its transaction is open. Its call has passed PostgreSQL's check by then, which reads what the
+# session has cached.
+my $gate = hold_open($registry);
+$gate->query_safe('BEGIN; SELECT pg_advisory_lock(17)');
+my $expelled = hold_open($registry);
+$expelled->query_safe('SET SESSION AUTHORIZATION uid_fleet');
+my $request = request(%newcomer);
+send_query($expelled, "DO \$\$ DECLARE a uid_internal.uid_fleet_answer; BEGIN CALL uid_internal.uid_fleet_call($request, a);"
+	  . " PERFORM pg_advisory_xact_lock(17); CALL uid_internal.uid_fleet_call($request, a); END \$\$");
+$registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") or die 'no wait';
+my $nodes_of_role = "SELECT count(*) FROM uid_fleet_node WHERE login = 'uid_fleet'";
+my $nodes_before = sql($nodes_of_role);
+sql("SELECT uid_fleet_expel('uid_fleet')");
+$gate->quit;
+like((finish_query($expelled))[1], qr/permission denied for procedure uid_fleet_call/, 'an open transaction of a role that was expelled ends with its next call');
+is(sql($nodes_of_role), $nodes_before, '... which gives it nothing');
+eval { $expelled->quit };
+
 done_testing();

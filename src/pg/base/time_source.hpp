@@ -13,6 +13,7 @@ namespace uidgen::pg {
 constexpr int64_t ns_per_us = 1000;
 constexpr int64_t us_per_ms = 1000;
 constexpr int64_t us_per_second = 1000 * us_per_ms;
+constexpr int64_t us_per_day = 86400 * us_per_second;
 
 // A timestamptz counts microseconds from 2000-01-01; everything else here from 1970-01-01.
 constexpr int64_t postgres_epoch_us = INT64_C(946684800) * 1000 * us_per_ms;

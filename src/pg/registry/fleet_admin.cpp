@@ -206,7 +206,7 @@ void reserve(const Registry &registry, int32_t pool, int32_t count, const Return
                      errhint("Reserve fewer nodes, or use a layout with more datacenter and worker bits.")));
         core::NodeRow row = core::granted(r.layout, registry.state.view, r.generator, node.row);
         row.until = core::largest(r.layout.time_bits) + 1;
-        put_member(registry, pool, r, row);
+        put_member(registry, pool, call, row);
         return_node(result, r.layout, row);
     }
 }

@@ -80,24 +80,31 @@ void grant(const Registry &registry, int32_t pool, Call *call, const core::NodeR
     core::Grant *given = &call->answer.given.grant;
     *given = {row.node, row.from, row.until, row.membership, row.term, row.serial};
     given->seal = seal_of_grant(registry.state, call->request.layout, *given);
-    put_member(registry, pool, call->request, row);
+    put_member(registry, pool, *call, row);
 }
 
 bool refuse_newcomer(const Registry &registry, int32_t pool, Call *call) {
     const FleetRequest &r = call->request;
     NodeRecord node;
+    if (exceeds_quota(registry, pool, *call))
+        return refuse_quota(call);
     if (!find_node(registry, pool, *call, &node))
         return call->policy == WorkerPolicy::fixed ? refuse_taken(call, node) : refuse_none_free(pool, call);
     grant(registry, pool, call, core::granted(r.layout, registry.state.view, r.generator, node.row));
     return false;
 }
 
-// The member drew with a node before it joined the fleet.
-void note_use_before(const Registry &registry, int32_t pool, const FleetRequest &r) {
+// The member drew with a node before it joined the fleet. The node is one of its login's until then, because anyone can
+// say so.
+void note_use_before(const Registry &registry, int32_t pool, const Call &call) {
+    const FleetRequest &r = call.request;
     NodeRecord known;
+    if (exceeds_quota(registry, pool, call))
+        return;
     (void)read_node(pool, r.former_node, &known);
     const int64_t until = known.row.until;
     known.row = core::used_before(r.layout, registry.state.view, r.generator, known.row, r.former_until);
+    known.login = call.login;
     if (known.row.until != until)
         put_node(known);
 }
@@ -122,19 +129,23 @@ void judge(const Registry &registry, int32_t pool, const FleetRequest &r, Case *
 }
 
 // Both draw the same ids there, unless one of them has ended.
-void log_collision(const FleetRequest &r, const NodeRecord &known) {
+void log_collision(const Call &call, const NodeRecord &known) {
+    const FleetRequest &r = call.request;
     const core::Grant &shown = r.generator.held;
     const int64_t from = Max(shown.from, known.row.from);
     const int64_t until = Min(shown.until, known.row.until);
-    if (!r.generator.holds || known.row.membership == 0 || known.row.membership == shown.membership || from >= until)
+    if (!r.generator.holds || call.claims_unseen || known.row.membership == 0 ||
+        known.row.membership == shown.membership || from >= until)
         return;
     const auto time_of = [&r](int64_t tick) { return show_time(core::start_of(r.layout, tick)); };
-    ereport(LOG,
-            (errmsg("two generators hold node " INT64_FORMAT " of pool %d from %s to %s", shown.node, known.pool,
-                    time_of(from), time_of(until)),
-             errdetail("They are \"%s\" in database \"%s\" on %s:%s, and \"%s\" in database \"%s\" on %s:%s.", r.name,
-                       r.database, r.host, r.port, known.generator, known.database, known.host, known.port),
-             errhint("Compare the ids that both have issued in that time.")));
+    ereport(LOG, (errmsg("two generators hold node " INT64_FORMAT " of pool %d from %s to %s", shown.node, known.pool,
+                         time_of(from), time_of(until)),
+                  errdetail(
+                      "They are \"%s\" in database \"%s\" on %s:%s with login \"%s\", and \"%s\" in database \"%s\" on "
+                      "%s:%s with login \"%s\".",
+                      r.name, r.database, r.host, r.port, call.login, known.generator, known.database, known.host,
+                      known.port, known.login),
+                  errhint("Compare the ids that both have issued in that time.")));
 }
 
 bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
@@ -144,13 +155,13 @@ bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
         return refuse_judged(*registry, call, core::Refusal::ahead);
     Case c = {};
     judge(*registry, pool, r, &c);
-    log_collision(r, c.held);
+    log_collision(*call, c.held);
     if (c.ruling.judgement.verdict == core::Verdict::fence) {
         draw_term(registry, true, "a member has shown an answer that this registry has lost");
         judge(*registry, pool, r, &c);
     }
     if (joins) {
-        note_use_before(*registry, pool, r);
+        note_use_before(*registry, pool, *call);
         judge(*registry, pool, r, &c);
     }
     switch (c.ruling.judgement.verdict) {
@@ -168,22 +179,21 @@ bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
 constexpr int64_t most_pools = 1000;
 
 // Of a layout that is new to the fleet. What is refused makes no pool, because a pool stays.
-bool refuse_pool(const Registry &registry, Call *call, const char *login) {
+bool refuse_pool(const Registry &registry, Call *call) {
     const FleetRequest &r = call->request;
     const int64_t epoch_us = other_epoch(r.layout, r.preset);
     if (epoch_us >= 0)
         return refuse_epoch(call, epoch_us);
     return refuse_judged(registry, call, core::judge(r.layout, registry.state.view, r.generator, nullptr).why) ||
-           (count_pools(login) >= most_pools && refuse_judged(registry, call, core::Refusal::too_many_layouts));
+           (count_pools(call->login) >= most_pools && refuse_judged(registry, call, core::Refusal::too_many_layouts));
 }
 
 void answer_generator(Registry *registry, Call *call) {
     int32_t pool = find_pool(call->request.layout);
     if (pool == no_pool) {
-        const char *login = GetUserNameFromId(registry->role, false);
-        if (refuse_pool(*registry, call, login))
+        if (refuse_pool(*registry, call))
             return;
-        pool = insert_pool(call->request.layout, call->request.preset, login);
+        pool = insert_pool(call->request.layout, call->request.preset, call->login);
     }
     (void)refuse_generator(registry, pool, call);
 }
@@ -221,7 +231,7 @@ void answer_call(Registry *registry, const SegmentOfCall &segment, Call *call) {
     if (fault_is(Fault::any_fleet) && r.generator.seen.fleet != 0)
         registry->state.view.fleet = r.generator.seen.fleet;
     const bool is_known = r.generator.seen.fleet == 0 || r.generator.seen.fleet == registry->state.view.fleet;
-    if (is_known && !is_proven(registry->state, &r)) {
+    if (is_known && !is_proven(registry->state, call)) {
         (void)refuse_unproven(call);
         return;
     }
@@ -238,6 +248,13 @@ void answer_call(Registry *registry, const SegmentOfCall &segment, Call *call) {
         (void)refuse_judged(*registry, call, core::Refusal::rival);
     else if (r.segment != nullptr)
         (void)refuse_segment(*registry, segment, call);
+}
+
+// A role that was expelled while its transaction was open has passed PostgreSQL's check, which reads what is cached.
+// The lock has brought the cache up to date.
+void check_admitted(const Registry &registry, Oid procedure) {
+    if (procedure_aclcheck(procedure, registry.role) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_PROCEDURE, "uid_fleet_call");
 }
 
 Datum result_of(const Registry &registry, FunctionCallInfo fcinfo, const FleetAnswer &answer) {
@@ -271,6 +288,8 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     open_registry(&registry, fcinfo);
     const SegmentOfCall segment = open_segment(registry, call->request);
     enter_registry(&registry);
+    check_admitted(registry, fcinfo->flinfo->fn_oid);
+    call->login = GetUserNameFromId(registry.role, false);
     answer_call(&registry, segment, call);
     complete(registry, call->request, &call->answer);
     const Datum result = result_of(registry, fcinfo, call->answer);

@@ -14,6 +14,9 @@ namespace uidgen::pg {
 struct Call {
     FleetRequest request;
     WorkerPolicy policy;
+    const char
+        *login; // the caller's role: nodes belong to it, whatever the request says. null: an administrator's call
+    bool claims_unseen; // the grant that it shows is of a registry whose key is lost, so it may be invented
     FleetAnswer answer;
 };
 
@@ -27,7 +30,7 @@ int64_t seal_of_grant(const FleetState &state, const core::Layout &layout, const
 
 // Whether a registry of this fleet has given what the member shows. What a registry has given whose key is lost has no
 // such proof. A grant of it counts while the fence lasts that this one began with. The rest is forgotten.
-bool is_proven(const FleetState &state, FleetRequest *request);
+bool is_proven(const FleetState &state, Call *call);
 
 // All nodes of the layout, or of the datacenter id that the request names.
 NodeRange nodes_for(const FleetRequest &request);
@@ -42,8 +45,11 @@ NodeRange nodes_for(const FleetRequest &request);
 // free; of static, *found is the row that is in the way.
 bool find_node(const Registry &registry, int32_t pool, const Call &call, NodeRecord *found);
 
+// Whether the caller's login may not have another node. A stolen login so leaves the others their shares.
+bool exceeds_quota(const Registry &registry, int32_t pool, const Call &call);
+
 // Writes the row of a member, as it describes itself.
-void put_member(const Registry &registry, int32_t pool, const FleetRequest &request, const core::NodeRow &row);
+void put_member(const Registry &registry, int32_t pool, const Call &call, const core::NodeRow &row);
 
 // Blocks of a segment's values, for members that are attached to it (fleet_block.cpp):
 //
@@ -83,6 +89,7 @@ core::Refusal refuses_all(const Registry &registry);
 bool refuse_unproven(Call *call);
 
 bool refuse_none_free(int32_t pool, Call *call);
+bool refuse_quota(Call *call);
 bool refuse_taken(Call *call, const NodeRecord &taken);
 bool refuse_epoch(Call *call, int64_t epoch_us);
 

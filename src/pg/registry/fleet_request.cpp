@@ -156,10 +156,12 @@ int64_t seal_of_grant(const FleetState &state, const core::Layout &l, const core
                  static_cast<int64_t>(grant.membership), grant.term.number, grant.term.nonce, grant.serial});
 }
 
-bool is_proven(const FleetState &state, FleetRequest *r) {
+bool is_proven(const FleetState &state, Call *call) {
     const core::RegistryView &view = state.view;
+    FleetRequest *r = &call->request;
     core::Request &g = r->generator;
     const bool is_held_lost = g.holds && g.held.term.number < state.first_term;
+    call->claims_unseen = is_held_lost;
     if (g.seen.term.number < state.first_term)
         g.seen = {g.seen.fleet, {}, 0, 0};
     if (r->other.term.number < state.first_term)

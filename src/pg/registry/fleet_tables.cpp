@@ -158,6 +158,7 @@ constexpr Field of_node[] = {NODE(pool, "pool", required),
                              NODE(generator, "generator", 0),
                              NODE(version, "version", 0),
                              NODE(policy, "policy", 0),
+                             NODE(login, "login", 0),
                              NODE(asked_length, "asked_length", required),
                              NODE(clock_offset_us, "clock_offset_us", required),
                              UIDGEN_TIME_FIELD(NodeRecord, last_heard_us, "last_heard", 0)};
@@ -288,11 +289,11 @@ bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_no
                   parameters(pool, incarnation, but_node));
 }
 
-bool read_sticky_node(int32_t pool, const FleetRequest &request, NodeRecord *record) {
+bool read_sticky_node(int32_t pool, const FleetRequest &request, const char *login, NodeRecord *record) {
     return select(node_fields, record,
                   "FROM @uid_fleet_node WHERE pool = $1 AND generator = $2 AND database = $3 AND host = $4 "
-                  "AND port = $5 AND policy = 'sticky' ORDER BY term DESC, serial DESC LIMIT 1",
-                  parameters(pool, request.name, request.database, request.host, request.port));
+                  "AND port = $5 AND login = $6 AND policy = 'sticky' ORDER BY term DESC, serial DESC LIMIT 1",
+                  parameters(pool, request.name, request.database, request.host, request.port, login));
 }
 
 bool read_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record) {
@@ -313,6 +314,28 @@ bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record) {
 }
 
 void put_node(const NodeRecord &record) { put("uid_fleet_node", "pool, node", node_fields, &record); }
+
+int64_t count_nodes_of(const char *login, int32_t pool, NodeRange range, int64_t tick, int64_t most) {
+    return select_number("SELECT count(*) FROM (SELECT FROM @uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3 "
+                         "AND granted_until > $4 AND login = $6 LIMIT $5) n",
+                         parameters(pool, range.first, range.last, tick, most, login));
+}
+
+int64_t count_nodes(int32_t pool, NodeRange range, int64_t tick, int64_t most) {
+    return select_number("SELECT count(*) FROM (SELECT FROM @uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3 "
+                         "AND granted_until > $4 LIMIT $5) n",
+                         parameters(pool, range.first, range.last, tick, most));
+}
+
+// From one login to the next in the index, because one may have many nodes.
+int64_t count_logins(int32_t pool, NodeRange range, int64_t tick) {
+    return select_number(
+        "WITH RECURSIVE l AS (SELECT '' AS login UNION ALL SELECT (SELECT n.login FROM @uid_fleet_node n "
+        "WHERE n.pool = $1 AND n.login > l.login ORDER BY n.login LIMIT 1) FROM l WHERE l.login IS NOT NULL) "
+        "SELECT count(*) FROM l WHERE EXISTS (SELECT FROM @uid_fleet_node n WHERE n.pool = $1 AND n.login = l.login "
+        "AND n.node BETWEEN $2 AND $3 AND n.granted_until > $4)",
+        parameters(pool, range.first, range.last, tick));
+}
 
 // ---------------------------------------------------------------------------------------------------------
 // Segments.

@@ -37,6 +37,7 @@ struct NodeRecord {
     const char *generator;
     const char *version;
     const char *policy; // reserved: for a generator outside, to the end of the layout
+    const char *login;  // the role that the holder connected with, or that said the node was used; null: none
     int64_t clock_offset_us;
     int64_t asked_length;  // ticks that it asked for
     int64_t last_heard_us; // 0: never
@@ -72,14 +73,20 @@ core::KnownGrants read_latest_grants(const core::RegistryView &view);
 bool read_node(int32_t pool, int64_t node, NodeRecord *record);
 // The node that this incarnation was answered with last, but for that one.
 bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node, NodeRecord *record);
-// The node that this generator of this server held last under the policy sticky.
-bool read_sticky_node(int32_t pool, const FleetRequest &request, NodeRecord *record);
+// The node that this generator of this server held last under the policy sticky, with that login.
+bool read_sticky_node(int32_t pool, const FleetRequest &request, const char *login, NodeRecord *record);
 // The node whose `until` is lowest, and at most `from`, among those in the table.
 bool read_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record);
 // A node that never was in the table, as read_node() leaves it.
 bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record);
 // Writes the row, whether there is one or not.
 void put_node(const NodeRecord &record);
+
+// How many nodes of the range have a grant that ends above the tick, at most `most`: of the login, and of all.
+int64_t count_nodes_of(const char *login, int32_t pool, NodeRange range, int64_t tick, int64_t most);
+int64_t count_nodes(int32_t pool, NodeRange range, int64_t tick, int64_t most);
+// How many logins have such a node.
+int64_t count_logins(int32_t pool, NodeRange range, int64_t tick);
 
 // The last value that members were given of a segment of this name, whether it is still there or not; `none`: there is
 // none.

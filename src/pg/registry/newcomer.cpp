@@ -39,18 +39,39 @@ bool find_node(const Registry &registry, int32_t pool, const Call &call, NodeRec
         (void)read_node(pool, of_datacenter.first + r.worker_number, found);
         return is_free();
     }
-    if (call.policy == WorkerPolicy::sticky && read_sticky_node(pool, r, found) && found->row.node >= range.first &&
-        found->row.node <= range.last && is_free())
+    if (call.policy == WorkerPolicy::sticky && read_sticky_node(pool, r, call.login, found) &&
+        found->row.node >= range.first && found->row.node <= range.last && is_free())
         return true;
     const int64_t from =
         fault_is(Fault::forget_until) ? PG_INT64_MAX : core::beginning(r.layout, registry.state.view, r.generator);
     return find_disposable(pool, range, from, found);
 }
 
-void put_member(const Registry &registry, int32_t pool, const FleetRequest &r, const core::NodeRow &row) {
-    const int64_t now_us = registry.state.view.now_us;
-    put_node({pool, row, r.host, r.port, r.database, r.name, r.version, r.policy, r.generator.clock_us - now_us,
-              r.generator.length, now_us});
+// The lookups stop as soon as the answer is known, because a login may have many nodes, and a pool millions.
+bool exceeds_quota(const Registry &registry, int32_t pool, const Call &call) {
+    const core::Layout &layout = call.request.layout;
+    const NodeRange all = {0, core::largest(core::drawn_node_bits(layout))};
+    const NodeRange range = nodes_for(call.request);
+    const int64_t nodes = range.last - range.first + 1;
+    const int64_t now = core::tick_at(layout, registry.state.view.now_us);
+    if (call.login == nullptr)
+        return false;
+    if (count_nodes_of(call.login, pool, all, now, core::most_nodes) == core::most_nodes)
+        return true;
+    const int64_t own = count_nodes_of(call.login, pool, range, now, core::most_nodes);
+    return own > 0 && core::is_full_share(nodes, own, count_logins(pool, range, now)) &&
+           core::are_few_left(nodes, count_nodes(pool, range, now, nodes));
+}
+
+// What a caller says of itself is bounded before it is stored: a holder draws no further ahead of its clock than a
+// grant lasts, and a clock that is off by more than a day is just wrong.
+void put_member(const Registry &registry, int32_t pool, const Call &call, const core::NodeRow &row) {
+    const FleetRequest &r = call.request;
+    const core::RegistryView &view = registry.state.view;
+    const int64_t offset_us = std::clamp(r.generator.clock_us - view.now_us, -us_per_day, us_per_day);
+    const int64_t length = Min(r.generator.length, 2 * core::longest_ticks(r.layout, view));
+    put_node({pool, row, r.host, r.port, r.database, r.name, r.version, r.policy, call.login, offset_us, length,
+              view.now_us});
 }
 
 } // namespace uidgen::pg

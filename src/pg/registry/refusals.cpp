@@ -121,6 +121,15 @@ bool refuse_none_free(int32_t pool, Call *call) {
                            show_time(end_us)));
 }
 
+bool refuse_quota(Call *call) {
+    return refuse(
+        &call->answer, "too_many_nodes", "this server's login holds its share of the nodes of the layout already",
+        psprintf("A login gets at most %lld nodes of a layout, and, while less than a quarter of them is free, "
+                 "no more than the number of nodes divided by that of the logins. Use a layout with more "
+                 "datacenter and worker bits, or stop a generator: its node is free when its grant has ended.",
+                 static_cast<long long>(core::most_nodes)));
+}
+
 bool refuse_taken(Call *call, const NodeRecord &taken) {
     const FleetRequest &request = call->request;
     return refuse(&call->answer, "node_taken",
