@@ -27,7 +27,7 @@ sub refused
 {
 	my ($on, $setting, $what, @sql) = @_;
 	my $message = qr/ERROR:  55000: uidgen must be loaded via shared_preload_libraries\nDETAIL:  \Quidgen.$setting\E is set/;
-	my $hint = qr/HINT:  Set shared_preload_libraries = 'uidgen' in postgresql.conf and restart the server/;
+	my $hint = qr/HINT:  (?:Set|Reconnect\. If that does not help, set) shared_preload_libraries = 'uidgen' in postgresql.conf and restart the server/;
 	my @wrong;
 	foreach my $sql (@sql ? @sql : @draws)
 	{
@@ -106,6 +106,7 @@ foreach my $setting (sort keys %values)
 		draw($busy, 'another one, after a rollback');
 		draw(hold_open($node), 'a new session');
 		refused($idle, $setting, 'a session that loaded it meanwhile');
+		like((sqlstate($idle, 'SELECT uid_next()'))[1], qr/HINT:  Reconnect\./, '... which a reconnection helps');
 		$_->quit foreach $loaded, $idle, $busy;
 	}
 }
@@ -155,7 +156,21 @@ foreach my $user ('client', $super)
 			refused(client(user => $user, options => "-c uidgen.$setting=$escaped"), $setting, "options of $user: $setting=$value", 'SELECT uid_next()');
 			my $session = client(user => $user);
 			$session->query_safe("SET uidgen.$setting = '$value'");
-			refused($session, $setting, '... SET before the library is loaded', 'SELECT uid_next()', "${parallel}SELECT count(draw()) FROM many");
+			refused($session, $setting, '... SET before a parallel query loads the library', "${parallel}SELECT count(draw()) FROM many");
+			$session = client(user => $user);
+			# A pooler's session. The role may not set it, or the value is none: then it has none.
+			$session->query_safe("SET client_min_messages = error; SET uidgen.$setting = '$value'; SELECT uid_to_base62(1)");
+			if ($user eq $super && $setting eq 'datacenter_id' && $value =~ /^\d/)
+			{
+				refused($session, $setting, '... SET before the library is loaded', 'SELECT uid_next()');
+			}
+			else
+			{
+				is($session->query_safe('SELECT uid_next() > 0'), 't', '... SET before the library is loaded, without effect');
+			}
+			$session->query_safe('DISCARD ALL');
+			is($session->query_safe('SELECT uid_next() > 0'), 't', '... and after DISCARD ALL the session draws');
+			is($session->query_safe("${parallel}SELECT count(draw()) FROM many"), 20000, '... in a parallel query, too');
 			$session = client(user => $user);
 			$session->query_safe("SET uidgen.$setting = '$value'; RESET uidgen.$setting; BEGIN; SET LOCAL uidgen.$setting = '$value'; COMMIT");
 			is($session->query_safe('SELECT uid_next() > 0'), 't', '... and reset before');

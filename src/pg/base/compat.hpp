@@ -117,15 +117,17 @@ inline void *named_memory(const char *name, size_t bytes, void (*initialize)(voi
 inline void *named_memory(const char *, size_t, void (*)(void *)) { return nullptr; }
 #endif
 
-// Whether a parameter has been set, of which PostgreSQL may know no more than name and value. The name stays when
-// the line is taken out of postgresql.conf.
+// Whether the value of a parameter that is not defined yet may hide an administrator's, or be lost. SET hides none, as
+// RESET brings it back. But a parallel query loses values when it loads a library, and its workers have the leader's.
+// The name stays when the line is taken out of postgresql.conf.
 #if PG_VERSION_NUM >= 170000
-inline bool parameter_is_set(const char *name) {
+inline bool parameter_may_hide_another(const char *name) {
     const config_generic *parameter = find_option(name, false, true, ERROR);
-    return parameter != nullptr && parameter->source != PGC_S_DEFAULT;
+    const bool in_query = IsParallelWorker() || IsInParallelMode();
+    return parameter != nullptr && (in_query ? parameter->source : parameter->reset_source) != PGC_S_DEFAULT;
 }
 #else
-inline bool parameter_is_set(const char *name) { return GetConfigOption(name, true, false) != nullptr; }
+inline bool parameter_may_hide_another(const char *name) { return GetConfigOption(name, true, false) != nullptr; }
 #endif
 
 // PostgreSQL 19 replaced some ints by types of their own, and keeps the names of locks in shared memory.

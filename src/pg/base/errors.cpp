@@ -1,5 +1,6 @@
 #include "errors.hpp"
 
+#include "settings.hpp"
 #include "time_source.hpp"
 
 namespace uidgen::pg {
@@ -61,7 +62,8 @@ void report_not_preloaded(const char *setting) {
                                     setting)
                         : errdetail("Before PostgreSQL 17, shared memory for ids must be allocated at server start. "
                                     "In a fleet, settings must be known to all processes."),
-                    errhint("Set shared_preload_libraries = '%s' in postgresql.conf and restart the server.",
+                    errhint("%s shared_preload_libraries = '%s' in postgresql.conf and restart the server.",
+                            setting != nullptr && !settings::is_set() ? "Reconnect. If that does not help, set" : "Set",
                             libraries_to_preload())));
 }
 

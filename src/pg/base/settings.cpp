@@ -26,8 +26,8 @@ namespace {
 constexpr char registry_name[] = "uidgen.registry";
 constexpr char datacenter_id_name[] = "uidgen.datacenter_id";
 
-// Found set, by whomever, when the library was loaded without preload.
-const char *found_set = nullptr;
+// Had a value that may hide another one when the library was loaded without preload.
+const char *hidden = nullptr;
 
 void (*datacenter_id_changed)() = nullptr;
 
@@ -65,9 +65,11 @@ const config_enum_entry fault_names[] = {UIDGEN_FAULT(none) UIDGEN_ALL_FAULTS(UI
 
 } // namespace
 
+bool is_set() { return registry[0] != '\0' || datacenter_id >= 0; }
+
 const char *set_without_preload() {
-    if (is_preloaded || found_set != nullptr)
-        return found_set;
+    if (is_preloaded || hidden != nullptr)
+        return hidden;
     if (registry[0] != '\0')
         return registry_name;
     return datacenter_id >= 0 ? datacenter_id_name : nullptr;
@@ -78,8 +80,8 @@ void define(void (*changed)(), void (*registry_changed)(bool in_fleet)) {
     fleet_changed = registry_changed;
     is_preloaded = process_shared_preload_libraries_in_progress;
     for (const char *name : {registry_name, datacenter_id_name})
-        if (!is_preloaded && parameter_is_set(name))
-            found_set = name;
+        if (!is_preloaded && parameter_may_hide_another(name))
+            hidden = name;
     DefineCustomIntVariable(datacenter_id_name, "Sets the datacenter id in the ids of this server or database.",
                             "Databases whose ids must not collide need different datacenter ids: "
                             "ALTER DATABASE name SET uidgen.datacenter_id = 1. -1 means unset: a hash of server "

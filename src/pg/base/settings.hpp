@@ -20,6 +20,9 @@ extern bool is_preloaded;
 // value before the library is loaded, and a parallel worker has an old one.
 const char *set_without_preload();
 
+// Whether this session sees a value of one of them.
+bool is_set();
+
 // `changed` is called when ids must carry another datacenter id from now on, even in the middle of a transaction.
 // `registry_changed` is called before uidgen.registry changes.
 void define(void (*changed)(), void (*registry_changed)(bool in_fleet));
