@@ -39,6 +39,7 @@ struct GeneratorDefinition {
     int64_t worker_policy; // WorkerPolicy
     int64_t worker_number;
     int64_t datacenter_id;
+    int64_t own_pool;
     int64_t mode;
     int64_t boost_power;
     int64_t padding_factor;
@@ -157,6 +158,7 @@ constexpr Field generator_fields[] = {
     choice("worker_policy", offsetof(GeneratorDefinition, worker_policy), worker_policy_names),
     number("worker_number", offsetof(GeneratorDefinition, worker_number), 0, INT32_MAX, true),
     number("datacenter_id", offsetof(GeneratorDefinition, datacenter_id), 0, INT32_MAX, true),
+    boolean("own_pool", offsetof(GeneratorDefinition, own_pool)),
     choice("mode", offsetof(GeneratorDefinition, mode), mode_names),
     number("boost_power", offsetof(GeneratorDefinition, boost_power), 0, 20),
     number("padding_factor", offsetof(GeneratorDefinition, padding_factor), 1, 100),

@@ -12,7 +12,7 @@ namespace {
 const std::string js53 =
     "generator preset=\"js53\" epoch=2026-01-01T00:00:00Z tick_us=1000000 time_bits=32 datacenter_bits=0 worker_bits=5 "
     "sequence_bits=16 sequence_first=false backup_worker=true lease_ms=1000 max_ahead_ms=2000 when_full=backup "
-    "when_back=backup tolerance_ms=1000 spread=false worker_policy=disposable worker_number=null datacenter_id=null "
+    "when_back=backup tolerance_ms=1000 spread=false worker_policy=disposable worker_number=null datacenter_id=null own_pool=false "
     "mode=snowflake boost_power=3 padding_factor=50 schedule_ms=null when_ring_full=stop when_ring_empty=pad "
     "max_staleness_ms=5000 created=2026-11-26T19:55:00.123456Z is_default=true";
 const std::string orders =
