@@ -251,6 +251,19 @@ SELECT uid_default_set('uid_generators.early');
 EXECUTE choose;
 SELECT outcome('SELECT uid_next()');
 ROLLBACK;
+-- In a savepoint: a choice that was rolled back forbids nothing.
+BEGIN;
+SAVEPOINT s;
+SELECT uid_default_set('uid_generators.early');
+ROLLBACK TO s;
+EXECUTE draw;
+SELECT uid_default_set('uid_generators.early');
+RELEASE s;
+SAVEPOINT t;
+SELECT uid_default_set('uid_generators.uid_default', false) IS NULL;
+ROLLBACK TO t;
+SELECT outcome('SELECT uid_next()');
+ROLLBACK;
 EXECUTE choose;
 EXECUTE draw;
 SELECT uid_next() AS last \gset

@@ -74,6 +74,17 @@ ALTER SEQUENCE uid_generators.mine INCREMENT 9223372036854775807 CYCLE;
 SELECT outcome('SELECT uid_next(''uid_generators.mine'')');
 ALTER SEQUENCE uid_generators.mine NO CYCLE;
 SELECT uid_next('uid_generators.mine') > :id;
+-- A session that knew a sequence before it was altered hands out no value of the other kind.
+ALTER SEQUENCE uid_generators.mine INCREMENT 1;
+BEGIN;
+SELECT segment_next('uid_generators.mine'::regclass) > 0;
+SELECT uid_next('uid_generators.mine');
+ROLLBACK;
+ALTER SEQUENCE uid_generators.mine INCREMENT 9223372036854775807;
+BEGIN;
+SELECT uid_next('uid_generators.mine') > :id;
+SELECT segment_next('uid_generators.mine'::regclass);
+ROLLBACK;
 ALTER SEQUENCE uid_generators.mine SET UNLOGGED;
 SELECT outcome('SELECT uid_next(''uid_generators.mine'')');
 ALTER SEQUENCE uid_generators.mine SET LOGGED;

@@ -32,6 +32,69 @@ void lock_sequence(Oid sequence, LOCKMODE mode) {
 
 namespace {
 
+bool lock_at_once(std::initializer_list<Oid> sequences, LOCKMODE mode) {
+    for (const Oid *sequence = sequences.begin(); sequence != sequences.end(); sequence++)
+        if (!ConditionalLockRelationOid(*sequence, mode)) {
+            while (sequence-- != sequences.begin())
+                UnlockRelationOid(*sequence, mode);
+            return false;
+        }
+    return true;
+}
+
+// In a subtransaction, whose end restores lock_timeout and, after an error, releases the locks. The error is raised
+// again unless the attempt may be repeated. It is shorter than deadlock_timeout, so that it ends before a session in a
+// deadlock with it fails.
+bool lock_within(std::initializer_list<Oid> sequences, LOCKMODE mode, int64_t ms, bool may_repeat) {
+    MemoryContext context = CurrentMemoryContext;
+    ResourceOwner owner = CurrentResourceOwner;
+    volatile bool locked = false;
+    BeginInternalSubTransaction(nullptr);
+    PG_TRY();
+    {
+        set_config_option("lock_timeout", psprintf("%lld", static_cast<long long>(ms)), PGC_USERSET, PGC_S_SESSION,
+                          GUC_ACTION_SAVE, true, 0, false);
+        for (const Oid sequence : sequences)
+            LockRelationOid(sequence, mode);
+        ReleaseCurrentSubTransaction();
+        locked = true;
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(context);
+        ErrorData *error = CopyErrorData();
+        FlushErrorState();
+        RollbackAndReleaseCurrentSubTransaction();
+        if (!may_repeat ||
+            (error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE && error->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED))
+            ReThrowError(error);
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(context);
+    CurrentResourceOwner = owner;
+    return locked;
+}
+
+} // namespace
+
+void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode) {
+    constexpr int64_t longest_ms = 500;
+    const int64_t patience_ms = LockTimeout > 0 ? LockTimeout : PG_INT64_MAX;
+    const int64_t begun_us = monotonic_us();
+    int64_t ms = 0;
+    while (!lock_at_once(sequences, mode)) {
+        const int64_t left_ms = patience_ms - (monotonic_us() - begun_us) / us_per_ms;
+        ms = Max(Min(Min(ms + 100, longest_ms), left_ms), 1);
+        if (lock_within(sequences, mode, ms, left_ms > 3 * ms))
+            break;
+        sleep_for(2 * ms * us_per_ms, wait_event("UidgenLock"));
+    }
+    if (get_rel_relkind(*sequences.begin()) == '\0')
+        report_no_sequence(*sequences.begin());
+}
+
+namespace {
+
 bool find_rule(Oid sequence, core::SequenceRule *rule) {
     HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
     if (!HeapTupleIsValid(tuple))

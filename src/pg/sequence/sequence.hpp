@@ -1,6 +1,8 @@
 // A sequence: what it is, and the page with its counter.
 #pragma once
 
+#include <initializer_list>
+
 #include "core/position_allocator.hpp"
 #include "core/range.hpp"
 #include "memory/slots.hpp"
@@ -13,6 +15,11 @@ void check_is_sequence(Oid relation); // error if it is not
 
 // Error if another session drops the sequence while this one waits for the lock.
 void lock_sequence(Oid sequence, LOCKMODE mode);
+
+// Takes a lock that excludes draws, on all of these or on none, without making sessions that draw queue behind it for
+// longer than half a second: it waits in short attempts, and lets them draw between two attempts, for as long as
+// lock_timeout says (0: without limit). Error if the first one was dropped meanwhile.
+void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode);
 
 // The definition of a sequence.
 core::SequenceRule sequence_rule(Oid sequence);

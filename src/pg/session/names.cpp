@@ -16,7 +16,7 @@ uint64 default_as_of = 0;
 
 // While it waits for the lock of uid_default_set(), open_entry() processes the invalidation that comes with the choice.
 SessionEntry *open_default() {
-    if (default_changed_in == transaction_number)
+    if (default_changed_here())
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("cannot use the default generator because it was changed in this transaction"),
                         errdetail("If the transaction rolled back, later ids could be lower than ids drawn now."),

@@ -10,7 +10,6 @@ namespace uidgen::pg {
 
 uint64_t session_checks = 1;
 uint64_t transaction_number = 1;
-uint64_t default_changed_in = 0;
 SessionEntry empty_entry = {};
 LastUsed last_used = {&empty_entry, &empty_entry, &empty_entry};
 int64_t last_id = -1;
@@ -35,6 +34,9 @@ struct EntryPlace {
 #include "lib/simplehash.h" // a template, made from the macros above
 
 entry_table_hash *entries = nullptr;
+
+uint64_t default_changed_in = 0; // the last transaction that has chosen a default generator
+SubTransactionId default_changed_by = InvalidSubTransactionId; // where it did so first
 
 uint64_t new_sequences_in = 0; // the last transaction that has drawn from a sequence that it had created
 
@@ -114,7 +116,8 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
     e->locked_in = transaction_number;
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
     if (slot_was_freed(e) || e->kind != kind) {
-        e->slot = nullptr; // set last, because any step may fail
+        last_used = {&empty_entry, &empty_entry, &empty_entry}; // one of them may be this entry, as of the other kind
+        e->slot = nullptr;                                      // set last, because any step may fail
         e->run_in_hand = 0;
         Slot *slot = ready_slot(rel, kind);
         e->window = {};
@@ -214,9 +217,19 @@ void session_relation_changed(Oid relation) {
     open_all_again();
 }
 
+void note_default_changed() {
+    if (!default_changed_here())
+        default_changed_by = GetCurrentSubTransactionId();
+    default_changed_in = transaction_number;
+}
+
+bool default_changed_here() { return default_changed_in == transaction_number; }
+
 // A slot of a sequence that this transaction has created: the row that the slot was made from may be gone. No other
 // session has used it.
 void session_rolls_back(SubTransactionId mine) {
+    if (default_changed_by >= mine)
+        default_changed_in = 0;
     if (new_sequences_in == transaction_number)
         for_each_entry([mine](SessionEntry *e) {
             if (e->found_in >= mine && e->locked_in == transaction_number && !slot_was_freed(e))

@@ -56,8 +56,9 @@ struct SessionEntry {
 [[gnu::visibility("hidden")]] extern uint64_t session_checks;
 // Numbers this backend's transactions from 1.
 [[gnu::visibility("hidden")]] extern uint64_t transaction_number;
-// The transaction that chose another default generator. Its choice may still be rolled back, but ids would remain.
-[[gnu::visibility("hidden")]] extern uint64_t default_changed_in;
+// The open transaction has chosen another default generator. That may still be rolled back, but ids would remain.
+void note_default_changed();
+bool default_changed_here();
 // The result of uid_last(). Ids are never negative; -1: none.
 [[gnu::visibility("hidden")]] extern int64_t last_id;
 // Where the fast path looks first: the entry of the last call by regclass or name, and that of the default generator.

@@ -216,7 +216,7 @@ void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t
 } // namespace
 
 void lock_generator(Oid generator) {
-    lock_sequence(generator, excludes_draws);
+    lock_sequences({generator}, excludes_draws);
     if (get_rel_relkind(generator) != RELKIND_SEQUENCE)
         report_not_a_generator(generator);
 }

@@ -61,7 +61,7 @@ void change_row(FunctionCallInfo fcinfo, const char *name, const char *key, Oid 
     const Oid table = required_table(schema, name);
     const Call call = read_call(fcinfo, table, null_number);
     check_owner(sequence, table);
-    lock_sequence(sequence, lock); // before the row, as uid_default_set() does
+    lock_sequences({sequence}, lock); // before the row, as uid_default_set() does
     if (find_row(schema, name, key, F_OIDEQ, ObjectIdGetDatum(sequence)).tuple == nullptr)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
                         errmsg("\"%s\" has no row in table \"%s\"", get_rel_name(sequence), name),

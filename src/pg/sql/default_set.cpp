@@ -184,18 +184,18 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     read_generator_config(schema, generator); // raises an error if it is no generator
     if (RecoveryInProgress())
         report_in_recovery();
-    LockRelationOid(table, ShareUpdateExclusiveLock); // one choice at a time; rows may be added meanwhile
-    Oid former = find_default_generator(schema);      // none if it was dropped
-    if (former == generator)
+    LockRelationOid(table, ShareUpdateExclusiveLock);  // one choice at a time; rows may be added meanwhile
+    const Oid chosen = find_default_generator(schema); // none if it was dropped
+    if (chosen == generator)
         PG_RETURN_VOID();
-    if (OidIsValid(former)) {
-        LockRelationOid(former, excludes_draws);
-        former = find_default_generator(schema); // another session may have dropped it meanwhile
-    }
+    // Both at once: no session that draws from the former one waits for a transaction that draws from the new one.
+    if (OidIsValid(chosen))
+        lock_sequences({generator, chosen}, excludes_draws);
     lock_generator(generator);
+    const Oid former = find_default_generator(schema); // another session may have dropped it meanwhile
     start_beside_others(schema, former, generator, PG_GETARG_BOOL(1));
     write_default(table, OidIsValid(former) ? 1 : 0, generator);
-    default_changed_in = transaction_number;
+    note_default_changed();
     PG_RETURN_VOID();
 }
 }
