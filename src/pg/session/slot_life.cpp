@@ -121,11 +121,24 @@ int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
     return to_pass;
 }
 
+// The mark up to which this incarnation has leased, as the slot says, ready or stale. The sequence's page may be below:
+// setval, a restore of data or REFRESH SEQUENCES of logical replication sets it to what another server has.
+int64_t mark_in_memory(Oid generator) {
+    Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
+    if (slot == nullptr)
+        return core::no_lease_yet;
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    const GeneratorState &state = slot->generator;
+    const auto end = static_cast<int64_t>(state.ticks.written_range().until >> state.config.layout.sequence_bits);
+    LWLockRelease(&slot->lock);
+    return end - 1;
+}
+
 // A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
 // anew does not repeat ids.
 void init_generator(Relation rel, SlotInit *init) {
     const Oid generator = RelationGetRelid(rel);
-    const int64_t mark = init->expected.counter.last_value;
+    const int64_t mark = Max(init->expected.counter.last_value, mark_in_memory(generator));
     const core::ClockPolicy &policy = init->config.policy;
     init->config = read_generator_config(extension_schema(), generator, rel);
     check_lease_sequence(generator);
@@ -240,7 +253,7 @@ int64_t high_water_mark_of(Oid generator) {
     const bool is_sequence = rel->rd_rel->relkind == RELKIND_SEQUENCE;
     const int64_t mark = is_sequence ? page_state(rel).counter.last_value : core::no_lease_yet;
     relation_close(rel, AccessShareLock);
-    return mark;
+    return Max(mark, mark_in_memory(generator));
 }
 
 bool may_start_above(const GeneratorConfig &config, int64_t id) {
