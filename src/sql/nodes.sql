@@ -22,6 +22,8 @@ CREATE TABLE worker_node (
   place             bigint,
   PRIMARY KEY (system_identifier, id)
 );
+-- The latest row of a generator. C code names it.
+CREATE INDEX worker_node_generator_created_idx ON worker_node (generator, created);
 COMMENT ON TABLE worker_node IS
   'One row for each worker id that a generator drew. A generator draws a worker id at its first use after a server '
   'start or an alteration. A background process writes the row after that transaction, and no session waits for it.';

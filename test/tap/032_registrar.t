@@ -148,7 +148,8 @@ is(sqlstate($member, 'SET ROLE other; SELECT uid_fleet_move()'), '42501', 'and d
 $member->stop;
 $registry->stop;
 start_node($member);
-is(drawn_node($member), $node, 'a restart goes on with its grant while the registry is down');
+is(reads_of_node_rows($member, 'uid_next()'), '0 0', 'a first draw in a grant of the file reads no row of worker_node');
+is(drawn_node($member), $node, '... a restart goes on with its grant while the registry is down');
 my $pid = registrar_pid($member);
 $member->poll_query_until('postgres', 'SELECT away_since IS NOT NULL FROM uid_registry_status')
   or die 'the registry is not away';

@@ -72,7 +72,7 @@ use UidgenNode;
 
 our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions standby_of make_synchronous has_assertions parallel_setting use_fake_clock set_clock
   freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop repeated assert_unique hold_open freeze_walsender
-  freeze_process thaw wait_for_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
+  freeze_process thaw wait_for_node_rows reads_of_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
   block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
 our @EXPORT_OK = qw(sql failure);
@@ -433,6 +433,17 @@ sub wait_for_node_rows
 	$node->poll_query_until($dbname, "SELECT ($count) >= $expected")
 	  or die "worker_node has no $expected rows of $generator";
 	return $node->safe_psql($dbname, $count);
+}
+
+# How often a call reads worker_node: whole, and by its indexes.
+sub reads_of_node_rows
+{
+	my ($on, $call) = @_;
+	my $reads = q{SELECT coalesce(seq_scan, 0), coalesce(idx_scan, 0) FROM pg_stat_xact_user_tables WHERE relname = 'worker_node'};
+	my $sql = "BEGIN; $reads; SELECT $call IS NULL; $reads; COMMIT";
+	my @lines = split /\n/, $on->isa('Session') ? $on->query_safe($sql) : $on->safe_psql('postgres', $sql);
+	my ($before, $after) = map { [ split /\|/ ] } @lines[ 0, 2 ];
+	return join ' ', map { $after->[$_] - $before->[$_] } 0, 1;
 }
 
 # Lets the role uid_fleet call the registry in the database postgres of that server.

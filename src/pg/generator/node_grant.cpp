@@ -15,11 +15,14 @@ constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit}};
 using core::no_node;
 
 // The node that the generator may have drawn with before the fleet. Without a number of this incarnation it is known
-// from the policy, or from the generator's row.
+// from the policy, or from the generator's row. One that has a grant of the file does not join.
 int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
     const GeneratorState &generator = e->slot->generator;
     const GeneratorConfig &config = generator.config;
-    if (generator.membership.requested_in.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet)
+    Member member = {};
+    if (generator.membership.requested_in.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet ||
+        (membership_copy(e->slot, &member) && member.membership.holds &&
+         core::same_layout(member.request.layout, config.layout)))
         return no_node;
     const bool is_given = config.worker_policy == WorkerPolicy::fixed;
     const int64_t number = is_given ? config.worker_number : generator.number.load(std::memory_order_acquire);

@@ -13,6 +13,7 @@ namespace uidgen::pg {
 namespace {
 
 constexpr char sequence_name[] = "worker_node_id_seq";
+constexpr char index_name[] = "worker_node_generator_created_idx";
 
 bool says(Row row, const char *name, const char *expected) { return strcmp(text_column(row, name), expected) == 0; }
 
@@ -62,18 +63,28 @@ void log_node(const Slot *slot, const core::Node &node) {
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection) {
     const ServerAddress address = address_of_server();
     const char *name = qualified_name(generator);
-    TimestampTz latest = PG_INT64_MIN;
     int64_t node = core::no_node;
-    for_each_row(schema, node_table_name, [&](Row row) {
-        const TimestampTz created = DatumGetTimestampTz(column(row, "created"));
-        const int64_t in_row = node_in_row(row, layout);
+    Relation rel = open_required_table(schema, node_table_name);
+    const TupleDesc desc = RelationGetDescr(rel);
+    Relation index = index_open(required_table(schema, index_name, RELKIND_INDEX), AccessShareLock);
+    if (index->rd_index->indrelid != RelationGetRelid(rel))
+        report_dropped();
+    ScanKeyData key;
+    const AttrNumber number = column_number(desc, "generator", TEXTOID);
+    ScanKeyEntryInitialize(&key, 0, number, BTEqualStrategyNumber, InvalidOid,
+                           TupleDescAttr(desc, number - 1)->attcollation, F_TEXTEQ, CStringGetTextDatum(name));
+    SysScanDesc scan = systable_beginscan_ordered(rel, index, nullptr, 1, &key);
+    for (HeapTuple tuple;
+         node == core::no_node && HeapTupleIsValid(tuple = systable_getnext_ordered(scan, BackwardScanDirection));) {
+        const Row row = {tuple, desc};
         const bool is_own = protection != core::Protection::automatic || is_of_this_place(row);
-        if (created >= latest && in_row != core::no_node && is_own && !is_of_other_database(row) &&
-            says(row, "host_name", address.host) && says(row, "port", address.port) && says(row, "generator", name)) {
-            latest = created;
-            node = in_row;
-        }
-    });
+        if (is_own && !is_of_other_database(row) && says(row, "host_name", address.host) &&
+            says(row, "port", address.port))
+            node = node_in_row(row, layout);
+    }
+    systable_endscan_ordered(scan);
+    index_close(index, AccessShareLock);
+    table_close(rel, AccessShareLock);
     return node;
 }
 
