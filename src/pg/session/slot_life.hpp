@@ -35,8 +35,8 @@ void end_lease(Oid generator, bool is_dropped = false);
 // For a sequence that becomes a generator's: frees the slot of a generator that had its oid. Under lock_generator().
 void forget_generator(Oid generator);
 
-// What the generator's sequence says, or this incarnation knows; without a sequence, that it never wrote a lease. (A row
-// may outlive its sequence where event triggers are off.) It may rise at once, except under lock_generator().
+// What the generator's sequence says, or this incarnation knows; without a sequence, that it never wrote a lease. (A
+// row may outlive its sequence where event triggers are off.) It may rise at once, except under lock_generator().
 int64_t high_water_mark_of(Oid generator);
 
 // Whether every id to come can be above `id`: the layout has such ids, and they are not too far ahead of the clock.
