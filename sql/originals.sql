@@ -250,6 +250,19 @@ SELECT current_val AS v FROM t_sequence WHERE pk_seq_name = 'order' FOR UPDATE \
 EXECUTE advance('order') \gset
 SELECT :current_val > :v AS taken;
 UPDATE leaf_alloc SET max_id = max_id + step RETURNING biz_tag;
+-- A row that is added later: the hint, and the default privileges of docs/originals.
+RESET ROLE;
+INSERT INTO leaf_alloc (biz_tag, step) VALUES ('later', 10);
+ALTER DEFAULT PRIVILEGES IN SCHEMA uid_segments GRANT USAGE ON SEQUENCES TO regress_node;
+INSERT INTO leaf_alloc (biz_tag, step) VALUES ('latest', 10);
+ALTER DEFAULT PRIVILEGES IN SCHEMA uid_segments REVOKE USAGE ON SEQUENCES FROM regress_node;
+SET ROLE regress_node;
+SELECT outcome('UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ''later''');
+UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'latest' RETURNING biz_tag;
+RESET ROLE;
+DELETE FROM leaf_alloc WHERE biz_tag LIKE 'late%';
+SELECT segment_drop('later'), segment_drop('latest');
+SET ROLE regress_node;
 -- USAGE does not let a role use up a sequence.
 SELECT * FROM outcomes('%s', 'UPDATE leaf_alloc SET max_id = 1000000000000000',
   $$INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1000000000000000, 1)$$,

@@ -180,8 +180,11 @@ UPDATE uid_generator SET time_bits = 1 WHERE generator = 'uid_generators.over'::
 UPDATE uid_generator SET epoch = '2095-01-01 00:00:00+00' WHERE generator = 'uid_generators.future'::regclass;
 SELECT outcome('SELECT uid_next(''uid_generators.over'')');
 SET uidgen.max_wait = 0;
-SELECT regexp_replace(outcome('SELECT uid_next(''uid_generators.future'')'), '[0-9.]+ (m?s)\y', '<n> \1', 'g');
+SELECT regexp_replace(outcome('SELECT uid_next(''uid_generators.future'')'), '20[0-9-]+ [0-9:.]+', '<now>');
+SELECT uid_generator_alter('uid_generators.future', when_back => 'error', tolerance_ms => 0);
+SELECT regexp_replace(outcome('SELECT uid_next(''uid_generators.future'')'), '20[0-9-]+ [0-9:.]+', '<now>');
 RESET uidgen.max_wait;
+SELECT uid_generator_create('next_century', epoch => '2101-01-01 00:00:00+00');
 -- A sequence that is no lease sequence.
 INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, lease_ms, max_ahead_ms)
 VALUES ('plain', 'mine', '2026-01-01', 1000, 41, 0, 0, 0, 1000, 2000);

@@ -184,7 +184,7 @@ COMMENT ON FUNCTION uid_generator_create IS
   'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one; meaning '
   'and unit are those of the column of uid_generator, and -1 stands for NULL in a field that may be NULL. With above, '
   'all ids are above that id. It fails if the name exists, or a field is out of range. A WARNING says if the time of '
-  'the layout ends within two years, or has ended. The caller needs CREATE on the schema uid_generators. Draw with '
+  'the layout ends within two years, has ended, or has not begun. The caller needs CREATE on the schema uid_generators. Draw with '
   'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE.';
 
 CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void

@@ -56,11 +56,15 @@ GRANT SELECT ON uid_internal.generators TO PUBLIC;
 GRANT SELECT, INSERT ON uid_internal.segments TO PUBLIC;
 
 -- The owner of the database creates generators, segments and keys, and dumps and restores.
-GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner;
+GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner WITH GRANT OPTION;
 GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
-GRANT SELECT, INSERT ON uid_segment, worker_node, uid_secrets.uid_key, uid_secrets.uid_fleet_key, uid_fleet_state,
+GRANT SELECT, INSERT ON uid_segment, uid_secrets.uid_key, uid_secrets.uid_fleet_key, uid_fleet_state,
   uid_fleet_pool, uid_fleet_node, uid_fleet_segment TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
+
+-- They let services use the tables of other services.
+GRANT SELECT, INSERT ON worker_node TO pg_database_owner WITH GRANT OPTION;
+GRANT SELECT, INSERT, UPDATE ON t_sequence TO pg_database_owner WITH GRANT OPTION;
 
 -- Who sees the server and the fleet, and who administers them.
 GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools TO pg_monitor;

@@ -37,6 +37,31 @@ is(sql("SET SESSION AUTHORIZATION bob; SELECT (uid_decode(uid_next())).generated
 	like(failure('SET SESSION AUTHORIZATION bob; SELECT segment_drop(\'x\')', 'own'), qr/ERROR:  42501/, 'only its owner drops a segment');
 	is($node->safe_psql('own', "SET SESSION AUTHORIZATION boss; SELECT segment_drop('x'); SELECT count(*) FROM uid_segment"), "\n0", 'which needs nothing more');
 
+	# Each GRANT of the documents, with the objects that it names.
+	$node->safe_psql('own', "CREATE ROLE $_") foreach qw(app service leaf fleet_app1 fleet_app2);
+	$node->safe_psql('own', "SET SESSION AUTHORIZATION boss; CREATE SCHEMA uidgen; CREATE SCHEMA things; SET search_path = things, public;"
+		  . " SELECT uid_generator_create(name) FROM unnest('{web,orders2,uid_default_next}'::text[]) name;"
+		  . " SELECT segment_create(name) FROM unnest('{order,orders}'::text[]) name; SELECT uid_key_create('orders'); SELECT uid_leaf_alloc_create()");
+	my %granted;
+	foreach my $page (glob 'README.md docs/*.md docs/originals/*.md docs/runbooks/*.md')
+	{
+		my $text = slurp_file($page);
+		$granted{ $1 =~ s/\s+/ /gr } = $page while $text =~ /^\s*(GRANT \N+?);/mg;
+		$granted{$_} = $page foreach grep { /^GRANT/ } statements_of($page);
+	}
+	delete $granted{'GRANT SET ON PARAMETER uidgen.datacenter_id TO owner'};    # by a superuser
+	cmp_ok(scalar(keys %granted), '>=', 12, 'the documents have grants');
+	foreach my $grant (sort keys %granted)
+	{
+		my $error;
+		$node->psql('own', "SET SESSION AUTHORIZATION boss; SET search_path = things, public; $grant", stderr => \$error);
+		is($error, '', "the owner of the database may run $grant ($granted{$grant})");
+	}
+	is($node->safe_psql('own', "SET SESSION AUTHORIZATION service; INSERT INTO worker_node (host_name, port, type, launch_date, modified, created)"
+			  . " VALUES ('x', '1', 2, current_date, now(), now()); INSERT INTO t_sequence VALUES ('grown', 1, 10); SELECT count(*) FROM t_sequence WHERE pk_seq_name = 'grown'"),
+		1, '... and then the service uses the tables');
+	$node->safe_psql('own', "DROP SCHEMA uidgen; DROP SCHEMA things CASCADE; DROP SEQUENCE uid_segments.grown, uid_segments.\"order\", uid_segments.orders, uid_keys.orders");
+
 	# The datacenter id of a database, as its owner sets it: docs/operations.md.
 	my $set = 'ALTER DATABASE own SET uidgen.datacenter_id = 7';
 	my $number = 'SELECT (uid_decode(uid_next())).datacenter_id';

@@ -167,9 +167,12 @@ is(draw('backup', 1)->{backup}, 'f', 'the clock is right again, and so is the pr
 create('borrows', "preset => 'js53', sequence_bits => 2, datacenter_bits => 1");
 my $made = "SELECT string_agg(format('%%s %%ss %%s', backup, round(extract(epoch FROM generated_at - date_trunc('second', clock_timestamp()))), n), ', ' ORDER BY backup, generated_at)"
   . " FROM (SELECT d.backup, d.generated_at, count(*) AS n FROM unnest(uid_next_array('uid_generators.borrows', %d)) AS id, uid_decode(id, 'uid_generators.borrows') d GROUP BY 1, 2) AS d";
+my $shown = "SELECT ahead_ms / 1000, last_time = max(d.generated_at) FROM uid_generator_status,"
+  . " LATERAL (SELECT generated_at FROM uid_decode(%s, 'uid_generators.borrows')) d WHERE generator = 'uid_generators.borrows'::regclass GROUP BY 1, last_time";
 is($session->query_safe(sprintf $made, 16), 'f 0s 4, t 0s 4, t 1s 4, t 2s 4', 'the backup worker borrows from the next two seconds');
 is(sqlstate($session, "SELECT uid_next('uid_generators.borrows')"), '55000', '... and no more');
 $session->{stderr} = '';
+is($session->query_safe(sprintf $shown, 'uid_last()'), '1|t', 'the status shows how far ahead the ids of the backup worker are');
 freeze_clock($node, ++$clock);
 is($session->query_safe(sprintf $made, 5), 'f 0s 4, t 2s 1', '... a second later the primary worker has the time of the clock');
 

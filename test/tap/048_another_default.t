@@ -316,6 +316,14 @@ foreach my $policy ("when_back => 'hold'", "when_back => 'error'")
 	cmp_ok($ids{$database}[-20], '>', $first, '... above');
 }
 
+# The other generator is open to the roles that may draw from the first one.
+$error = make('granted', 'spread => false');
+unlike($error, qr/GRANT/, 'a generator of its owner alone: the hint has no GRANT');
+$node->safe_psql('granted', 'CREATE ROLE "a clerk"; GRANT USAGE ON SEQUENCE uid_generators.first TO "a clerk"');
+($statements) = (draw(1, 'granted'))[1] =~ /use another generator: (.*)\n/;
+like($statements, qr/; GRANT USAGE ON SEQUENCE uid_generators\.first_next TO "a clerk"; SELECT/, 'a generator that is granted to a role: the hint grants to that role alone');
+like(said($statements, 'granted'), qr/^WARNING:  01000: generator "first_next" starts at the clock/, '... and the statements run');
+
 # A layout whose node is a datacenter id.
 make('wide', "datacenter_bits => 10, worker_bits => 0, datacenter_id => 5");
 like(replaced('wide', 'same', "datacenter_bits => 10, worker_bits => 0, datacenter_id => 5"),

@@ -67,6 +67,13 @@ void report_not_preloaded(const char *setting) {
                             libraries_to_preload())));
 }
 
+void report_no_privilege(Oid sequence, const char *privilege) {
+    ereport(ERROR,
+            (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for sequence %s", name_of(sequence)),
+             errhint("The owner of the sequence can run: GRANT %s ON SEQUENCE %s TO %s;", privilege,
+                     qualified_name(sequence), quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+}
+
 void report_in_recovery() {
     ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION), errmsg("cannot draw a value during recovery"),
                     errdetail("A standby cannot write a range to the write-ahead log."),

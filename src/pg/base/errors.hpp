@@ -15,6 +15,9 @@ const char *shown(const char *value);
 inline const char *shown(const text *value) { return shown(text_to_cstring(value)); }
 
 // The library was not loaded at server start, but must be: always, or because that setting is set.
+// The current user lacks that privilege on a sequence.
+[[noreturn]] void report_no_privilege(Oid sequence, const char *privilege = "USAGE");
+
 [[noreturn]] void report_not_preloaded(const char *setting = nullptr);
 
 // The server is a standby, or still recovering.

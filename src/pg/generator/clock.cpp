@@ -29,11 +29,10 @@ void note_clock_change(const SessionEntry *e, uint64_t changes, const core::Cloc
         ereport(LOG, (errmsg("clock has caught up with generator \"%s\" in database \"%s\"", name, database)));
 }
 
-// A clock that agrees with the monotonic clock may still be wrong since before the start. Only a person knows. Before
-// the epoch no generator of the layout can draw.
+// A clock that agrees with the monotonic clock may still be wrong since before the start. Only a person knows.
 const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon) {
     const int64_t now_us = wall_clock_us();
-    if (ahead_us < core::longest_ahead_ms * us_per_ms || now_us < e->slot->generator.config.layout.epoch_us)
+    if (ahead_us < core::longest_ahead_ms * us_per_ms)
         return soon;
     const GeneratorConfig &config = e->slot->generator.config;
     const int64_t moved_us = clock_moved_us();
@@ -49,6 +48,38 @@ const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon
                     timestamptz_to_str(to_timestamptz(now_us)), other.statements, use);
 }
 
+namespace {
+
+// GRANT for the roles that may draw from a generator, besides its owner.
+const char *similar_grant(Oid generator, const char *qualified) {
+    StringInfoData grant;
+    initStringInfo(&grant);
+    bool none = true;
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(generator));
+    const Datum list = HeapTupleIsValid(tuple) ? SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &none) : 0;
+    const Acl *acl = none ? nullptr : DatumGetAclPCopy(list);
+    const Oid owner =
+        HeapTupleIsValid(tuple) ? reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner : InvalidOid;
+    if (HeapTupleIsValid(tuple))
+        ReleaseSysCache(tuple);
+    for (int i = 0; acl != nullptr && i < ACL_NUM(acl); i++) {
+        const AclItem &item = ACL_DAT(acl)[i];
+        const char *role = item.ai_grantee == ACL_ID_PUBLIC ? "PUBLIC" : GetUserNameFromId(item.ai_grantee, true);
+        if ((item.ai_privs & ACL_USAGE) == 0 || item.ai_grantee == owner || role == nullptr)
+            continue;
+        if (grant.len == 0)
+            appendStringInfo(&grant, " GRANT USAGE ON SEQUENCE %s TO ", qualified);
+        else
+            appendStringInfoString(&grant, ", ");
+        appendStringInfoString(&grant, item.ai_grantee == ACL_ID_PUBLIC ? role : quote_identifier(role));
+    }
+    if (grant.len > 0)
+        appendStringInfoChar(&grant, ';');
+    return grant.data;
+}
+
+} // namespace
+
 SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, int64_t ahead_us) {
     const Oid schema = get_namespace_oid("uid_generators", true);
     const char *name = ChooseRelationName(get_rel_name(generator), nullptr, "next", schema, false);
@@ -62,8 +93,7 @@ SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, in
                  "sequence_bits => sequence_bits, sequence_first => sequence_first, "
                  "backup_worker => backup_worker) FROM uid_generator_config WHERE generator = %s::regclass;",
                  quote_literal_cstr(name), shift, quote_literal_cstr(qualified_name(generator)));
-    const char *statements = psprintf("%s GRANT USAGE ON SEQUENCE %s TO PUBLIC;", create, qualified);
-    return {quote_literal_cstr(qualified), statements, is_above};
+    return {quote_literal_cstr(qualified), psprintf("%s%s", create, similar_grant(generator, qualified)), is_above};
 }
 
 } // namespace uidgen::pg

@@ -35,6 +35,18 @@ int64_t own_number(const DrawCall &call) {
     return number.load(std::memory_order_acquire);
 }
 
+void check_epoch(const DrawCall &call) {
+    const int64_t epoch_us = call.e->slot->generator.config.layout.epoch_us;
+    if (call.now_us >= epoch_us)
+        return;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the clock is before the epoch of generator \"%s\"", name_of(call)),
+                    errdetail("The clock shows %s, and the generator issues ids from %s on.", instant(call.now_us),
+                              instant(epoch_us)),
+                    errhint("If the clock is wrong, correct it. If it is right, create a generator with an earlier "
+                            "epoch, and draw from it.")));
+}
+
 void wait_for_clock(DrawCall *call, int64_t missing_us) {
     Slot *slot = call->e->slot;
     int64_t waited_us = 0;
@@ -43,6 +55,7 @@ void wait_for_clock(DrawCall *call, int64_t missing_us) {
         // Behind, or far ahead of a right clock because sessions draw faster than the layout allows.
         const bool is_behind = pg::is_behind(slot->generator.clock_changes.load(std::memory_order_relaxed));
         count(&slot->counters, is_behind ? Stat::refused_clock : Stat::refused_rate);
+        check_epoch(*call);
         const char *soon = psprintf("Call again in %lld s, or increase uidgen.max_wait.",
                                     static_cast<long long>((missing_us + 999999) / 1000000));
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -179,6 +192,7 @@ bool take(DrawCall *call, const core::Decision &decision) {
     const char *soon =
         "Call again then, or change when_back or tolerance_ms of the generator with uid_generator_alter().";
     count(&e->slot->counters, Stat::refused_clock);
+    check_epoch(call);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids", seconds(back_us),
                            name_of(call)),

@@ -81,7 +81,7 @@ core::PlannedRange reserve(const SessionEntry *e, const BlockLength &length, int
 // By ALTER SEQUENCE, because it waits for transactions that draw, and is undone when this one is rolled back.
 core::PlannedRange start_over(const BlockRow &r, uint64_t count) {
     if (pg_class_aclcheck(r.sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(r.sequence));
+        report_no_privilege(r.sequence, "UPDATE");
     const core::SequenceRule rule = sequence_rule(r.sequence);
     execute_as(owner_of(r.sequence),
                psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(r.sequence),

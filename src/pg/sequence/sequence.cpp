@@ -189,7 +189,7 @@ Relation open_to_draw(Oid sequence, SlotKind kind, bool is_locked) {
     if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
         report_not_a_sequence(sequence);
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, name);
+        report_no_privilege(sequence);
     if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("cannot draw from %s sequence \"%s\"",

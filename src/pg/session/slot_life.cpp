@@ -185,6 +185,10 @@ core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &ru
 void warn_of_end(Oid generator, const core::Layout &layout) {
     const int64_t end_us = core::start_of(layout, core::largest(layout.time_bits) + 1);
     const int64_t now_us = wall_clock_us();
+    if (now_us < layout.epoch_us)
+        ereport(WARNING, (errmsg("generator \"%s\" issues no ids before %s, its epoch", get_rel_name(generator),
+                                 timestamptz_to_str(to_timestamptz(layout.epoch_us))),
+                          errhint("If the clock is right, create a generator with an earlier epoch.")));
     if (now_us >= end_us - warned_before_us)
         ereport(WARNING,
                 (errmsg("the time bits of generator \"%s\" %s at %s", get_rel_name(generator),

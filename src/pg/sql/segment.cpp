@@ -140,7 +140,7 @@ Datum segment_last(PG_FUNCTION_ARGS) {
                  errmsg("segment_last of sequence \"%s\" is not yet defined in this session", get_rel_name(sequence)),
                  errhint("Draw a value with segment_next() first.")));
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) != ACLCHECK_OK)
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
+        report_no_privilege(sequence);
     PG_RETURN_INT64(e->last_value);
 }
 

@@ -82,7 +82,9 @@ void put_generator(Row *row, Slot *slot) {
     const auto tick_of = [&layout](uint64_t position) {
         return static_cast<int64_t>(position >> layout.sequence_bits);
     };
-    const int64_t last = tick_of(generator.ticks.last());
+    // A backup word that has given nothing may be above the other one.
+    const bool is_backed_up = generator.backup_ids.load(std::memory_order_relaxed) > 0;
+    const int64_t last = tick_of(Max(generator.ticks.last(), is_backed_up ? generator.backup.last() : 0));
     const int64_t ahead_us = core::start_of(layout, last) - wall_clock_us();
     put_instant(row, "last_time", layout, last);
     put_instant(row, "leased_until", layout, tick_of(generator.ticks.written_range().until));
