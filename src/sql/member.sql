@@ -2,7 +2,7 @@
 -- Administrators of a member call these functions; registry.sql has what the member calls on the registry.
 
 CREATE FUNCTION uid_internal.uid_registrar(
-    OUT connected boolean, OUT registry text, OUT host text, OUT registries integer, OUT away_since timestamptz, OUT last_error text,
+    OUT state text, OUT said_by text, OUT connected boolean, OUT registry text, OUT host text, OUT registries integer, OUT away_since timestamptz, OUT last_error text,
     OUT last_error_at timestamptz, OUT fleet bigint, OUT term bigint, OUT clock_offset_ms bigint,
     OUT database text, OUT generator text, OUT node bigint, OUT granted_until timestamptz, OUT renewals bigint,
     OUT superseded boolean, OUT refusal text, OUT error text)
@@ -15,10 +15,14 @@ COMMENT ON FUNCTION uid_internal.uid_registrar() IS
 
 CREATE VIEW uid_registry_status AS SELECT * FROM uid_internal.uid_registrar();
 COMMENT ON VIEW uid_registry_status IS
-  'The registry of this server''s fleet, and the grants of the generators in all databases of the server. connected: '
+  'The registry of this server''s fleet, and the grants of the generators in all databases of the server. state: how it '
+  'is with the generator, in a word: granted, asking (a call waits for the first answer), idle (it has not drawn for ten '
+  'leases, so its grant is not renewed), superseded, unreachable (no registry answers; it draws until granted_until), '
+  'failed (see error), or the name of the refusal, such as fenced, rival, no_standby, none_free; without a generator '
+  'connected or idle, too. said_by: the host that has said so. connected: '
   'the registry has answered, and the registrar keeps the connection. registry: service, host, port, dbname and user of '
-  'uidgen.registry; host: host and port of the server that answers as the registry; both for members of '
-  'pg_read_all_settings. registries: how many hosts answered as one at the last look; with more than one, see '
+  'uidgen.registry; host: host and port of the server that answers as the registry; said_by, registry and host are for '
+  'members of pg_read_all_settings. registries: how many hosts answered as one at the last look; with more than one, see '
   'docs/runbooks/registry-two.md. away_since: since when the registry cannot be used; NULL: it can, or no generator '
   'needs it. last_error and last_error_at: the last error, even if it is over. fleet and term: those of the last answer. '
   'clock_offset_ms: the clock of this server minus that of the registry. Of each generator: database and generator name it; until '

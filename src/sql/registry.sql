@@ -308,19 +308,25 @@ COMMENT ON VIEW uid_fleet IS
   'pg_monitor.';
 
 CREATE VIEW uid_fleet_pools AS
-SELECT p.pool, p.preset, p.epoch, p.nodes, c.live, c.cooling, c.reserved, p.nodes - (c.live + c.cooling + c.reserved) AS free,
-       s.fence_until, coalesce(s.refuses, CASE WHEN s.shown_term IS NOT NULL THEN 'rival'::text
-                                               WHEN s.fence_until IS NOT NULL THEN 'fenced'::text END) AS refuses
-  FROM (SELECT p.*, 1::bigint << (p.datacenter_bits + p.worker_bits - p.backup_worker::integer) AS nodes FROM uid_fleet_pool p) p
- CROSS JOIN (SELECT t.refuses, t.shown_term, CASE WHEN t.until > pg_catalog.clock_timestamp() THEN t.until END AS fence_until
-               FROM (SELECT s.*, s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until
-                       FROM uid_fleet_state s) t) s
- CROSS JOIN LATERAL (SELECT pg_catalog.count(*) FILTER (WHERE f.state = 'live'::text) AS live,
-                            pg_catalog.count(*) FILTER (WHERE f.state = 'cooling'::text OR f.state = 'revoked'::text) AS cooling,
-                            pg_catalog.count(*) FILTER (WHERE f.state = 'reserved'::text) AS reserved
-                       FROM uid_fleet f WHERE f.pool = p.pool) c;
+SELECT p.pool, p.preset, p.epoch, p.nodes, p.live, p.cooling, p.reserved, p.nodes - (p.live + p.cooling + p.reserved) AS free,
+       s.fence_until, s.refuses
+  FROM (SELECT t.fence_until, coalesce(t.refuses, CASE WHEN t.synchronous AND t.standbys = ''::text THEN 'no_standby'::text
+               WHEN t.shown_term IS NOT NULL THEN 'rival'::text
+               -- As at the first call after a start, before that has come.
+               WHEN (t.serial_at_start IS NOT NULL OR t.started <> pg_catalog.pg_postmaster_start_time())
+                AND pg_catalog.clock_timestamp() < pg_catalog.pg_postmaster_start_time() + t.longest_grant THEN 'starting'::text
+               WHEN t.fence_until IS NOT NULL THEN 'fenced'::text END) AS refuses
+          FROM (SELECT f.*, CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until
+                  FROM (SELECT s.*, s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until,
+                               pg_catalog.current_setting('synchronous_standby_names'::text) AS standbys FROM uid_fleet_state s) f) t) s
+  LEFT JOIN (SELECT p.pool, p.preset, p.epoch, p.nodes, c.live, c.cooling, c.reserved
+               FROM (SELECT p.*, 1::bigint << (p.datacenter_bits + p.worker_bits - p.backup_worker::integer) AS nodes FROM uid_fleet_pool p) p
+              CROSS JOIN LATERAL (SELECT pg_catalog.count(*) FILTER (WHERE f.state = 'live'::text) AS live,
+                                         pg_catalog.count(*) FILTER (WHERE f.state = 'cooling'::text OR f.state = 'revoked'::text) AS cooling,
+                                         pg_catalog.count(*) FILTER (WHERE f.state = 'reserved'::text) AS reserved
+                                    FROM uid_fleet f WHERE f.pool = p.pool) c) p ON true;
 COMMENT ON VIEW uid_fleet_pools IS
   'The layouts of a fleet: the number of nodes, and how many are live, cooling (or revoked), reserved and free (see '
-  'uid_fleet). Until fence_until newcomers are refused, because the registry may have lost grants; NULL: there is no '
-  'fence. refuses: why it refuses newcomers (fenced, rival) or everyone (unclaimed, stale_registry, handing_over, '
-  'no_standby); NULL: it does not. Readable by pg_monitor.';
+  'uid_fleet). Of a registry without layouts there is one row, whose pool is NULL. Until fence_until newcomers are refused, '
+  'because the registry may have lost grants; NULL: there is no fence. refuses: why it refuses newcomers (fenced, rival, '
+  'starting) or everyone (unclaimed, stale_registry, handing_over, no_standby); NULL: it does not. Readable by pg_monitor.';

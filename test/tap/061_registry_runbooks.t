@@ -55,11 +55,31 @@ my $second = standby_of($first, 'second');
 $second->start;
 my $member = new_member('member', '', $first, $second);
 my %nodes = (member => $member);
-sub run_on { my ($name, $node, %opts) = @_; return run_page($name, $node, dbname => 'postgres', nodes => \%nodes, %opts) }
+sub run_on
+{
+	my ($name, $node, %opts) = @_;
+	checks_fail($name, $node, nodes => \%nodes);
+	return run_page($name, $node, dbname => 'postgres', nodes => \%nodes, %opts);
+}
+
+# What a member says of a generator, which the page of questions has.
+sub says
+{
+	my ($node, $name, $word, $generator) = @_;
+	my $state = "SELECT state FROM uid_registry_status WHERE generator LIKE '%" . ($generator // 'uid_default') . "'";
+	ok(poll_until("$name: $word", sub { $node->safe_psql('postgres', $state) eq $word }), "$name: a member says $word")
+	  or diag($node->safe_psql('postgres', 'SELECT * FROM uid_registry_status'));
+	return leads_to($name, $word);
+}
+
+# Nothing is wrong.
+run_page('registry', $first, dbname => 'postgres', nodes => \%nodes);
 
 # The page's server answers by another address.
 $first->stop;
 logs($member, 'registry-away');
+says($member, 'registry-away', 'unreachable');
+fires($member, 'UidgenRegistryAway', bound => 0);
 run_on('registry-away', $first);
 
 $first->wait_for_catchup('second', 'replay', $first->lsn('flush'));
@@ -68,8 +88,11 @@ $first->stop('immediate');
 $member->safe_psql('postgres', "SELECT uid_generator_create('orders')");
 run_on('registry-failover', $second, %old,
 	before => sub {
-		fails($member, 'registry-failover', 'the registry may have lost grants and accepts no newcomer yet', q{SELECT uid_next('uid_generators.orders')})
-		  if $_[0] =~ /cancel/;
+		return unless $_[0] =~ /cancel/;
+		fails($member, 'registry-failover', 'the registry may have lost grants and accepts no newcomer yet', q{SELECT uid_next('uid_generators.orders')});
+		says($member, 'registry-failover', 'fenced', 'orders');
+		fires($member, 'UidgenMemberRefused');
+		fires($second, 'UidgenFenceStands');
 	});
 ok($member->safe_psql('postgres', q{SELECT uid_next('uid_generators.orders')}), '... and the newcomer draws');
 
@@ -77,6 +100,7 @@ my $log = -s $member->logfile;
 $first->start;
 my $late = new_member('late', '', $first, $second);
 logs($late, 'registry-two');
+fires($late, 'UidgenTwoRegistries');
 $nodes{member} = $late;
 $nodes{former} = $first;
 run_on('registry-two', $second);
@@ -111,12 +135,17 @@ $app->safe_psql('postgres', "SELECT uid_generator_create('$_', datacenter_bits =
 $app->safe_psql('postgres', "SELECT uid_next('uid_generators.$_')") foreach qw(first second);
 my $third_draws = q{SELECT uid_next('uid_generators.third')};
 fails($app, 'registry-nodes', 'all 2 nodes of the layout are in use', $third_draws);
+says($app, 'registry-nodes', 'none_free', 'third');
+fires($app, 'UidgenMemberRefused');
+fires($registry, 'UidgenNodesNearlyUsed');
 run_on('registry-nodes', $registry);
 ok($app->safe_psql('postgres', $third_draws), '... and the newcomer draws');
 
 # As if a copy had called first.
 $registry->safe_psql('postgres', "SELECT format('SELECT uid_fleet_takeover(%s, %s)', pool, node) FROM uid_fleet WHERE generator LIKE '%uid_default' \\gexec");
 fails($app, 'registry-superseded', 'another server continues as this generator', 'SELECT uid_next()');
+says($app, 'registry-superseded', 'superseded');
+fires($app, 'UidgenSuperseded');
 run_on('registry-superseded', $registry);
 
 $nodes{copy} = standby_of($registry, 'copy', has_streaming => 0);
@@ -128,9 +157,50 @@ name_registries($app, $nodes{restored});
 $app->reload;
 logs($nodes{restored}, 'registry-copy');
 is($nodes{restored}->safe_psql('postgres', 'SELECT max(refuses) FROM uid_fleet_pools'), 'unclaimed', '... and a view says it');
+says($app, 'registry-copy', 'unclaimed');
+fires($app, 'UidgenMemberRefused');
+fires($nodes{restored}, 'UidgenRegistryRefuses');
 run_on('registry-copy', $registry);
 is($nodes{copy}->safe_psql('postgres', 'SELECT count(*) FROM uid_fleet'), '0', '... and a copy for tests has no members');
 isnt($nodes{copy}->safe_psql('postgres', 'SELECT fleet FROM uid_fleet_state'), $registry->safe_psql('postgres', 'SELECT fleet FROM uid_fleet_state'), '... and a fleet of its own');
 
-is_deeply([ used_pages() ], [ sort glob 'docs/runbooks/registry-*.md' ], 'each page of a fleet has been run');
+# A login attacks: that of a member, so that nobody can connect any more.
+
+sub fill_lock_table
+{
+	my ($node, $login) = @_;
+	my $attacker = hold_open($node);
+	$attacker->query_safe("SET SESSION AUTHORIZATION $login");
+	send_query($attacker, 'SELECT count(pg_advisory_lock(n)) FROM generate_series(1, 1000000) n');
+	return ($attacker, (finish_query($attacker))[1]);
+}
+name_registries($app, $registry);
+$app->reload;
+$app->poll_query_until('postgres', "SELECT bool_and(connected AND state IN ('granted', 'idle')) FROM uid_registry_status") or die 'not connected';
+$log = -s $registry->logfile;
+my ($attacker, $full) = fill_lock_table($registry, 'fleet_app1');
+my $symptom = symptom('registry-attack');
+like($full, qr/$symptom/, 'registry-attack: the symptom');
+isnt($registry->psql('postgres', 'SELECT 1', new_session => 1), 0, '... and a superuser cannot connect');
+undef $attacker;
+run_on('registry-attack', $registry,
+	before => sub {
+		my $unmoved = "SELECT count(*) FROM uid_fleet WHERE login = 'fleet_app1' AND state = 'live' AND host IS NOT NULL";
+		poll_until('the new login', sub { $registry->safe_psql('postgres', $unmoved) eq '0' }) if $_[0] =~ /takeover/;
+	},
+	after => sub {
+		return unless $_[0] =~ /ALTER SYSTEM/;
+		$app->safe_psql('postgres', q{ALTER SYSTEM SET uidgen.registry = '} . (registry_line($registry) =~ s/uid_fleet/fleet_app9/r) . q{'});
+		$app->reload;
+	});
+my $revoke = block_of('docs/security.md', qr/advisory/) =~ s/DATABASE ids/DATABASE postgres/r =~ s/fleet_app1/fleet_app9/r;
+$registry->safe_psql('postgres', $revoke);
+like((fill_lock_table($registry, 'fleet_app9'))[1], qr/permission denied for function pg_advisory_lock/, 'without the right to lock the next one fails');
+foreach my $statement ('CREATE TEMP TABLE t ()', 'SELECT lo_unlink(lo_create(0))', 'SELECT pg_try_advisory_lock_shared(1, 1)')
+{
+	is((sqlstate($registry, "SET SESSION AUTHORIZATION fleet_app9; $statement"))[0], '42501', "... nor with $statement");
+}
+is($registry->psql('postgres', 'SELECT 1', new_session => 1), 0, '... and a superuser can connect');
+
+is_deeply([ used_pages() ], [ sort glob 'docs/runbooks/registry*.md' ], 'each page of a fleet has been run');
 done_testing();

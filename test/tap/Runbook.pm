@@ -21,7 +21,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
 
-our @EXPORT = qw(run_page symptom used_pages);
+our @EXPORT = qw(run_page symptom used_pages checks_fail fires leads_to);
 
 my %used;
 
@@ -111,5 +111,41 @@ sub symptom
 }
 
 sub used_pages { return sort keys %used }
+
+# In the situation that a page is for, none of its checks says that it is over.
+sub checks_fail
+{
+	my ($name, $node, %opts) = @_;
+	my $text = page($name);
+	while ($text =~ /^<!-- test: (?:on (\w+); )?(?:prints|becomes) t -->\n```sql\n(.*?)^```$/msg)
+	{
+		my ($on, $block, $output) = (defined $1 ? $opts{nodes}{$1} : $node, $2);
+		$on->psql($opts{dbname} // 'postgres', "SET search_path = public, uidgen; SET uidgen.max_wait = '200ms';\n$block",
+			stdout => \$output, stderr => \my $error);
+		isnt($output // '', 't', "$name: before the steps a check fails: " . ($block =~ /^((?!SET )\N+)/m)[0]);
+	}
+}
+
+# Whether the expression of an alert of docs/monitoring holds on a server, by the queries there. `bound` is another bound
+# than the expression has, which would take longer to reach.
+sub fires
+{
+	my ($node, $alert, %opts) = @_;
+	my ($condition) = slurp_file('docs/monitoring/rules.yaml') =~ /- alert: $alert\n +expr: (\N+)/ or die "no alert $alert";
+	$condition =~ s/\S+$/$opts{bound}/ if defined $opts{bound};
+	my %queries = slurp_file('docs/monitoring/queries.yaml') =~ /^(\w+):\n  query: \|\n((?:    \N*\n)+)/mg;
+	my ($query) = grep { $condition =~ /\b${_}_/ } keys %queries or die "no query for $condition";
+	$condition =~ s/\b${query}_//g;
+	my $sql = "SET search_path = public, uidgen; SELECT coalesce(bool_or($condition), false) FROM ($queries{$query}) q" =~ s/\buidgen\.//gr;
+	return ok(poll_until($alert, sub { ($node->psql($opts{dbname} // 'postgres', $sql))[1] eq 't' }), "... $alert fires");
+}
+
+# The table of the page that says which runbook it is.
+sub leads_to
+{
+	my ($name, $word) = @_;
+	my ($rows) = join "\n", grep { /^ *\|/ } split /\n/, page('registry');
+	return like($rows, qr/^ *\| [^|\n]*`\Q$word\E`[^|\n]*\| [^|\n]*\(\Q$name\E\.md\)/m, "... $word leads to $name");
+}
 
 1;

@@ -175,6 +175,8 @@ void add_error(GrantError *error, const GrantError &other) {
     if (other.hint[0] != '\0')
         memcpy(error->hint, other.hint, sizeof(error->hint));
     error->names_host = error->names_host || other.names_host;
+    if (error->refusal[0] == '\0')
+        memcpy(error->refusal, other.refusal, sizeof(error->refusal));
 }
 
 // The number of registries, of whatever fleet, whether they may grant or not; one that is named twice counts once.
@@ -253,6 +255,8 @@ bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *err
     for (int i = 0; i < host_count; i++) {
         if (current == nullptr)
             add_error(error, hosts[i].error);
+        if (found->refused_by == nullptr && hosts[i].error.refusal[0] != '\0')
+            found->refused_by = hosts[i].name;
         if (&hosts[i] != current)
             close_host(&hosts[i]);
     }

@@ -17,9 +17,10 @@ void connection_limit_memory();
 struct Found {
     bool is_alone;  // false: newcomers must wait, because there is another registry that cannot be told from this one
     int registries; // that answered, of whatever fleet
-    GrantedLast other; // of a registry with another term
-    const char *host;  // "host:port" of the registry; null: none
-    char others[256];  // of the other registries; empty: there are none
+    GrantedLast other;      // of a registry with another term
+    const char *host;       // "host:port" of the registry; null: none
+    const char *refused_by; // the first that refuses this server; null: none
+    char others[256];       // of the other registries; empty: there are none
 };
 
 // From now on the hosts are those of that connection string. Closes the connection if that was another one. False: it

@@ -29,9 +29,7 @@ constexpr int64_t refused_pause_us = us_per_second;
 
 constexpr int64_t longest_nap_us = 10 * us_per_second; // the wall clock may be set meanwhile
 
-// After so many lengths of a grant without a draw a member is not renewed any more. So long after a call for a block
-// the registrar stays, so that the connection lasts from one block to the next.
-constexpr int64_t idle_lengths = 10;
+// So long after a call for a block the registrar stays, so that the connection lasts from one block to the next.
 constexpr int64_t idle_after_block_us = 60 * us_per_second;
 
 constexpr int64_t always_due = -1; // a tick
@@ -58,11 +56,6 @@ struct Agenda {
     AskedBlock block;
     int64_t next_us; // how long until another one is due
 };
-
-bool is_in_use(const Member &member, int64_t now_us) {
-    const int64_t length_us = member.request.length * member.request.layout.tick_us;
-    return member.requested && member.used_at_us != 0 && now_us - member.used_at_us < idle_lengths * length_us;
-}
 
 bool is_wanted(const Member &member) {
     const core::Membership &m = member.membership;
@@ -205,6 +198,7 @@ GrantError two_registries() {
     GrantError error = {};
     set_error(&error, psprintf("there is more than one registry: %s and %s", found.host, found.others), stop_others);
     error.names_host = true;
+    strlcpy(error.refusal, "rival", sizeof(error.refusal));
     return error;
 }
 

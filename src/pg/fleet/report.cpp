@@ -32,8 +32,8 @@ const char *conninfo_redacted(const char *conninfo) {
 // What SQL shows.
 // ---------------------------------------------------------------------------------------------------------
 
-constexpr int columns_of_server = 10;
-constexpr int columns = 18;
+constexpr int columns_of_server = 12;
+constexpr int columns = 20;
 
 // A row that is filled from left to right.
 struct Row {
@@ -60,10 +60,43 @@ void put_text(Row *row, const char *text) {
 
 bool may_see_settings() { return superuser() || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS); }
 
-Row server_row() {
+// How it is with a generator in one word, or with the server if it has none. What was wrong before the present
+// connection is over.
+const char *state_of(const RegistrarStatus &s, const Member *member) {
+    const int64_t now_us = wall_clock_us();
+    const auto word_of = [](const GrantError &e, const char *other) {
+        return e.refusal[0] != '\0' ? e.refusal : other;
+    };
+    if (member == nullptr && s.away_since_us == 0)
+        return s.connected ? "connected" : "idle";
+    if (member != nullptr && member->membership.superseded)
+        return "superseded";
+    if (member != nullptr && !is_in_use(*member, now_us))
+        return "idle";
+    if (s.away_since_us != 0)
+        return word_of(s.last_error, "unreachable");
+    if (member->error.at_us != 0 && member->error.at_us >= s.connected_at_us)
+        return word_of(member->error, "failed");
+    const core::Membership &m = member->membership;
+    return m.holds && now_us < core::start_of(member->request.layout, m.held.until) ? "granted" : "asking";
+}
+
+// The host that has said so.
+const char *said_by(const RegistrarStatus &s) {
+    if (!may_see_settings())
+        return "";
+    return s.away_since_us == 0 ? s.host : s.last_error.refusal[0] != '\0' ? s.refused_by : "";
+}
+
+void put_state(Row *row, const RegistrarStatus &s, const Member *member) {
+    put_text(row, state_of(s, member));
+    put_text(row, said_by(s));
+}
+
+Row server_row(const RegistrarStatus &shown) {
     Row row = {};
-    const RegistrarStatus shown = registrar_status();
     const core::FleetSeen seen = fleet_seen();
+    put_state(&row, shown, nullptr);
     put(&row, true, BoolGetDatum(shown.connected));
     put_text(&row, may_see_settings() ? conninfo_redacted(settings::registry) : "");
     put_text(&row, may_see_settings() ? shown.host : "");
@@ -78,8 +111,10 @@ Row server_row() {
     return row;
 }
 
-void put_member(Row *row, const Member &member) {
+void put_member(Row *row, const RegistrarStatus &shown, const Member &member) {
     const core::Membership &membership = member.membership;
+    row->count = 0;
+    put_state(row, shown, &member);
     row->count = columns_of_server;
     put_text(row, member.request.database);
     put_text(row, member.request.generator);
@@ -101,6 +136,8 @@ void report_connected(const Found &found) {
     said_others = has_others;
     if (status.away_since_us != 0)
         ereport(LOG, (errmsg("connected to the registry of this server's fleet again")));
+    if (!status.connected)
+        status.connected_at_us = wall_clock_us();
     status.connected = true;
     status.away_since_us = 0;
     strlcpy(status.host, found.host, sizeof(status.host));
@@ -128,6 +165,7 @@ void report_away(const GrantError &error, const Found &found) {
     }
     status.connected = false;
     status.host[0] = '\0';
+    strlcpy(status.refused_by, found.refused_by != nullptr ? found.refused_by : "", sizeof(status.refused_by));
     status.registries = found.registries;
     report_error(error);
 }
@@ -166,12 +204,13 @@ Datum uid_registrar(PG_FUNCTION_ARGS) {
     if (!settings::is_preloaded)
         return static_cast<Datum>(0);
     auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
-    Row row = server_row();
+    const RegistrarStatus shown = registrar_status();
+    Row row = server_row(shown);
     bool any = false;
     for_each_member([&](const Member &member) {
         if (!member.requested)
             return;
-        put_member(&row, member);
+        put_member(&row, shown, member);
         tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
         any = true;
     });

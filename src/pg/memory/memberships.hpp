@@ -66,6 +66,13 @@ struct Member : MembershipFields {
     int64_t used_at_us;
 };
 
+// After so many lengths of a grant without a draw a member is not renewed any more.
+constexpr int64_t idle_lengths = 10;
+inline bool is_in_use(const Member &member, int64_t now_us) {
+    const int64_t length_us = member.request.length * member.request.layout.tick_us;
+    return member.requested && member.used_at_us != 0 && now_us - member.used_at_us < idle_lengths * length_us;
+}
+
 // False: the slot's generator is not a member.
 bool membership_copy(Slot *slot, Member *copy);
 

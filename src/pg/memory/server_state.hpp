@@ -68,11 +68,13 @@ struct GrantError {
 
 // What the registrar last knew of the registry, for a view.
 struct RegistrarStatus {
-    bool connected;        // the registry has answered
-    char host[256];        // the one that answers; empty: none
-    int32_t registries;    // how many hosts answered as one at the last inquiry
-    int64_t away_since_us; // since when the registry cannot be used; 0: it can, or was not tried
-    GrantError last_error; // of the registry as a whole, or of any member
+    bool connected;          // the registry has answered
+    char host[256];          // the one that answers; empty: none
+    int32_t registries;      // how many hosts answered as one at the last inquiry
+    int64_t away_since_us;   // since when the registry cannot be used; 0: it can, or was not tried
+    int64_t connected_at_us; // errors from before do not count any more
+    char refused_by[256];    // the host that has refused this server last; empty: none
+    GrantError last_error;   // of the registry as a whole, or of any member
     bool compared_clocks;
     int64_t clock_offset_us; // this server's clock less the registry's, at the last answer
 };
