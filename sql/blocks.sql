@@ -100,11 +100,11 @@ GRANT USAGE ON SEQUENCE uid_segments.orders TO regress_blocks;
 SET ROLE regress_blocks;
 SELECT last - first + 1 AS values FROM segment_reserve('orders', 3);
 -- USAGE is the right to draw, not to use up the sequence by one call.
-SELECT * FROM outcomes($$SELECT segment_reserve('orders', %s)$$, '10000001', '9223372036854775000');
+SELECT * FROM outcomes($$SELECT segment_reserve('orders', %s)$$, '1000001', '9223372036854775000');
 RESET ROLE;
 GRANT UPDATE ON SEQUENCE uid_segments.orders TO regress_blocks;
 SET ROLE regress_blocks;
-SELECT last - first + 1 AS values FROM segment_reserve('orders', 10000001);
+SELECT last - first + 1 AS values FROM segment_reserve('orders', 1000001);
 RESET ROLE;
 DROP OWNED BY regress_blocks;
 DROP ROLE regress_blocks;

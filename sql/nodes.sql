@@ -138,6 +138,14 @@ UPDATE worker_node SET system_identifier = (SELECT system_identifier FROM pg_con
 CREATE TABLE "Orders" (id bigint DEFAULT uid_next('uid_generators.origin'), "Second id" bigint DEFAULT uid_next('uid_generators.origin'), third bigint DEFAULT uid_next());
 SELECT uid_encode('2026-01-02 20:00+00', 3, 7, 0, 'uid_generators.origin') AS id \gset
 SELECT node_id, database = current_database() AS here, columns FROM uid_origin(:id, 'uid_generators.origin');
+-- Columns that have the default of their domain.
+CREATE DOMAIN an_id AS bigint DEFAULT uid_next('uid_generators.origin');
+CREATE DOMAIN same_id AS an_id;
+CREATE TABLE of_domain (id an_id, again same_id, own an_id DEFAULT 1, ids an_id[], other bigint);
+SELECT columns FROM uid_origin(:id, 'uid_generators.origin');
+SELECT * FROM uid_generator_columns WHERE table_name = 'of_domain'::regclass ORDER BY column_name;
+DROP TABLE of_domain;
+DROP DOMAIN same_id, an_id;
 -- The default generator has the same layout.
 SELECT node_id, columns FROM uid_origin(:id);
 SELECT uid_origin(NULL) IS NULL AS null, uid_origin(:id, NULL) = uid_origin(:id) AS of_default;

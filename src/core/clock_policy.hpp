@@ -58,9 +58,11 @@ struct Spread {
 };
 
 // The widest spread for a tick of 2^sequence_bits ids. Where there is room it is divisible by 24 and 1000, so that
-// every residue modulo 2, 3, 8 and 1000 is equally frequent. At least a quarter of the tick remains for bursts.
-constexpr Spread spread_for(int32_t sequence_bits) noexcept {
-    return {sequence_bits >= 12 ? 3000 : (UINT64_C(3) << sequence_bits) / 4};
+// every residue modulo 2, 3, 8 and 1000 is equally frequent. At least a quarter of the tick remains for bursts. If a
+// full tick is waited out, its first numbers are lost at any load, so it is Leaf's spread of 100 then.
+constexpr Spread spread_for(int32_t sequence_bits, WhenFull when_full) noexcept {
+    const uint64_t widest = sequence_bits >= 12 ? 3000 : (UINT64_C(3) << sequence_bits) / 4;
+    return {when_full == WhenFull::wait ? std::min(widest, UINT64_C(100)) : widest};
 }
 
 // No id is further ahead of the clock, unless a tick is longer.

@@ -267,7 +267,7 @@ constexpr ClockPolicy policy_of(const GeneratorDefinition &g) noexcept {
             static_cast<WhenFull>(g.when_full),
             static_cast<WhenBack>(g.when_back),
             g.tolerance_ms == null_number ? no_limit : ticks(g.tolerance_ms),
-            g.spread != 0 ? spread_for(sequence_bits) : Spread{0}};
+            g.spread != 0 ? spread_for(sequence_bits, static_cast<WhenFull>(g.when_full)) : Spread{0}};
 }
 
 // Cached mode. A run is the content of one cell of the ring. All sessions draw from one run.

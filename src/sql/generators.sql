@@ -66,7 +66,7 @@ COMMENT ON COLUMN uid_generator.tolerance_ms IS
   'backup: how far ids of the backup worker may be ahead of the clock; NULL: max_ahead_ms is the only limit';
 COMMENT ON COLUMN uid_generator.spread IS
   'true: the sequence numbers of a tick start at a varying number instead of 0, so that id % n is even on a quiet '
-  'generator';
+  'generator: at one of the first 3000, with when_full wait of the first 100';
 COMMENT ON COLUMN uid_generator.worker_policy IS
   'disposable: a new worker id at each server start; sticky: the last datacenter and worker id of this host and port; '
   'static: worker_number';
@@ -181,7 +181,7 @@ VALUES
   ('hutool', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 5, 5, 12,
    false, false, 1000, 2000, 'wait', 'hold', 1999, false, 'snowflake', 'disposable'),
   ('leaf', timestamptz '2010-11-04 01:42:54.657+00', 1000, 41, 0, 10, 12,
-   false, false, 1000, 2000, 'wait', 'wait', 5, false, 'snowflake', 'sticky'),
+   false, false, 1000, 2000, 'wait', 'wait', 5, true, 'snowflake', 'sticky'),
   ('baidu', NULL, 1000000, 28, 0, 22, 13,
    false, false, 1000, 2000, 'wait', 'error', NULL, false, 'snowflake', 'disposable'),
   ('js53', timestamptz '2026-01-01 00:00:00+00', 1000000, 32, 0, 5, 16,

@@ -133,7 +133,7 @@ is(sql("SELECT count(*) FROM uid_fleet JOIN uid_fleet_pool USING (pool) WHERE ti
 my $calls = @hostile + 10;
 is(sql("SELECT count(*) FROM uid_fleet_node HAVING count(*) > 2 * $calls + 2"), '', 'no more nodes than calls');
 is(sql("SELECT count(*) FROM uid_fleet_pool HAVING count(*) > 1000"), '', 'a bounded number of layouts');
-is(sql("SELECT last_value FROM uid_segments.orders WHERE last_value > 17 * 10000000::bigint * $calls"), '', 'the segment lasts');
+is(sql("SELECT last_value FROM uid_segments.orders WHERE last_value > 17 * 1000000::bigint * $calls"), '', 'the segment lasts');
 unlike($error, qr/server closed the connection|PANIC|XX000|syntax error|subquery|procedure .* does not exist/, 'each call is understood, and none ends the session');
 my $log = slurp_file($registry->logfile);
 like($log, qr/LOG:  .*$_/, "what is refused is logged: $_")

@@ -359,7 +359,7 @@ World random_world(uint64_t seed, bool registry, WhenFull full, WhenBack back) {
     const int64_t tolerances[] = {0, 1, lease, 3 * ahead, no_limit};
     w.policy = {l.sequence_bits, largest(l.time_bits) + 1, lease, ahead, full, back, tolerances[w.random() % 5], {0}};
     if (w.random() % 2 == 0)
-        w.policy.spread = spread_for(l.sequence_bits);
+        w.policy.spread = spread_for(l.sequence_bits, w.policy.when_full);
     w.until.resize(static_cast<size_t>(largest(drawn_node_bits(l)) + 1));
     w.line.resize(w.until.size());
     w.alone = {true, w.up_to(largest(drawn_node_bits(l))), 0, no_limit};
@@ -522,7 +522,7 @@ constexpr Layout quiet_layout = {INT64_C(1767225600000) * ms, ms, 41, 5, 5, 12};
 TEST(Spread, StartsInsideItsCount) {
     std::mt19937_64 random(20260111);
     for (int32_t bits = 0; bits <= max_field_bits; bits++) {
-        const Spread spread = {spread_for(bits).count, random()};
+        const Spread spread = {spread_for(bits, WhenFull::borrow).count, random()};
         EXPECT_LE(spread.count, (UINT64_C(3) << bits) / 4) << "a quarter of the tick is left";
         for (int i = 0; i < 2000; i++) {
             const auto tick = static_cast<int64_t>(random() >> (1 + random() % 40));
@@ -562,23 +562,24 @@ TEST(Spread, IdsOfAQuietGeneratorAreEvenModuloN) {
     for (uint64_t salt : {UINT64_C(0), UINT64_C(0x0123456789ABCDEF), UINT64_MAX})
         for (int64_t step : {1, 10, 1000, 60000, 3600000}) {
             int64_t tick = 12345678;
-            const Spread spread = {spread_for(12).count, salt};
+            const Spread spread = {spread_for(12, WhenFull::borrow).count, salt};
             expect_even(first_ids(quiet_layout, spread, [&] { return tick += step; }), std::to_string(step).c_str());
         }
     std::mt19937_64 random(20260112);
-    expect_even(first_ids(quiet_layout, spread_for(12), [&] { return static_cast<int64_t>(random() >> 23); }),
-                "random");
-    int64_t tick = 0;
     expect_even(
-        first_ids(quiet_layout, spread_for(12), [&] { return tick += static_cast<int64_t>(1 + random() % 5000); }),
-        "random distances");
+        first_ids(quiet_layout, spread_for(12, WhenFull::borrow), [&] { return static_cast<int64_t>(random() >> 23); }),
+        "random");
+    int64_t tick = 0;
+    expect_even(first_ids(quiet_layout, spread_for(12, WhenFull::borrow),
+                          [&] { return tick += static_cast<int64_t>(1 + random() % 5000); }),
+                "random distances");
 }
 
 // Two incarnations with the same node and different salts: the starts of their ticks are as far apart in every tick, so
 // two quiet ones that do not meet in one tick meet in none. How far is even over the salts.
 TEST(Spread, ASaltMovesEveryStartByTheSameDistance) {
     std::mt19937_64 random(20260113);
-    const uint64_t count = spread_for(12).count;
+    const uint64_t count = spread_for(12, WhenFull::borrow).count;
     std::vector<int64_t> distances;
     for (int i = 0; i < 20000; i++) {
         const Spread a = {count, random()};

@@ -17,7 +17,7 @@ int max_wait_ms = 5000;
 int max_clock_jump_s = 0;
 int registry_clock_bound_ms = 10000;
 int segment_step = 1000;
-int segment_max_step = 10000000;
+int segment_max_step = 1000000;
 char *registry = nullptr;
 int registry_lease_ms = 600000;
 
@@ -99,7 +99,7 @@ void define(void (*changed)(), void (*registry_changed)(bool in_fleet)) {
         5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("uidgen.segment_max_step",
                             "Sets the maximum step of a segment without a max_step of its own.",
-                            "The step doubles when a range is used up within 15 minutes.", &segment_max_step, 10000000,
+                            "The step doubles when a range is used up within 15 minutes.", &segment_max_step, 1000000,
                             1, INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("uidgen.segment_step", "Sets the initial step of a segment without a step of its own.",
                             "The step is the number of values that a segment reserves at a time. "

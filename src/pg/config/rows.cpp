@@ -158,7 +158,7 @@ core::ClockPolicy policy_of_row(Row row, const core::Layout &layout) {
     policy.when_back = word_column<core::WhenBack>(row, "when_back", {"hold", "wait", "backup", "error"});
     policy.tolerance = unlimited ? core::no_limit : ticks_of_ms(layout, tolerance_ms);
     if (DatumGetBool(column(row, "spread")))
-        policy.spread = core::spread_for(layout.sequence_bits);
+        policy.spread = core::spread_for(layout.sequence_bits, policy.when_full);
     const bool uses_backup = policy.when_full == core::WhenFull::backup || policy.when_back == core::WhenBack::backup;
     if (uses_backup && !layout.backup)
         report_generator_field("backup_worker", "false", "Use true, or policies other than backup.",

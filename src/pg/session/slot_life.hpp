@@ -15,7 +15,7 @@ Slot *ready_slot(Relation rel, SlotKind kind);
 // The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
 core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);
 
-// A WARNING if the layout has ended, ends within two years or has not begun: when a row is inserted, and a slot is made.
+// A WARNING if the layout has ended, ends within two years or has not begun: when a row is inserted or a slot made.
 void warn_of_end(Oid generator, const core::Layout &layout);
 
 // ---------------------------------------------------------------------------------------------------------
