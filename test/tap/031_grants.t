@@ -273,6 +273,20 @@ foreach my $node ($a, $b)
 	is(sql($node, "SELECT uid_next() >= uid_lower_bound('$end', '$default')"), 't', 'another layout by default');
 }
 
+# A generator that has a node and has drawn nothing yet: the file's grant could be that of a generator that was dropped.
+
+my $late_answer = member('late_answer', conf => "uidgen.max_wait = 300ms\n");
+$registry->stop;
+like(refused($late_answer, 'SELECT uid_next()', ''), qr/has no node from the registry/, 'a first draw fails');
+start_node($registry);
+my $nodes_of_it = "SELECT count(*) FROM uid_fleet_node WHERE port = '" . $late_answer->port . "'";
+ok(poll_until('the grant', sub { sql($registry, $nodes_of_it) eq '1' }), '... and its grant comes later');
+$late_answer->restart;
+ok(sql($late_answer, q{SET uidgen.max_wait = '1min'; SELECT uid_next()}), 'after a restart it draws');
+is(sql($registry, $nodes_of_it), 2, '... with another node, as docs/fleet.md says');
+like(slurp_file('docs/fleet.md'), qr/A generator that has a node but has drawn no id yet/, '... which does');
+$late_answer->stop;
+
 # No background worker for the registrar
 
 my $crowded = member('crowded', conf => "max_worker_processes = 0\n");
