@@ -1,7 +1,7 @@
 -- A member of a fleet, for pgbench: the first transaction of a client is a newcomer's call, each later one a renewal.
 -- With -D renews=0 every transaction is a newcomer's. Start with -D has=0. bench_request() is in bench/lib/fleet.sql.
 \if :has
-CALL uid_internal.uid_fleet_call(bench_request(:incarnation, ':answer'), NULL) \gset
+CALL uid_internal.uid_fleet_call(bench_request(:incarnation, ':answers'), NULL) \gset
 \else
 \set incarnation random(1, 9000000000000000000)
 CALL uid_internal.uid_fleet_call(bench_request(:incarnation, NULL), NULL) \gset

@@ -12,6 +12,8 @@ SELECT current_setting('shared_preload_libraries') !~ '\muidgen\M' AS off \gset
 \i :outcome
 \set ECHO none
 SET client_min_messages = error;
+\set messages :source '/test/fleet_messages.sql'
+\i :messages
 CREATE EXTENSION uidgen;
 \set SHOW_CONTEXT never
 \set VERBOSITY terse
@@ -38,8 +40,11 @@ CREATE FUNCTION generator() RETURNS jsonb LANGUAGE sql AS
        "length": 600000}'::jsonb $$;
 CREATE FUNCTION us_at(moment timestamptz) RETURNS bigint LANGUAGE sql AS
   $$ SELECT (extract(epoch FROM moment) * 1000000)::bigint $$;
-CREATE PROCEDURE call(request jsonb, INOUT answer uid_internal.uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS
-  $$ BEGIN CALL uid_internal.uid_fleet_call(jsonb_populate_record(NULL::uid_internal.uid_fleet_request, server() || request), answer); END $$;
+CREATE PROCEDURE call(request jsonb, INOUT answer fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS
+  $$ BEGIN CALL call_with(request_of(server() || request), answer); END $$;
+-- What a call that has nothing valid is told.
+CREATE PROCEDURE told(request jsonb, INOUT told text DEFAULT NULL) LANGUAGE plpgsql AS
+  $$ DECLARE a fleet_answer; BEGIN CALL call(request, a); told := coalesce(a.refusal || ': ' || a.message, 'not refused'); END $$;
 -- What only the registry knows: HMAC-SHA-256.
 CREATE FUNCTION seal(what text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
@@ -66,7 +71,7 @@ CREATE FUNCTION other(since interval, proven boolean) RETURNS jsonb LANGUAGE sql
 CREATE PROCEDURE ask(who text, words text, INOUT outcome text DEFAULT NULL) LANGUAGE plpgsql AS $$
 DECLARE
   m member := (SELECT member FROM member WHERE name = who);
-  a uid_internal.uid_fleet_answer;
+  a fleet_answer;
   said jsonb := (SELECT coalesce(jsonb_object_agg(w[1], w[2]), '{}') FROM regexp_matches(words, '(\w+)=(\S+)', 'g') w);
   begins bigint := coalesce((said->>'layout_epoch_us')::bigint, us_at(coalesce(said->>'begins', '2026-01-01')::timestamptz));
   clock bigint := us_at(clock_timestamp() + coalesce(said->>'ahead', '0')::interval);
@@ -108,7 +113,7 @@ $$;
 -- Asks as a member does that is attached to a segment.
 CREATE PROCEDURE block(segment text, words text, INOUT outcome text DEFAULT NULL) LANGUAGE plpgsql AS $$
 DECLARE
-  a uid_internal.uid_fleet_answer;
+  a fleet_answer;
   said jsonb := (SELECT coalesce(jsonb_object_agg(w[1], w[2]), '{}') FROM regexp_matches(words, '(\w+)=(\S+)', 'g') w);
   fleet bigint := coalesce((said->>'fleet')::bigint, (SELECT known_fleet.fleet FROM known_fleet));
 BEGIN
@@ -230,7 +235,7 @@ $$);
 CALL call('{}') \gset
 SELECT (a).fleet = s.fleet AND (a).term = s.term AND (a).term_nonce = s.term_nonce AS who, (a).is_open, num_nonnulls((a).seal, (a).server,
     (a).clock_us) AS told, num_nonnulls((a).refusal, (a).node, (a).held_seal, (a).count, (a).granted_last_us) AS given
-  FROM uid_fleet_state s, LATERAL (SELECT :'answer'::uid_internal.uid_fleet_answer AS a) t;
+  FROM uid_fleet_state s, LATERAL (SELECT :'answer'::fleet_answer AS a) t;
 
 CALL run($$
 -- The node whose grant ended first comes first. The former holder then is a newcomer, and finds none.
@@ -435,7 +440,7 @@ UPDATE uid_fleet_state SET closed_until = closed_until - interval '400 s';
 SELECT uid_fleet_handover(cancel => true);
 $$, 'worker_bits=6');
 CALL call('{}') \gset
-SELECT (a).refusal, (a).granted_last_us > 0 AS granted FROM (SELECT :'answer'::uid_internal.uid_fleet_answer AS a) t;
+SELECT (a).refusal, (a).granted_last_us > 0 AS granted FROM (SELECT :'answer'::fleet_answer AS a) t;
 CALL run($$
 SELECT uid_fleet_fence() > now() AS fenced;
 SELECT (term, shown_term, refuses) FROM uid_fleet_state;
@@ -535,8 +540,7 @@ $$, 'worker_bits=6');
 CALL uid_internal.uid_fleet_call(NULL);
 \echo :LAST_ERROR_SQLSTATE
 \set VERBOSITY default
-CALL call('{"segment": "orders", "count": -1}');
-\echo :LAST_ERROR_SQLSTATE
+CALL told('{"segment": "orders", "count": -1}');
 CALL call('{"protocol": 2}');
 \echo :LAST_ERROR_SQLSTATE
 \set VERBOSITY terse
@@ -549,7 +553,7 @@ SELECT bad('{protocol}', '{null,0,-1}'), bad('{host,port,version,clock_us,lowest
   bad('{incarnation,clock_us,lowest,length,layout_epoch_us,tick_us}', '{-2147483648}'),
   bad('{clock_us,lowest,layout_epoch_us,tick_us}', '{9223372036854775807}'),
   bad('{time_bits,datacenter_bits,worker_bits,sequence_bits}', '{-1,48,2147483647}'),
-  bad('{former}', ARRAY['[0]', '[null]', '[[1],[2]]', to_jsonb(array_fill(1, ARRAY[65]))::text]),
+  bad('{former}', ARRAY['[0]', '[1,-1]', '"\\x00"', to_jsonb(array_fill(1, ARRAY[65]))::text]),
   bad('{policy}', '{"\"\"","\"Static\""}'), bad('{datacenter_id}', '{-2,32}') \g /dev/null
 INSERT INTO bad (fields) SELECT jsonb_build_object('policy', 'static', 'worker_number', v) FROM unnest('{NULL,-1,32}'::int[]) v;
 INSERT INTO bad (fields) VALUES ('{"datacenter_bits": 31, "worker_bits": 31}'), ('{"worker_bits": 0, "backup_worker": true}'),
@@ -562,8 +566,47 @@ INSERT INTO bad (fields) SELECT jsonb_build_object('fleet', 1, 'term', 1, 'seria
     'held_until', v[3], 'held_membership', v[4], 'held_term', v[5], 'held_serial', v[6])
   FROM (VALUES ('{-2,1,1,1,1,1}'::bigint[]), ('{1024,1,1,1,1,1}'), ('{1,5,4,1,1,1}'), ('{1,1,5,0,1,1}'), ('{1,1,5,1,2,1}'),
     ('{1,1,5,1,1,NULL}'), ('{1,1,9223372036854775807,1,1,1}'), ('{1,1,5,1,NULL,1}')) t (v);
-SELECT format('CALL call(%L)', generator() || '{"datacenter_bits": 5, "worker_bits": 5, "incarnation": 999, "lowest": 1000}'
+SELECT format('CALL told(%L)', generator() || '{"datacenter_bits": 5, "worker_bits": 5, "incarnation": 999, "lowest": 1000}'
   || jsonb_build_object('layout_epoch_us', us_at('2026-01-01'), 'clock_us', us_at(now())) || fields) FROM bad ORDER BY n \gexec
+
+\echo -- One call for all that wait.
+-- Requests of newcomers in a layout with so many worker bits, with other fields.
+CREATE FUNCTION newcomers(bits integer, VARIADIC fields jsonb[]) RETURNS fleet_request[] LANGUAGE sql AS $$
+  SELECT array_agg(request_of(server() || generator() || jsonb_build_object('worker_bits', bits, 'sequence_bits', 5, 'incarnation', nextval('life'),
+           'layout_epoch_us', us_at('2026-01-01'), 'clock_us', us_at(now()), 'lowest', (us_at(now()) - us_at('2026-01-01')) / 1000) || f) ORDER BY place)
+    FROM unnest(fields) WITH ORDINALITY u(f, place) $$;
+-- What each is told, and by how much its serial is above the first one's; and how many hints refusals have. What the
+-- registry had no time for is asked again.
+CREATE PROCEDURE call_all(requests fleet_request[], INOUT told text DEFAULT NULL, INOUT hints bigint DEFAULT NULL) LANGUAGE plpgsql AS $$
+DECLARE
+  message bytea;
+  answers fleet_answer[];
+BEGIN
+  WHILE coalesce(cardinality(answers), 0) < cardinality(requests) LOOP
+    message := message_of(VARIADIC requests[coalesce(cardinality(answers), 0) + 1 : ]);
+    CALL uid_internal.uid_fleet_call(message, message);
+    answers := answers || ARRAY(SELECT a FROM answers_in(message) a);
+  END LOOP;
+  SELECT string_agg(format('%s+%s', coalesce(refusal, CASE WHEN node IS NOT NULL THEN 'node' WHEN count > 0 THEN 'block' ELSE 'hello' END), after), ' '
+                    ORDER BY serial), count(DISTINCT hint)
+    INTO told, hints FROM (SELECT *, serial - min(serial) OVER () AS after FROM unnest(answers)) a;
+  told := CASE WHEN length(told) > 500 THEN split_part(told, ' ', 1) || ' ... ' || split_part(told, ' ', cardinality(requests)) ELSE told END;
+END
+$$;
+-- A bad request spoils none, and none_free answers all that find no node. The same incarnation twice gets one node.
+CALL call_all(newcomers(1, '{}', '{"length": 0}', '{"incarnation": null}', '{"incarnation": 7000001}', '{"incarnation": 7000001}', '{}', '{}',
+  '{"policy": "static", "worker_number": 1}'));
+SELECT count(*) FROM uid_fleet_node JOIN uid_fleet_pool USING (pool) WHERE worker_bits = 1 AND sequence_bits = 5;
+-- A call may bring a layout, and use it.
+CALL call_all(newcomers(2, '{"length": -1}', '{}', '{}'));
+SELECT count(*) FROM uid_fleet_pool WHERE worker_bits = 2 AND sequence_bits = 5;
+SELECT format('CALL call_all(array_fill((newcomers(1, %L))[1], ARRAY[%s]))', '{}', n) FROM unnest(ARRAY[100, 101]) n \gexec
+-- What is no message, or only a part of one, or goes on after its end. Columns of a later version are left out.
+SELECT replace('DO $do$ DECLARE m bytea := message_of(VARIADIC newcomers(1, ''{}'')); BEGIN CALL uid_internal.uid_fleet_call(CHANGE, m);
+  RAISE INFO ''%: %'', $$CHANGE$$, (answers_in(m)).refusal; END $do$', 'CHANGE', change)
+  FROM unnest(ARRAY['''\x''', 'substr(m, 1, 3)', 'substr(m, 1, 12)', 'substr(m, 1, length(m) - 1)', 'm || ''\x00''', 'set_byte(m, 0, 255)',
+    'set_byte(m, 3, 45)', 'set_byte(m, 3, 47)', 'set_byte(m, 7, 20)', 'set_byte(m, 8, 127)', 'set_byte(m, 8, 255)', 'set_byte(m, 11, 8)', 'set_byte(m, 11, 0)',
+    'set_byte(m, 3, 47) || ''\x00000017ffffffff''']) change \gexec
 
 \echo -- What a member shows counts only if the registry gave it: no term stops the registry, no serial raises a fence, and no
 \echo -- grant takes a node.
@@ -645,19 +688,19 @@ BEGIN;
 CALL call('{}');
 ROLLBACK;
 \set VERBOSITY terse
-DO $$ DECLARE a uid_internal.uid_fleet_answer; BEGIN CALL call('{}', a); EXCEPTION WHEN division_by_zero THEN NULL; END $$;
-CREATE PROCEDURE with_set(INOUT a uid_internal.uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql SET work_mem = '4MB' AS
+DO $$ DECLARE a fleet_answer; BEGIN CALL call('{}', a); EXCEPTION WHEN division_by_zero THEN NULL; END $$;
+CREATE PROCEDURE with_set(INOUT a fleet_answer DEFAULT NULL) LANGUAGE plpgsql SET work_mem = '4MB' AS
   $$ BEGIN CALL call('{}', a); END $$;
 CALL with_set();
 CREATE FUNCTION in_function() RETURNS void LANGUAGE plpgsql AS
-  $$ DECLARE a uid_internal.uid_fleet_answer; BEGIN CALL call('{}', a); END $$;
+  $$ DECLARE a fleet_answer; BEGIN CALL call('{}', a); END $$;
 SELECT in_function();
 SET default_transaction_isolation = 'serializable';
 SET default_transaction_read_only = on;
 CALL call('{}') \gset
 RESET default_transaction_isolation;
 RESET default_transaction_read_only;
-SELECT (:'answer'::uid_internal.uid_fleet_answer).is_open;
+SELECT (:'answer'::fleet_answer).is_open;
 -- What a procedure does after its call does not undo it.
 CREATE PROCEDURE undone(INOUT outcome text DEFAULT NULL) LANGUAGE plpgsql AS $$
 BEGIN CALL ask('clock6', 'worker_bits=7', outcome); ROLLBACK; END $$;
@@ -726,6 +769,16 @@ BEGIN;
 CALL block('orders', '');
 ROLLBACK;
 
+\echo -- What any request of a call shows counts before the first one gets anything.
+CREATE FUNCTION shows_later(requests fleet_request[]) RETURNS fleet_request[] LANGUAGE sql AS $$
+  SELECT requests || newcomers(3, jsonb_build_object('fleet', fleet, 'term', term, 'term_nonce', term_nonce, 'serial', later,
+           'seal', seal(format('stamp %s %s %s %s', fleet, term, term_nonce, later))))
+    FROM uid_fleet_state, (SELECT last_value + 1000 AS later FROM uid_fleet_serial) s $$;
+CALL call_all(shows_later(newcomers(3, '{}', '{}')));
+SELECT count(*) AS layouts FROM uid_fleet_pool WHERE worker_bits = 3 AND sequence_bits = 5;
+SELECT fence_base > now() - interval '1 min' AS fence FROM uid_fleet_state;
+SELECT calls('uid_fleet_fence(cancel => true)') \gexec
+
 \echo '-- Rights: a member''s role may call the procedures and nothing else; others may not do that either.'
 SET ROLE uidgen_fleet;
 CALL run('stranger fleet=1 term=1 why', 'datacenter_bits=5 worker_bits=5');
@@ -760,14 +813,14 @@ CREATE OPERATOR hostile.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = hosti
 CREATE TABLE hostile.uid_fleet_state (LIKE public.uid_generator);
 CREATE TABLE hostile.pg_extension (extname text);
 RESET ROLE;
-SELECT format('CALL uid_internal.uid_fleet_call(%L)', jsonb_populate_record(NULL::uid_internal.uid_fleet_request, server() || generator() || jsonb_build_object(
+SELECT format('CALL uid_internal.uid_fleet_call(%L)', message_of(request_of(server() || generator() || jsonb_build_object(
   'worker_bits', 7, 'incarnation', 999, 'layout_epoch_us', us_at('2026-01-01'), 'clock_us', us_at(clock_timestamp()),
-  'lowest', (us_at(clock_timestamp()) - us_at('2026-01-01')) / 1000))) AS hostile_call \gset
+  'lowest', (us_at(clock_timestamp()) - us_at('2026-01-01')) / 1000)))) AS hostile_call \gset
 SET search_path = hostile, public, pg_catalog;
 :hostile_call \gset
 SELECT count(*) > 1 AS shown FROM public.uid_fleet;
 RESET search_path;
-SELECT (:'answer'::uid_internal.uid_fleet_answer).refusal IS NULL AS granted;
+SELECT (answers_in(:'answers')).refusal IS NULL AS granted;
 \echo -- The same session, after the schema got another name; and the schema has a name that must be quoted.
 ALTER SCHEMA public RENAME TO "Pub""lic";
 SET search_path = "Pub""lic";
@@ -802,6 +855,6 @@ SELECT segment_drop('orders');
 SET client_min_messages = error;
 SELECT segment_drop(name) FROM uid_segment \g /dev/null
 DROP TABLE bad, honest, lost;
-DROP ROUTINE ask, block, call, run, with_set, undone, in_function, outcome, outcomes, server, generator, us_at, seal, other, restarted, copied,
+DROP ROUTINE ask, block, call, told, call_all, newcomers, shows_later, run, with_set, undone, in_function, outcome, outcomes, server, generator, us_at, seal, other, restarted, copied,
   nodes_end, clock_moves, calls, pool_of, bad;
 DROP EXTENSION uidgen CASCADE;

@@ -25,10 +25,11 @@ namespace uidgen::core {
 
 struct Membership {
     uint64_t incarnation;
-    Former former; // incarnations since the last answer, beginning with the one that was answered
     bool holds;
     bool superseded; // refused as such: draws nothing until begin_membership() is called by the administrator
     Grant held;
+    Former
+        former; // incarnations since the last answer, beginning with the one that was answered; last (grant_file.cpp)
 };
 
 // Begins as a newcomer. `fresh` is a random number that was never used.

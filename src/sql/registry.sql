@@ -240,48 +240,14 @@ SELECT pg_catalog.pg_extension_config_dump('uid_fleet_serial', '');
 -- What members call. A procedure, because it commits before it answers. So it cannot be SECURITY DEFINER, nor have a SET
 -- clause. It takes the rights of the tables' owner by itself.
 
-CREATE TYPE uid_internal.uid_fleet_request AS (
-  protocol integer,
-  fleet bigint, term bigint, term_nonce bigint, serial bigint, seal bigint,
-  other_granted_us bigint, other_term bigint, other_term_nonce bigint, other_seal bigint,
-  host text, port text, database text, version text,
-  incarnation bigint, former bigint[],
-  held_node bigint, held_from bigint, held_until bigint, held_membership bigint, held_term bigint,
-  held_term_nonce bigint, held_serial bigint, held_seal bigint,
-  clock_us bigint, lowest bigint, length bigint, generator text, preset text,
-  layout_epoch_us bigint, tick_us bigint, time_bits integer, datacenter_bits integer, worker_bits integer,
-  sequence_bits integer, sequence_first boolean, backup_worker boolean,
-  policy text, worker_number integer, datacenter_id integer, former_node bigint, former_until bigint,
-  segment text, count bigint, shown bigint, increment bigint);
-COMMENT ON TYPE uid_internal.uid_fleet_request IS
-  'What a member of a fleet asks of the registry. Its server: fleet, term, term_nonce, serial and seal of the latest '
-  'answer that it has seen; other_*: another registry that it has found, and when that one granted last; host to version. '
-  'A generator that asks for a node: incarnation, and former ones since the last answer; held_*: the grant that it draws '
-  'with; its clock, the lowest tick that it can use, and the number of ticks that it asks for; its name, preset and layout; '
-  'policy, worker_number, datacenter_id; the node that it used without a registry, and the tick after the last one. Or a '
-  'segment, of which it asks for at most count values beyond the value shown; a count of 0 asks for the increment only.';
-
-CREATE TYPE uid_internal.uid_fleet_answer AS (
-  fleet bigint, term bigint, term_nonce bigint, serial bigint, seal bigint,
-  refusal text, message text, hint text,
-  clock_us bigint, server bigint, is_open boolean, granted_last_us bigint, granted_last_seal bigint,
-  node bigint, granted_from bigint, granted_until bigint, membership bigint, held_seal bigint,
-  first bigint, count bigint, increment bigint, is_synchronous boolean);
-COMMENT ON TYPE uid_internal.uid_fleet_answer IS
-  'What the registry of a fleet answers: the fleet, the term, the serial of the answer, and a seal, which proves that it '
-  'was given; why it refuses; its clock and server, whether it may grant, and when it '
-  'granted last if it does not any more; a grant; a block of count values from first on, and whether a synchronous '
-  'standby has it.';
-
-CREATE PROCEDURE uid_internal.uid_fleet_call(request uid_internal.uid_fleet_request,
-    INOUT answer uid_internal.uid_fleet_answer DEFAULT NULL)
+CREATE PROCEDURE uid_internal.uid_fleet_call(requests bytea, INOUT answers bytea DEFAULT NULL)
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_fleet_call';
 COMMENT ON PROCEDURE uid_internal.uid_fleet_call IS
-  'Members of a fleet call it on the registry to get or to keep a node, or to get a block of values of a segment; a request '
-  'without a generator and a segment only asks who answers. A refusal is not an error but an answer whose refusal is not '
-  'NULL. For a segment the role needs USAGE on its sequence. It commits before it answers. So it fails in a transaction '
-  'block, in a function, on a standby, and if this database is not a registry. Only roles of uid_fleet_admit() may call '
-  'it.';
+  'Members of a fleet call it on the registry, to get or to keep nodes, and to get blocks of values of segments. A message '
+  'has up to 100 requests, and an answer for each of them, or for the first ones if the others must wait. Each is a row '
+  'in PostgreSQL''s binary format; a refusal is an answer, too. For a segment the role needs USAGE on its sequence. It '
+  'commits before it answers. So it fails in a transaction block, in a function, on a standby, and if this database is '
+  'not a registry. Only roles of uid_fleet_admit() may call it.';
 
 CREATE VIEW uid_fleet AS
 SELECT n.pool, p.preset, n.node, (n.node >> t.bits)::integer AS datacenter_id,

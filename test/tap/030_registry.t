@@ -37,7 +37,7 @@ sub request_of
 sub call_of
 {
 	my $fields = request_of(@_);
-	return 'CALL uid_internal.uid_fleet_call(jsonb_populate_record(NULL::uid_internal.uid_fleet_request, jsonb_build_object('
+	return 'CALL call_with(request_of(jsonb_build_object('
 	  . join(', ', map { "'$_', $fields->{$_}" } sort keys %$fields) . ')))';
 }
 
@@ -98,6 +98,7 @@ sub new_registry
 	start_uidgen($node);
 	$node->safe_psql('postgres', 'CREATE ROLE fleet');
 	$node->safe_psql('postgres', "SELECT uid_fleet_admit('fleet', 'new')");
+	learn_messages($node);
 	return $node;
 }
 
@@ -353,6 +354,7 @@ like(slurp_file($other->logfile, $log),
 # The successor of a registry that was lost can verify no grant of that one. An invented one is no sign of two holders.
 $other->safe_psql('postgres', 'CREATE DATABASE anew');
 $other->safe_psql('anew', $_) for 'CREATE EXTENSION uidgen', "SELECT uid_fleet_admit('fleet', 'successor', fleet => $robbed->{fleet})";
+learn_messages($other, 'anew');
 my $heir = member('an heir');
 ask($other, $heir, dbname => 'twin', bits => 2);
 is(ask($other, $heir, dbname => 'anew', bits => 2)->{node}, $heir->{held_node}, 'a holder keeps its node by the word of its grant');

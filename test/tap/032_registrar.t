@@ -391,12 +391,13 @@ sub lie
 	$all //= "7, 1, 3, 7, 1, $refusal, 1767225600000000, 9, true, NULL, NULL, $grant, 1, NULL, NULL, NULL, NULL";
 	$registry->safe_psql('liar', <<"END");
 DROP PROCEDURE IF EXISTS uid_internal.uid_fleet_call;
-CREATE PROCEDURE uid_internal.uid_fleet_call(request uid_internal.uid_fleet_request, INOUT answer uid_internal.uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS \$f\$
-BEGIN answer := ROW($all)::uid_internal.uid_fleet_answer; END \$f\$;
+CREATE PROCEDURE uid_internal.uid_fleet_call(requests bytea, INOUT answers bytea DEFAULT NULL) LANGUAGE plpgsql AS \$f\$
+BEGIN answers := record_send(ROW($all)::public.fleet_answer); END \$f\$;
 END
 	return;
 }
 $registry->safe_psql('liar', 'ALTER EXTENSION uidgen DROP PROCEDURE uid_internal.uid_fleet_call');
+learn_messages($registry, 'liar');
 my $no_refusal = 'NULL, NULL, NULL';
 lie($no_refusal, '1048576, 1, 1000000000000, 7');
 set_registry($beginner, "$server dbname=liar user=uid_fleet $pass");
@@ -411,15 +412,15 @@ set_registry($beginner, "$server dbname=liar user=uid_fleet $pass application_na
 like(bad_setting(qr/procedure \S*uid_fleet_call\(.*\) does not exist/, 'one that does not know the call'),
 	qr/HINT: .*ALTER EXTENSION uidgen UPDATE/, 'with a hint');
 $registry->safe_psql('liar', <<'END');
-CREATE PROCEDURE uid_internal.uid_fleet_call(request uid_internal.uid_fleet_request, INOUT answer uid_internal.uid_fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS
+CREATE PROCEDURE uid_internal.uid_fleet_call(requests bytea, INOUT answers bytea DEFAULT NULL) LANGUAGE plpgsql AS
   $$ BEGIN RAISE 'protocol version 1 is not supported' USING HINT = 'Upgrade.'; END $$;
 END
 set_registry($beginner, "$server dbname=liar user=uid_fleet $pass");
 like(bad_setting(qr/protocol version 1 is not supported/, 'one that speaks another protocol'), qr/HINT:  Upgrade\./, '... with its own hint');
 $registry->safe_psql('liar', <<'END');
 DROP PROCEDURE uid_internal.uid_fleet_call;
-CREATE TYPE shorter AS (fleet bigint, term bigint);
-CREATE PROCEDURE uid_internal.uid_fleet_call(request uid_internal.uid_fleet_request, INOUT answer shorter DEFAULT NULL) LANGUAGE plpgsql AS $$ BEGIN answer := ROW(7, 1); END $$;
+CREATE PROCEDURE uid_internal.uid_fleet_call(requests bytea, INOUT answers bytea DEFAULT NULL) LANGUAGE plpgsql AS
+  $$ BEGIN answers := record_send(ROW(7::bigint, 1::bigint)); END $$;
 END
 set_registry($beginner, "$server dbname=liar user=uid_fleet $pass application_name=incomplete");
 like(bad_setting(qr/the registry's answer is not valid/, 'one that answers less'), qr/HINT: .*update uidgen on the registry/, '... with a hint');

@@ -256,6 +256,7 @@ is(repeated(@drawn), '', 'no value of a segment came twice');
 
 # The registry fails over: to a standby that has all blocks, and to one that has lost the last ones
 
+learn_messages($nodes{first});
 new_standby('first', 'second');
 make_synchronous($nodes{first}, 'second');
 
@@ -266,7 +267,7 @@ my $state = q{SELECT last_value FROM uid_segments.orders};
 $before = sql($nodes{first}, $state);
 my $walsender = freeze_walsender($nodes{first}, 'second');
 my $fleet = sql($nodes{first}, 'SELECT fleet FROM uid_fleet_state');
-my $call = qq{SET ROLE uid_fleet; CALL uid_internal.uid_fleet_call(jsonb_populate_record(NULL::uid_internal.uid_fleet_request, '{"protocol": 1, "fleet": $fleet,
+my $call = qq{SET ROLE uid_fleet; CALL call_with(request_of('{"protocol": 1, "fleet": $fleet,
 	"segment": "orders", "count": 100, "increment": 1, "host": "h", "port": "1", "database": "d", "version": "v"}'))};
 foreach my $call_number (1, 2)
 {
@@ -336,16 +337,16 @@ my @tens = draw('a', 'orders', 3);
 is(join(',', map { $_ - $tens[0] } @tens), '0,10,20', 'attached again, the member draws with the new increment');
 
 # An answer that no registry gives.
-my $signature = '(request uid_internal.uid_fleet_request, INOUT answer uid_internal.uid_fleet_answer DEFAULT NULL)';
+my $signature = '(requests bytea, INOUT answers bytea DEFAULT NULL)';
 sub lies
 {
 	my ($fields, $expected, $what) = @_;
 	sql($nodes{third}, 'ALTER PROCEDURE uid_internal.uid_fleet_call RENAME TO honest');
 	sql($nodes{third}, "CREATE PROCEDURE uid_internal.uid_fleet_call$signature LANGUAGE plpgsql AS \$\$
 		BEGIN
-		  answer := jsonb_populate_record(NULL::uid_internal.uid_fleet_answer, jsonb_build_object('fleet', $fleet, 'term', 1, 'term_nonce', 1, 'serial', 1,
+		  answers := record_send(jsonb_populate_record(NULL::public.fleet_answer, jsonb_build_object('fleet', $fleet, 'term', 1, 'term_nonce', 1, 'serial', 1,
 		    'seal', 1, 'clock_us', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'server', 1, 'is_open', true,
-		    'first', 90000001, 'count', 100, 'increment', 10) || '$fields');
+		    'first', 90000001, 'count', 100, 'increment', 10) || '$fields'));
 		END \$\$");
 	draws_until('a', 'orders', $expected, $what);
 	sql($nodes{third}, 'DROP PROCEDURE uid_internal.uid_fleet_call; ALTER PROCEDURE uid_internal.honest RENAME TO uid_fleet_call');

@@ -15,7 +15,8 @@ sql("SELECT segment_create('orders')");
 sql('GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet');
 
 # What a call shows.
-my @of_request = split /\n/, sql(q{SELECT attname FROM pg_attribute WHERE attrelid = 'uid_internal.uid_fleet_request'::regclass AND attnum > 0 ORDER BY attnum});
+learn_messages($registry);
+my @of_request = split /\n/, sql(q{SELECT attname FROM pg_attribute WHERE attrelid = 'fleet_request'::regclass AND attnum > 0 ORDER BY attnum});
 my @of_block = qw(protocol fleet term term_nonce serial seal segment count shown increment host port database version);
 my @of_generator = grep { my $name = $_; !grep { $name eq $_ } qw(segment count shown increment) } @of_request;
 
@@ -37,19 +38,19 @@ sub holder
 		term => ":${prefix}term", term_nonce => ":${prefix}term_nonce", seal => ":${prefix}stamp");
 }
 
-sub request { my (%args) = @_; return 'ROW(' . join(', ', map { $args{$_} // 'NULL' } @of_request) . ')::uid_internal.uid_fleet_request'; }
-sub call { return 'CALL uid_internal.uid_fleet_call(' . request(@_) . ')'; }
+sub request { my (%args) = @_; return 'ROW(' . join(', ', map { $args{$_} // 'NULL' } @of_request) . ')::fleet_request'; }
+sub call { return 'CALL call_with(' . request(@_) . ')'; }
 
 # A call whose answer has no NULL, because psql unsets the variable of a NULL.
 sql(<<"SQL");
-CREATE PROCEDURE ask(asked uid_internal.uid_fleet_request, INOUT refusal text DEFAULT NULL, INOUT node bigint DEFAULT NULL, INOUT "from" bigint DEFAULT NULL,
+CREATE PROCEDURE ask(asked fleet_request, INOUT refusal text DEFAULT NULL, INOUT node bigint DEFAULT NULL, INOUT "from" bigint DEFAULT NULL,
   INOUT until bigint DEFAULT NULL, INOUT membership bigint DEFAULT NULL, INOUT fleet bigint DEFAULT NULL, INOUT term bigint DEFAULT NULL,
   INOUT term_nonce bigint DEFAULT NULL, INOUT serial bigint DEFAULT NULL, INOUT stamp bigint DEFAULT NULL, INOUT seal bigint DEFAULT NULL,
   INOUT last bigint DEFAULT NULL) LANGUAGE plpgsql AS \$\$
 DECLARE
-  a uid_internal.uid_fleet_answer;
+  a fleet_answer;
 BEGIN
-  CALL uid_internal.uid_fleet_call(asked, a);
+  CALL call_with(asked, a);
   SELECT coalesce(a.refusal, ''), coalesce(a.node, -1), coalesce(a.granted_from, 0), coalesce(a.granted_until, 0), coalesce(a.membership, 0),
          a.fleet, a.term, a.term_nonce, a.serial, a.seal, coalesce(a.held_seal, 0), coalesce(a.first + (a.count - 1) * a.increment, 0)
     INTO refusal, node, "from", until, membership, fleet, term, term_nonce, serial, stamp, seal, last;
@@ -67,7 +68,7 @@ my %values = (
 	(map { ($_ => [ 'NULL', "''", "repeat('x', 1024)", "repeat('x', 2000)", q{E'a\nb%s'}, "'baidu'", "'static'", "'sticky'" ]) }
 		  qw(preset policy host port database generator version)),
 	segment => [ 'NULL', "''", "'nowhere'", "repeat('x', 2000)" ],
-	former => [ 'NULL', "'{1,2,3}'", 'ARRAY[:h_incarnation]', 'ARRAY[' . join(',', 1 .. 64) . ']' ],
+	former => [ 'NULL', map { "lives_of($_)" } '1, 2, 3', ':h_incarnation', '-1', join(',', 1 .. 64), join(',', 1 .. 65) ],
 	(map { ($_ => [ 'NULL', 'true', 'false' ]) } qw(sequence_first backup_worker)),
 	(map { ($_ => [ 'NULL', 0, 1, -1, 10, 22, 31, 40, 62, 2147483647 ]) }
 		  qw(protocol time_bits datacenter_bits worker_bits sequence_bits worker_number datacenter_id)),
@@ -149,10 +150,10 @@ sub after_call
 	return <<"SQL";
 DO \$\$
 DECLARE
-  a uid_internal.uid_fleet_answer;
+  a fleet_answer;
   node bigint;
 BEGIN
-  CALL uid_internal.uid_fleet_call($asked, a);
+  CALL call_with($asked, a);
   RAISE INFO 'answer: % % % % % % % % % %', a.node, a.granted_from, a.granted_until, a.membership, a.term, a.term_nonce, a.serial,
     a.held_seal, a.fleet, a.seal;
   $then;
@@ -203,8 +204,8 @@ $gate->query_safe('BEGIN; SELECT pg_advisory_lock(17)');
 my $expelled = hold_open($registry);
 $expelled->query_safe('SET SESSION AUTHORIZATION uid_fleet');
 my $request = request(%newcomer);
-send_query($expelled, "DO \$\$ DECLARE a uid_internal.uid_fleet_answer; BEGIN CALL uid_internal.uid_fleet_call($request, a);"
-	  . " PERFORM pg_advisory_xact_lock(17); CALL uid_internal.uid_fleet_call($request, a); END \$\$");
+send_query($expelled, "DO \$\$ DECLARE a fleet_answer; BEGIN CALL call_with($request, a);"
+	  . " PERFORM pg_advisory_xact_lock(17); CALL call_with($request, a); END \$\$");
 $registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") or die 'no wait';
 my $nodes_of_role = "SELECT count(*) FROM uid_fleet_node WHERE login = 'uid_fleet'";
 my $nodes_before = sql($nodes_of_role);

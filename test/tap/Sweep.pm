@@ -110,14 +110,17 @@ sub literal
 	return ($text =~ /\\/ ? q{E'} . $text =~ s/\\/\\\\/gr : "'$text") . "'::pg_catalog.$type";
 }
 
-sub null_of { my ($type) = @_; return 'NULL::' . ($type =~ /^uid_/ ? 'uid_internal' : 'pg_catalog') . ".$type"; }
+sub null_of { my ($type) = @_; return 'NULL::pg_catalog.' . ($type eq 'message' ? 'bytea' : $type); }
 
-# A request to the registry in which fields have other values.
-sub request
+# Messages to the registry, of one request each, in which fields have other values.
+sub messages
 {
-	my %fields = ((map { ($_ => literal($request{$_}, 'text')) } keys %request), @_);
-	return 'pg_catalog.jsonb_populate_record(' . null_of('uid_fleet_request') . ', pg_catalog.jsonb_build_object('
-	  . join(', ', map { literal($_, 'text') . ", $fields{$_}" } sort keys %fields) . '))';
+	my ($node, $database, @changes) = @_;
+	my @requests = map {
+		my %fields = ((map { ($_ => literal($request{$_}, 'text')) } keys %request), %$_);
+		'messages.message_of(messages.request_of(pg_catalog.jsonb_build_object(' . join(', ', map { literal($_, 'text') . ", $fields{$_}" } sort keys %fields) . ')))'
+	} @changes;
+	return map { literal($_, 'bytea') } split /\n/, $node->safe_psql($database, "SET search_path = messages; SELECT pg_catalog.unnest(ARRAY[" . join(', ', @requests) . '])');
 }
 
 sub numbers
@@ -214,6 +217,7 @@ SELECT uid_leaf_alloc_create('things');
 UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'seg';
 SELECT uid_fleet_admit('fleet', 'new');
 SQL
+	$node->safe_psql($database, 'CREATE SCHEMA messages; SET search_path = messages;' . slurp_file('test/fleet_messages.sql'));
 	$node->safe_psql($database, "SET search_path = $quoted_home; INSERT INTO uid_fleet_pool VALUES "
 		  . "(1, 'snowflake', '2010-11-04', 1000, 41, 5, 5, 12, false, false, 'fleet')");
 	$node->safe_psql($database, "SET search_path = $quoted_home; SELECT uid_fleet_reserve(1, 2, without_standby => true)");
@@ -256,20 +260,21 @@ SELECT json_build_object(
   'roles', (SELECT json_object_agg(rolname, oid) FROM pg_authid),
   'fields', (
     SELECT json_object_agg(a.attname, t.typname) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_class c ON c.oid = a.attrelid
-     WHERE a.attnum > 0 AND c.relname = 'uid_fleet_request' AND c.reltype IN (SELECT objid FROM member WHERE classid = 'pg_type'::regclass)))
+     WHERE a.attnum > 0 AND c.oid = 'messages.fleet_request'::regclass))
 SQL
 
 	my $classes = $found->{classes};
 	my $roles = $found->{roles};
 	my $fields = $found->{fields};
-	my @requests = map {
+	my @changes = map {
 		my $field = $_;
-		map { request($field => $_) } 'NULL', map { any_of(@{ $values{ $fields->{$field} } }) } 1 .. 4
+		map { { $field => $_ } } 'NULL', map { any_of(@{ $values{ $fields->{$field} } }) } 1 .. 4
 	} sort keys %$fields;
+	my ($typical_message, @messages) = messages($node, $database, {}, @changes);
+	$_->{type} = 'message' foreach grep { $_->{name} eq 'requests' } map { @{ $_->{params} } } @{ $found->{functions} };
 	$found->{values} = {
 		%values,
-		uid_fleet_request => \@requests,
-		uid_fleet_answer => [ null_of('uid_fleet_answer') ],
+		message => [ $typical_message, @messages, @{ $values{bytea} } ],
 		regclass => [ map { literal($_, 'regclass') } 0, 1, 4294967295, $dropped, map({ $classes->{$_} } sort keys %$classes) ],
 		regrole => [ map { literal($_, 'regrole') } 0, 1, 4294967295, map({ $roles->{$_} } qw(fleet visitor postgres pg_monitor), q{we.ird "role' %s}) ]
 	};
@@ -300,8 +305,7 @@ sub typical
 {
 	my ($function, $parameter, $catalog) = @_;
 	my ($name, $type) = @$parameter{qw(bare type)};
-	return request() if $type eq 'uid_fleet_request';
-	return null_of($type) if $type eq 'uid_fleet_answer';
+	return $catalog->{values}{message}[0] if $type eq 'message';
 	return literal('seg', 'text') if $name eq 'name' && $function->{bare} =~ /^segment_/ && $function->{bare} !~ /create/;
 	return literal('key', 'text') if $name eq 'name' && $function->{bare} =~ /key/ && $function->{bare} !~ /create/;
 	return literal($catalog->{typical}{key}, 'regclass') if $name eq 'sequence' && $function->{bare} =~ /key/;

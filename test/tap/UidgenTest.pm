@@ -74,7 +74,7 @@ our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_as
   freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop repeated assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows reads_of_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
-  block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
+  learn_messages block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
 our @EXPORT_OK = qw(sql failure);
 
 # PostgreSQL 17 and later do without the preload. A test of what needs it there (a registry, a datacenter id) begins with
@@ -451,6 +451,13 @@ sub make_registry
 {
 	my ($node) = @_;
 	$node->safe_psql('postgres', "SET default_transaction_isolation = 'read committed'; CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'new')");
+}
+
+# Makes the types and functions of test/fleet_messages.sql, by which a test speaks the protocol of a fleet by hand.
+sub learn_messages
+{
+	my ($node, $dbname) = @_;
+	$node->safe_psql($dbname // 'postgres', slurp_file('test/fleet_messages.sql'));
 }
 
 # What pg_stat_activity calls a wait of uidgen: before PostgreSQL 17 extensions cannot name theirs.

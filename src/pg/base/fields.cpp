@@ -66,22 +66,6 @@ int column_of(const Field &field, TupleDesc desc) {
     elog(ERROR, "column \"%s\" is missing or of another type", field.name);
 }
 
-void read_list(const Field &field, core::Former *list, Datum value) {
-    Datum *values = nullptr;
-    bool *nulls = nullptr;
-    int count = 0;
-    ArrayType *array = DatumGetArrayTypeP(value);
-    deconstruct_array(array, INT8OID, 8, true, TYPALIGN_DOUBLE, &values, &nulls, &count);
-    if (count > static_cast<int>(core::most_former) || ARR_NDIM(array) > 1)
-        report_field(field.name, "too many values");
-    list->count = static_cast<uint32_t>(count);
-    for (int i = 0; i < count; i++) {
-        if (nulls[i] || DatumGetInt64(values[i]) <= 0)
-            report_field(field.name, "not all values are positive");
-        list->incarnations[i] = static_cast<uint64_t>(DatumGetInt64(values[i]));
-    }
-}
-
 Datum field_datum(const void *record, const Field &field) {
     if (field.type == FieldType::text)
         return CStringGetTextDatum(field_in<const char *>(record, field));
@@ -89,37 +73,87 @@ Datum field_datum(const void *record, const Field &field) {
     return Int64GetDatum(field.type == FieldType::time ? to_timestamptz(number) : number);
 }
 
-// What is left of a message.
-struct Input {
-    const char *next;
-    int64_t bytes;
-};
+// How many bytes a number has in a message.
+int64_t size_of(FieldType type) { return type == FieldType::boolean ? 1 : type == FieldType::int32 ? 4 : 8; }
 
-// An integer of so many bytes, the most significant one first. False: there are not so many.
-bool take_number(Input *input, int64_t bytes, int64_t *number) {
-    if (bytes < 1 || bytes > static_cast<int64_t>(sizeof(*number)) || bytes > input->bytes)
+// The most significant byte comes first.
+void append_number(StringInfo into, int64_t number, int64_t bytes) {
+    for (int64_t i = bytes - 1; i >= 0; i--)
+        appendStringInfoChar(into, static_cast<char>(number >> 8 * i));
+}
+
+void append_value(StringInfo into, const void *record, const Field &field) {
+    if (field.type == FieldType::text) {
+        const char *text = field_in<const char *>(record, field);
+        append_number(into, static_cast<int64_t>(strlen(text)), 4);
+        appendStringInfoString(into, text);
+    } else if (field.type == FieldType::list) {
+        const core::Former &list = field_in<core::Former>(record, field);
+        append_number(into, 8 * static_cast<int64_t>(list.count), 4);
+        for (uint32_t i = 0; i < list.count; i++)
+            append_number(into, static_cast<int64_t>(list.incarnations[i]), 8);
+    } else {
+        append_number(into, size_of(field.type), 4);
+        append_number(into, number_in(record, field), size_of(field.type));
+    }
+}
+
+// The next bytes of a message. Null: there are not so many.
+const char *take(Message *from, int64_t bytes) {
+    const char *next = from->next;
+    if (bytes < 0 || bytes > from->bytes)
+        return nullptr;
+    from->next += bytes;
+    from->bytes -= bytes;
+    return next;
+}
+
+bool take_number(Message *from, int64_t bytes, int64_t *number) {
+    const char *next = take(from, bytes);
+    if (next == nullptr)
         return false;
-    *number = static_cast<signed char>(*input->next) < 0 ? -1 : 0;
+    *number = static_cast<signed char>(*next) < 0 ? -1 : 0;
     for (int64_t i = 0; i < bytes; i++)
-        *number = static_cast<int64_t>(static_cast<uint64_t>(*number) << 8) | static_cast<uint8_t>(*input->next++);
-    input->bytes -= bytes;
+        *number = static_cast<int64_t>(static_cast<uint64_t>(*number) << 8) | static_cast<uint8_t>(next[i]);
     return true;
 }
 
-bool take_text(Input *input, int64_t bytes, const char **text) {
-    if (bytes > input->bytes)
+bool take_list(Message *from, int64_t bytes, core::Former *list) {
+    if (bytes < 0 || bytes % 8 != 0 || bytes / 8 > static_cast<int64_t>(core::most_former))
         return false;
-    *text = pnstrdup(input->next, static_cast<Size>(bytes));
-    input->next += bytes;
-    input->bytes -= bytes;
+    list->count = static_cast<uint32_t>(bytes / 8);
+    for (uint32_t i = 0; i < list->count; i++) {
+        int64_t number = 0;
+        if (!take_number(from, 8, &number))
+            return false;
+        list->incarnations[i] = static_cast<uint64_t>(number);
+    }
+    return true;
+}
+
+// A value of so many bytes; -1: NULL.
+bool take_value(Message *from, int64_t bytes, void *record, const Field &field) {
+    int64_t number = 0;
+    if (bytes == -1) {
+        set_null(record, field);
+        return field.none != required;
+    }
+    if (field.type == FieldType::text) {
+        const char *text = take(from, bytes);
+        if (text == nullptr)
+            return false;
+        field_in<const char *>(record, field) = pnstrdup(text, static_cast<Size>(bytes));
+        return true;
+    }
+    if (field.type == FieldType::list)
+        return take_list(from, bytes, &field_in<core::Former>(record, field));
+    if (bytes != size_of(field.type) || !take_number(from, bytes, &number))
+        return false;
+    set_number(record, field, number);
     return true;
 }
 
 } // namespace
-
-void report_field(const char *name, const char *what) {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid value for \"%s\": %s", name, what)));
-}
 
 void clear_fields(const Fields &fields, void *record) {
     for (int i = 0; i < fields.count; i++)
@@ -137,8 +171,6 @@ void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc de
             set_null(into, field);
         else if (field.type == FieldType::text)
             field_in<const char *>(into, field) = TextDatumGetCString(value);
-        else if (field.type == FieldType::list)
-            read_list(field, &field_in<core::Former>(into, field), value);
         else
             set_number(into, field,
                        field.type == FieldType::time ? to_unix_us(DatumGetTimestampTz(value)) : DatumGetInt64(value));
@@ -169,48 +201,32 @@ char *field_names(const Fields &fields, const char *before) {
     return list.data;
 }
 
-void append_json(StringInfo into, const Fields &fields, const void *from) {
-    char before = '{';
+void append_row(StringInfo into, const Fields &fields, const void *from) {
+    append_number(into, fields.count, 4);
     for (int i = 0; i < fields.count; i++) {
         const Field &field = fields.fields[i];
+        append_number(into, field_type_oid(field.type), 4);
         if (is_null_in(from, field))
-            continue;
-        appendStringInfo(into, "%c\"%s\":", before, field.name);
-        before = ',';
-        if (field.type == FieldType::text) {
-            escape_json(into, field_in<const char *>(from, field));
-        } else if (field.type == FieldType::list) {
-            const core::Former &list = field_in<core::Former>(from, field);
-            for (uint32_t k = 0; k < list.count; k++)
-                appendStringInfo(into, "%c" UINT64_FORMAT, k > 0 ? ',' : '[', list.incarnations[k]);
-            appendStringInfoString(into, list.count > 0 ? "]" : "[]");
-        } else {
-            appendStringInfo(into, INT64_FORMAT, number_in(from, field));
-        }
+            append_number(into, -1, 4);
+        else
+            append_value(into, from, field);
     }
-    appendStringInfoChar(into, '}');
 }
 
-bool parse_fields(const Fields &fields, void *into, const char *row, int bytes) {
-    Input input = {row, bytes};
+bool take_row(Message *from, const Fields &fields, void *into) {
     int64_t columns = 0;
-    if (!take_number(&input, sizeof(int32_t), &columns) || columns < fields.count)
+    if (!take_number(from, 4, &columns) || columns < fields.count)
         return false;
-    for (int i = 0; i < fields.count; i++) {
-        const Field &field = fields.fields[i];
+    for (int64_t i = 0; i < columns; i++) {
         int64_t type = 0;
-        int64_t length = 0;
-        int64_t number = 0;
-        if (!take_number(&input, sizeof(int32_t), &type) || !take_number(&input, sizeof(int32_t), &length) ||
-            type != field_type_oid(field.type) || (length < 0 && field.none == required))
+        int64_t bytes = 0;
+        if (!take_number(from, 4, &type) || !take_number(from, 4, &bytes))
             return false;
-        if (length < 0)
-            set_null(into, field);
-        else if (field.type == FieldType::text && take_text(&input, length, &field_in<const char *>(into, field)))
-            continue;
-        else if (field.type != FieldType::text && take_number(&input, length, &number))
-            set_number(into, field, number);
-        else
+        const Field *field = i < fields.count ? &fields.fields[i] : nullptr;
+        const bool taken = field == nullptr
+                               ? bytes == -1 || take(from, bytes) != nullptr
+                               : type == field_type_oid(field->type) && take_value(from, bytes, into, *field);
+        if (!taken)
             return false;
     }
     return true;

@@ -16,10 +16,10 @@ enum class FieldType : uint8_t {
     boolean,
     time, // int64_t: microseconds since 1970-01-01; as timestamptz
     text,
-    list, // core::Former; as bigint[]
+    list, // core::Former; in messages only, as bytea
 };
 constexpr Oid field_type_oid(FieldType type) {
-    constexpr Oid types[] = {INT4OID, INT8OID, BOOLOID, TIMESTAMPTZOID, TEXTOID, INT8ARRAYOID};
+    constexpr Oid types[] = {INT4OID, INT8OID, BOOLOID, TIMESTAMPTZOID, TEXTOID, BYTEAOID};
     return types[static_cast<int>(type)];
 }
 
@@ -61,14 +61,11 @@ template <typename T> constexpr FieldType field_type() {
 #define UIDGEN_TIME_FIELD(Struct, member, name, none)                                                                  \
     Field { name, FieldType::time, offsetof(Struct, member), none }
 
-// What is wrong with the value of a field: "too long", or the value itself.
-[[noreturn]] void report_field(const char *name, const char *what);
-
 // Sets all fields to NULL.
 void clear_fields(const Fields &fields, void *record);
 
 // Reads the columns of those names into the struct. A column may have another type of integer than the field. Texts are
-// in the current memory context. An error names the column if it is NULL and required, or has too many values.
+// in the current memory context. An error names the column if it is NULL and required.
 void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc desc);
 
 // A row with the columns of those names. Others are NULL.
@@ -77,11 +74,16 @@ HeapTuple form_fields(const Fields &fields, const void *from, TupleDesc desc);
 // "name, name, ..." with a text before each of them.
 char *field_names(const Fields &fields, const char *before = "");
 
-// A JSON object without what is NULL.
-void append_json(StringInfo into, const Fields &fields, const void *from);
+// A message is one row after another in PostgreSQL's binary format. What is left of it:
+struct Message {
+    const char *next;
+    int64_t bytes;
+};
 
-// Reads a row in PostgreSQL's binary format. There may be more columns than fields: a later version has appended them.
-// Texts are in the current memory context. False: it is no such row.
-bool parse_fields(const Fields &fields, void *into, const char *row, int bytes);
+void append_row(StringInfo into, const Fields &fields, const void *from);
+
+// Takes the next row. It may have more columns than fields: a later version has appended them. Texts are in the current
+// memory context. False: it is no such row.
+bool take_row(Message *from, const Fields &fields, void *into);
 
 } // namespace uidgen::pg

@@ -11,18 +11,15 @@ namespace {
 
 bool is_one_of(const char *refusal, std::initializer_list<const char *> names) {
     for (const char *name : names)
-        if (refusal != nullptr && strcmp(refusal, name) == 0)
+        if (strcmp(refusal, name) == 0)
             return true;
     return false;
 }
 
-bool call(const FleetRequest &request, FleetAnswer *answer, GrantError *error) {
-    if (!connection_call(request, answer, error))
-        return false;
-    if (is_one_of(answer->refusal,
-                  {"other_fleet", "stale_registry", "rival", "unclaimed", "handing_over", "no_standby"}))
-        connection_close(); // another server of the registry may answer
-    return true;
+// Another server of the registry may answer what this one has refused.
+bool may_be_answered_elsewhere(const GrantError &error) {
+    return is_one_of(error.refusal,
+                     {"other_fleet", "stale_registry", "rival", "unclaimed", "handing_over", "no_standby"});
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -30,7 +27,7 @@ bool call(const FleetRequest &request, FleetAnswer *answer, GrantError *error) {
 // ---------------------------------------------------------------------------------------------------------
 
 // A generator that joins names the node that it drew with so far.
-FleetRequest request_for(const Member &member, const core::Request &generator, const GrantedLast &other) {
+FleetRequest request_for(const Member &member, const core::Request &generator) {
     const GrantRequest &asked = member.request;
     const bool joins = !generator.holds && asked.former_node >= 0;
     FleetRequest request = new_request(generator.seen);
@@ -38,7 +35,6 @@ FleetRequest request_for(const Member &member, const core::Request &generator, c
     if (!generator.holds)
         request.generator.held.node = no_node;
     request.generator.clock_us = Max(generator.clock_us, 0);
-    request.other = other;
     request.database = asked.database;
     request.name = asked.generator;
     request.preset = asked.preset;
@@ -52,21 +48,20 @@ FleetRequest request_for(const Member &member, const core::Request &generator, c
 }
 
 // What the member does is the same for all refusals that are not named here.
-core::Refusal refusal_of(const char *name) {
-    if (name == nullptr)
+core::Refusal refusal_of(const GrantError &error) {
+    if (error.at_us == 0)
         return core::Refusal::none;
-    if (is_one_of(name, {"superseded"}))
+    if (is_one_of(error.refusal, {"superseded"}))
         return core::Refusal::superseded;
-    if (is_one_of(name, {"ahead"}))
+    if (is_one_of(error.refusal, {"ahead"}))
         return core::Refusal::ahead;
-    return is_one_of(name, {"unclaimed"}) ? core::Refusal::unclaimed : core::Refusal::fenced;
+    return is_one_of(error.refusal, {"unclaimed"}) ? core::Refusal::unclaimed : core::Refusal::fenced;
 }
 
 // What no registry answers. A grant outside the layout would give ids that other generators have, too. One that ends
 // below the ticks that were asked for is none.
-bool is_valid(const FleetAnswer &answer, const core::Layout &layout, int64_t lowest) {
-    const core::Grant &grant = answer.given.grant;
-    if (fault_is(Fault::any_answer) || answer.refusal != nullptr)
+bool is_valid(const core::Grant &grant, const core::Layout &layout, int64_t lowest) {
+    if (fault_is(Fault::any_answer))
         return true;
     return grant.node >= 0 && grant.node <= core::largest(core::drawn_node_bits(layout)) && grant.from >= 0 &&
            grant.from < grant.until && lowest < grant.until && grant.until <= core::largest(layout.time_bits) + 1 &&
@@ -105,6 +100,26 @@ bool is_what_was_asked(const BlockAsk &ask, const FleetAnswer &a) {
            !__builtin_add_overflow(a.first, length, &last);
 }
 
+void take_grant(Ask *ask, const FleetAnswer &answer) {
+    ask->given = answer.given;
+    ask->given.why = refusal_of(ask->error);
+    ask->given.incarnation = ask->member.membership.incarnation;
+    if (ask->given.why == core::Refusal::none && !is_valid(answer.given.grant, ask->member.request.layout, ask->lowest))
+        set_not_a_registry(&ask->error);
+}
+
+void take_block(Ask *ask, const FleetAnswer &a) {
+    const BlockAsk &asked = ask->block.ask;
+    ask->block_given = {a.given.fleet, a.first, static_cast<uint64_t>(a.count), a.increment, a.is_synchronous};
+    if (ask->error.at_us != 0)
+        return;
+    if (!is_what_was_asked(asked, a))
+        set_not_a_registry(&ask->error);
+    else if (asked.count > 0 && !core::is_beyond({asked.shown, true}, a.increment, a.first))
+        set_error(&ask->error, "the registry gave values that this database had before",
+                  "Check that uidgen.registry names the current primary server of the registry.");
+}
+
 } // namespace
 
 FleetRequest new_request(const core::FleetSeen &seen) {
@@ -120,37 +135,34 @@ FleetRequest new_request(const core::FleetSeen &seen) {
     return request;
 }
 
-bool member_call(const Member &member, const core::Request &request, const GrantedLast &other, FleetAnswer *answer,
-                 GrantError *error) {
-    const FleetRequest message = request_for(member, request, other);
-    if (!call(message, answer, error))
-        return false;
-    answer->given.why = refusal_of(answer->refusal);
-    answer->given.incarnation = request.incarnation;
-    if (is_valid(*answer, member.request.layout, request.lowest))
-        return true;
-    set_not_a_registry(error);
-    return false;
-}
-
-// An error that has closed the connection passes by itself, unless the segment must be attached again.
-BlockAnswer block_call(const BlockAsk &ask) {
-    FleetAnswer a;
-    GrantError error;
-    if (!call(request_for(ask), &a, &error) || a.refusal != nullptr) {
-        const bool passes = !connection_is_open() && !is_one_of(error.refusal, {"other_fleet"});
-        return {passes ? BlockState::asked : BlockState::refused, {}, error};
+int call_registry(Ask *asks, int count, const GrantedLast &other, int64_t *clock_us, GrantError *error) {
+    auto *requests = static_cast<FleetRequest *>(palloc(sizeof(FleetRequest) * static_cast<Size>(count)));
+    const core::FleetSeen seen = fleet_seen();
+    const int64_t sent_us = wall_clock_us();
+    for (int i = 0; i < count; i++) {
+        Ask *ask = &asks[i];
+        const GrantRequest &of_member = ask->member.request;
+        if (!ask->is_block)
+            ask->lowest = Max(core::tick_at(of_member.layout, sent_us), ask->member.wanted);
+        requests[i] = ask->is_block ? request_for(ask->block.ask)
+                                    : request_for(ask->member, core::request_of(ask->member.membership, seen, sent_us,
+                                                                                ask->lowest, of_member.length));
+        requests[i].other = other;
     }
-    if (!is_what_was_asked(ask, a))
-        set_not_a_registry(&error);
-    else if (ask.count > 0 && !core::is_beyond({ask.shown, true}, a.increment, a.first))
-        set_error(&error, "the registry gave values that this database had before",
-                  "Check that uidgen.registry names the current primary server of the registry.");
-    else
-        return {BlockState::ready,
-                {a.given.fleet, a.first, static_cast<uint64_t>(a.count), a.increment, a.is_synchronous},
-                {}};
-    return {BlockState::refused, {}, error};
+    const Answers answers = connection_call({requests, count}, error);
+    bool may_be_answered = false;
+    for (int i = 0; i < answers.count; i++) {
+        asks[i].error = refusal_error(answers.answers[i]);
+        may_be_answered = may_be_answered || may_be_answered_elsewhere(asks[i].error);
+        if (asks[i].is_block)
+            take_block(&asks[i], answers.answers[i]);
+        else
+            take_grant(&asks[i], answers.answers[i]);
+        *clock_us = answers.answers[i].clock_us;
+    }
+    if (may_be_answered)
+        connection_close();
+    return answers.count;
 }
 
 } // namespace uidgen::pg

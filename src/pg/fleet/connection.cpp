@@ -104,33 +104,21 @@ void make_hosts() {
 // The inquiry
 // ---------------------------------------------------------------------------------------------------------
 
-// Of an encoding that this process does not know. JSON must be text.
-const char *json_of(const FleetRequest &request, bool utf8 = false) {
-    StringInfoData json;
-    initStringInfo(&json);
-    append_json(&json, request_fields, &request);
-    if (!utf8 || pg_encoding_verifymbstr(PG_UTF8, json.data, json.len) != json.len)
-        for (int i = 0; i < json.len; i++)
-            json.data[i] = static_cast<unsigned char>(json.data[i]) < 0x80 ? json.data[i] : '?';
-    return json.data;
-}
-
 core::Hello hello_of(const Host &host) {
-    const FleetAnswer &answer = host.answer;
-    if (!host.has_answered)
+    const FleetAnswer *answer = answer_of(host);
+    if (answer == nullptr)
         return {};
     return {true,
-            answer.is_open,
-            answer.server,
-            answer.given.fleet,
-            answer.given.grant.term,
-            answer.granted_last.granted_us};
+            answer->is_open,
+            answer->server,
+            answer->given.fleet,
+            answer->given.grant.term,
+            answer->granted_last.granted_us};
 }
 
 void say_hello(const FleetRequest &hello) {
-    const char *json = json_of(hello);
     for (int i = 0; i < host_count; i++) {
-        hosts[i].json = json;
+        hosts[i].requests = {&hello, 1};
         if (hosts[i].connection == nullptr)
             start_connecting(&hosts[i], conninfo);
         else
@@ -139,25 +127,26 @@ void say_hello(const FleetRequest &hello) {
     run(true);
 }
 
-// A hello that shows the stamp of the host's answer to another one.
-const char *json_of_stamp(FleetRequest hello, const Host &host) {
-    const core::Answer &given = host.answer.given;
+// A hello that shows the stamp of an answer.
+FleetRequest hello_with_stamp(FleetRequest hello, const FleetAnswer &answer) {
+    const core::Answer &given = answer.given;
     hello.generator.seen = {given.fleet, given.grant.term, given.grant.serial, given.seal};
-    return json_of(hello);
+    return hello;
 }
 
 // The largest term, to the registries that have another one. Of two with one number each learns of the other.
 void show_terms(const FleetRequest &hello, core::Hello *hellos, int best) {
-    const char *of_best = json_of_stamp(hello, hosts[best]);
+    const FleetRequest of_best = hello_with_stamp(hello, *answer_of(hosts[best]));
     const core::Hello chosen = hellos[best];
     for (int i = 0; i < host_count; i++) {
         if (!hellos[i].answers || hellos[i].fleet != chosen.fleet || hellos[i].term == chosen.term)
             continue;
-        if (core::are_rivals(hellos[i].term, chosen.term) && hosts[best].has_answered) {
-            hosts[best].json = json_of_stamp(hello, hosts[i]);
+        const FleetRequest of_other = hello_with_stamp(hello, *answer_of(hosts[i]));
+        if (core::are_rivals(hellos[i].term, chosen.term) && answer_of(hosts[best]) != nullptr) {
+            hosts[best].requests = {&of_other, 1};
             send_call(&hosts[best]);
         }
-        hosts[i].json = of_best;
+        hosts[i].requests = {&of_best, 1};
         send_call(&hosts[i]);
         run(false);
         hellos[i] = hello_of(hosts[i]);
@@ -177,6 +166,11 @@ void add_error(GrantError *error, const GrantError &other) {
     error->names_host = error->names_host || other.names_host;
     if (error->refusal[0] == '\0')
         memcpy(error->refusal, other.refusal, sizeof(error->refusal));
+}
+
+GrantError error_of(const Host &host) {
+    const FleetAnswer *answer = answer_of(host);
+    return answer != nullptr ? refusal_error(*answer) : host.error;
 }
 
 // The number of registries, of whatever fleet, whether they may grant or not; one that is named twice counts once.
@@ -246,16 +240,16 @@ bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *err
         show_terms(hello, hellos, best.index);
         const int last = core::last_of_others(hellos, host_count, best.index);
         if (last != core::no_registry) {
-            const FleetAnswer &answer = hosts[last].answer;
-            found->other = {answer.granted_last.granted_us, answer.given.grant.term, answer.granted_last.seal};
+            const FleetAnswer *answer = answer_of(hosts[last]);
+            found->other = {answer->granted_last.granted_us, answer->given.grant.term, answer->granted_last.seal};
         }
-        if (hellos[best.index].open && hosts[best.index].has_answered)
+        if (hellos[best.index].open && answer_of(hosts[best.index]) != nullptr)
             current = &hosts[best.index];
     }
     for (int i = 0; i < host_count; i++) {
         if (current == nullptr)
-            add_error(error, hosts[i].error);
-        if (found->refused_by == nullptr && hosts[i].error.refusal[0] != '\0')
+            add_error(error, error_of(hosts[i]));
+        if (found->refused_by == nullptr && error_of(hosts[i]).refusal[0] != '\0')
             found->refused_by = hosts[i].name;
         if (&hosts[i] != current)
             close_host(&hosts[i]);
@@ -282,14 +276,12 @@ void connection_nap(int64_t us) {
         close_host(current);
 }
 
-bool connection_call(const FleetRequest &request, FleetAnswer *answer, GrantError *error) {
-    const char *encoding = PQparameterStatus(current->connection, "server_encoding");
-    current->json = json_of(request, encoding != nullptr && strcmp(encoding, "UTF8") == 0);
+Answers connection_call(const Requests &requests, GrantError *error) {
+    current->requests = requests;
     send_call(current);
     run(false);
-    *answer = current->answer;
     *error = current->error;
-    return current->has_answered;
+    return current->answers;
 }
 
 } // namespace uidgen::pg

@@ -37,9 +37,9 @@ bool connection_is_open();
 // Waits while nothing is asked, and notices the end of the connection.
 void connection_nap(int64_t us);
 
-// Sends a request to the registry, in a transaction of its own. The answer counts only after the server was ready for
-// the next statement. Its texts are in the current memory context. *error also says why the registry refuses. False:
-// there is no answer, and *error says why; then the connection may have been closed.
-bool connection_call(const FleetRequest &request, FleetAnswer *answer, GrantError *error);
+// Sends requests to the registry, in one call. It answers the first ones, perhaps all. The answers count only after the
+// server was ready for the next statement. Their texts are in the current memory context. None: *error says why; then
+// the connection may have been closed.
+Answers connection_call(const Requests &requests, GrantError *error);
 
 } // namespace uidgen::pg

@@ -13,9 +13,9 @@ namespace {
 
 constexpr char file_name[] = "global/pgsql_tmp_uidgen.grants"; // the prefix is PG_TEMP_FILE_PREFIX
 constexpr char temporary_name[] = "global/pgsql_tmp_uidgen.grants.tmp";
-constexpr uint32 file_format = 0x75696706;
+constexpr uint32 file_format = 0x75696707;
 
-// The file is this, and a record for each membership.
+// The file is this, and a record for each membership, which ends with the former incarnations that there are.
 struct Header {
     pg_crc32c sum; // of all that follows
     uint32 format;
@@ -30,6 +30,14 @@ struct Record {
     core::Layout layout; // must still be the generator's
     core::Membership membership;
 };
+
+size_t size_of(const Record &record) {
+    return offsetof(Record, membership.former.incarnations) + sizeof(uint64_t) * record.membership.former.count;
+}
+
+void put(StringInfo content, const Record &record) {
+    appendBinaryStringInfo(content, reinterpret_cast<const char *>(&record), static_cast<int>(size_of(record)));
+}
 
 pg_crc32c sum_of(const StringInfoData &content) {
     return checksum(content.data + sizeof(pg_crc32c), static_cast<size_t>(content.len) - sizeof(pg_crc32c));
@@ -124,19 +132,32 @@ bool write_content(int file, StringInfo content) {
     return write(file, content->data, static_cast<size_t>(content->len)) == content->len;
 }
 
-// The name of a file says nothing about its inode, so the file is made before its content.
+// The name of a file says nothing about its inode, so the file is made before its content. Whichever of the two files
+// the name leads to after a crash, it is whole.
 bool write_file(StringInfo content) {
     (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
     const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
     if (file < 0)
         return report("create", temporary_name);
     const bool is_whole = write_content(file, content) || report("write", temporary_name);
-    return CloseTransientFile(file) == 0 && is_whole &&
-           durable_rename(temporary_name, file_name, LOG) == 0; // flushes first, and keeps the inode
+    const bool is_durable = is_whole && (pg_fsync(file) == 0 || report("fsync", temporary_name));
+    if (CloseTransientFile(file) != 0 || !is_durable)
+        return false;
+    if (rename(temporary_name, file_name) != 0)
+        return report("rename", temporary_name);
+    return fsync_fname_ext("global", true, false, LOG) == 0;
 }
 
-// All memberships, with the change if membership_publish() would take it.
-void put_all(StringInfo content, const MembershipChange &change) {
+// Null: the membership does not change.
+const core::Membership *next_of(const Member &member, const FleetChange &change) {
+    for (int i = 0; i < change.count; i++)
+        if (change.members[i].membership.incarnation == member.membership.incarnation)
+            return &change.members[i].membership;
+    return nullptr;
+}
+
+// All memberships, with the changes that memberships_publish() would take.
+void put_all(StringInfo content, const FleetChange &change) {
     const core::FleetSeen seen = fleet_seen();
     const bool is_in_fleet = seen.fleet == change.before.fleet;
     const uint64 timeline = GetWALInsertionTimeLine();
@@ -144,10 +165,9 @@ void put_all(StringInfo content, const MembershipChange &change) {
     bool has_change = false;
     appendBinaryStringInfo(content, reinterpret_cast<const char *>(&header), sizeof(header));
     for_each_member([&](const Member &member) {
-        const bool changes = is_in_fleet && member.membership.incarnation == change.membership.incarnation;
-        const Record record = {member.key, member.request.layout, changes ? change.membership : member.membership};
-        appendBinaryStringInfo(content, reinterpret_cast<const char *>(&record), sizeof(record));
-        has_change = has_change || changes;
+        const core::Membership *next = is_in_fleet ? next_of(member, change) : nullptr;
+        put(content, {member.key, member.request.layout, next != nullptr ? *next : member.membership});
+        has_change = has_change || next != nullptr;
     });
     if (has_change)
         reinterpret_cast<Header *>(content->data)->seen = change.seen;
@@ -163,30 +183,35 @@ void grant_file_check() {
 
 void grant_file_restore() {
     StringInfoData content;
+    StringInfoData next;
+    Record record;
     if (!read_file(&content))
         return;
-    auto *header = reinterpret_cast<Header *>(content.data);
-    auto *records = reinterpret_cast<Record *>(header + 1);
-    const auto count = (static_cast<size_t>(content.len) - sizeof(*header)) / sizeof(*records);
+    const auto *header = reinterpret_cast<const Header *>(content.data);
+    initStringInfo(&next);
+    appendBinaryStringInfo(&next, content.data, sizeof(*header));
     fleet_restore(header->seen);
-    for (size_t i = 0; i < count; i++) {
-        core::begin_incarnation(&records[i].membership, fresh_incarnation());
-        membership_restore(records[i].key, records[i].layout, records[i].membership);
+    for (int at = sizeof(*header); at < content.len;) {
+        memcpy(&record, content.data + at, Min(sizeof(record), static_cast<size_t>(content.len - at)));
+        at += static_cast<int>(size_of(record));
+        core::begin_incarnation(&record.membership, fresh_incarnation());
+        membership_restore(record.key, record.layout, record.membership);
+        put(&next, record);
     }
-    server_state->fleet.unstored = !write_file(&content);
+    server_state->fleet.unstored = !write_file(&next);
 }
 
-bool grant_file_store(const MembershipChange &change, GrantError *error) {
+bool grant_file_store(const FleetChange &change, GrantError *error) {
     StringInfoData content;
     initStringInfo(&content);
     LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE);
     put_all(&content, change);
     const bool stored = write_file(&content);
     server_state->fleet.unstored = server_state->fleet.unstored && !stored;
-    if (!stored)
+    if (stored)
+        memberships_publish(change);
+    else
         set_error(error, "could not write the file of grants", "See the server log of this server.");
-    else if (change.slot != nullptr)
-        membership_publish(change);
     LWLockRelease(&server_state->fleet.file_lock);
     return stored;
 }

@@ -14,7 +14,7 @@
 // control file names. The end of a recovery is in the control file before the server writes anything else. So the
 // grants of a file that counts may be used at once. They are the same membership, on the same timeline, as before.
 //
-// Each change writes another file and renames it. So a crash leaves the file of before, whose grants are still the
+// Each write makes another file and renames it. So a crash leaves the file of before, whose grants are still the
 // memberships' own. The new grant was not used.
 //
 // A copy made below the file system, such as a clone of a machine's disk, cannot be told here. The registry finds it
@@ -34,9 +34,9 @@ void grant_file_check();
 // it is a newcomer after a restart, too.
 void grant_file_restore();
 
-// Stores a change durably, and then publishes it. Without a slot: stores what there is. False: it could not be written;
-// the log says why.
-bool grant_file_store(const MembershipChange &change, GrantError *error);
+// Stores changes durably, in one write, and then publishes them. Without members: stores what there is. False: they
+// could not be written; the log says why.
+bool grant_file_store(const FleetChange &change, GrantError *error);
 
 // All memberships begin again (memberships_begin_again()), and the file is removed durably. So no later start knows the
 // former ones. Raises an error.

@@ -5,8 +5,7 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr char call[] = "CALL uid_internal.uid_fleet_call("
-                        "pg_catalog.jsonb_populate_record(NULL::uid_internal.uid_fleet_request, $1))";
+constexpr char call[] = "CALL uid_internal.uid_fleet_call($1)";
 
 constexpr char check_registry[] =
     "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
@@ -73,20 +72,23 @@ bool is_sane(const FleetAnswer &a) {
            is_instant(a.clock_us) && is_instant(a.granted_last.granted_us);
 }
 
-void read_answer(Host *host) {
+void read_answers(Host *host) {
     const PGresult *result = host->result;
-    FleetAnswer *answer = &host->answer;
+    Answers answers = {static_cast<FleetAnswer *>(palloc(sizeof(FleetAnswer) * most_requests)), 0};
     host->stage = Stage::idle;
-    host->has_answered = PQntuples(result) == 1 && PQnfields(result) == 1 && PQgetisnull(result, 0, 0) == 0 &&
-                         parse_fields(answer_fields, answer, PQgetvalue(result, 0, 0), PQgetlength(result, 0, 0)) &&
-                         is_sane(*answer);
-    if (!host->has_answered) {
-        set_not_a_registry(&host->error);
-    } else if (answer->refusal != nullptr) {
-        set_error(&host->error, answer->message != nullptr ? answer->message : answer->refusal,
-                  answer->hint != nullptr ? answer->hint : "");
-        copy_clean(host->error.refusal, sizeof(host->error.refusal), answer->refusal);
+    bool is_valid = PQntuples(result) == 1 && PQnfields(result) == 1 && PQftype(result, 0) == BYTEAOID;
+    Message left = {};
+    if (is_valid)
+        left = {PQgetvalue(result, 0, 0), PQgetlength(result, 0, 0)};
+    while (is_valid && left.bytes > 0) {
+        FleetAnswer *answer = &answers.answers[answers.count];
+        is_valid = answers.count < host->requests.count && take_row(&left, answer_fields, answer) && is_sane(*answer);
+        answers.count++;
     }
+    if (is_valid && answers.count > 0)
+        host->answers = answers;
+    else
+        set_not_a_registry(&host->error);
 }
 
 // The first error, or else the last result, is kept: an error may follow rows. A server that asks for a COPY has not
@@ -95,7 +97,7 @@ void read_results(Host *host) {
     while (PQisBusy(host->connection) == 0) {
         PGresult *result = PQgetResult(host->connection);
         if (result == nullptr && PQresultStatus(host->result) == PGRES_TUPLES_OK)
-            return read_answer(host);
+            return read_answers(host);
         if (result == nullptr)
             return read_error(host);
         const bool has_failed = host->result != nullptr && PQresultStatus(host->result) != PGRES_TUPLES_OK;
@@ -127,21 +129,28 @@ void close_host(Host *host) {
     host->result = nullptr;
     host->connection = nullptr;
     host->stage = Stage::closed;
-    host->has_answered = false;
+    host->answers = {};
 }
 
 void time_out(Host *host) { fail(host, "the registry did not answer in time", check_registry); }
 
-// The result is in PostgreSQL's binary format.
+// In PostgreSQL's binary format both ways.
 void send_call(Host *host) {
+    constexpr Oid type = BYTEAOID;
+    constexpr int binary = 1;
+    StringInfoData message;
+    initStringInfo(&message);
+    for (int i = 0; i < host->requests.count; i++)
+        append_row(&message, request_fields, &host->requests.requests[i]);
     PQclear(host->result);
     host->result = nullptr;
     host->stage = Stage::calling;
-    host->has_answered = false;
+    host->answers = {};
     host->error = {};
     host->events = WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE;
-    if (PQsendQueryParams(host->connection, call, 1, nullptr, &host->json, nullptr, nullptr, 1) == 0)
+    if (PQsendQueryParams(host->connection, call, 1, &type, &message.data, &message.len, &binary, binary) == 0)
         fail(host, nullptr, "");
+    pfree(message.data);
 }
 
 // Whatever can be done without waiting.
@@ -179,6 +188,16 @@ void set_error(GrantError *error, const char *message, const char *hint) {
         strlcpy(error->message, "the registry gave no reason", sizeof(error->message));
     copy_clean(error->hint, sizeof(error->hint), hint);
     error->at_us = wall_clock_us();
+}
+
+GrantError refusal_error(const FleetAnswer &answer) {
+    GrantError error = {};
+    if (answer.refusal == nullptr)
+        return error;
+    set_error(&error, answer.message != nullptr ? answer.message : answer.refusal,
+              answer.hint != nullptr ? answer.hint : "");
+    copy_clean(error.refusal, sizeof(error.refusal), answer.refusal);
+    return error;
 }
 
 void set_not_a_registry(GrantError *error) {

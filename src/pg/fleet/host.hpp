@@ -17,6 +17,16 @@ enum class Stage : uint8_t {
     idle,
 };
 
+struct Requests {
+    const FleetRequest *requests;
+    int count;
+};
+
+struct Answers {
+    FleetAnswer *answers;
+    int count;
+};
+
 struct Host {
     const char *name; // "host:port"
     const char *host; // its part of each list in the connection string, as the next two
@@ -24,12 +34,11 @@ struct Host {
     const char *port;
     PGconn *connection;
     Stage stage;
-    uint32 events;    // to wait for
-    const char *json; // the request to send once it is connected
+    uint32 events;     // to wait for
+    Requests requests; // to send once it is connected
     PGresult *result;
-    bool has_answered;  // the last call; then its answer counts, whose texts are in the memory context of then
-    FleetAnswer answer; // perhaps a refusal
-    GrantError error;   // of the last call, also a refusal; at_us 0: none
+    Answers answers;  // to the last call, in the memory context of then; none: it was not answered
+    GrantError error; // then why
 };
 
 inline bool is_busy(const Host &host) { return host.stage != Stage::closed && host.stage != Stage::idle; }
@@ -40,6 +49,14 @@ void send_call(Host *host);
 void advance(Host *host);
 void close_host(Host *host);
 void time_out(Host *host); // it did not answer in time
+
+// The first answer of the last call; null: it was not answered.
+inline const FleetAnswer *answer_of(const Host &host) {
+    return host.answers.count > 0 ? host.answers.answers : nullptr;
+}
+
+// Why an answer refuses; at_us 0: it does not.
+GrantError refusal_error(const FleetAnswer &answer);
 
 // Sets an error's text and time. What is not printable ASCII is replaced, since sessions in databases of every encoding
 // show it, and line breaks become spaces.

@@ -1,11 +1,12 @@
-// What a member asks of the registry, and what it gets: the composite types uid_fleet_request and uid_fleet_answer,
-// which the install script defines. Both sides of the connection use this file.
+// What a member asks of the registry, and what it gets: a message of at most most_requests rows of FleetRequest, and
+// one of FleetAnswer rows, one for each of the first requests. The others the registry had no time for. Both sides of
+// the connection use this file.
 //
 // A request says what its server has seen of the fleet. It asks
 //   - for a node, if it names an incarnation;
 //   - for values of a segment, if it names one;
 //   - otherwise for nothing: a hello.
-// An answer that refuses has no grant and no block, but it says who answers.
+// An answer that refuses has no grant and no block, but it says who answers. Texts of a request are UTF-8.
 #pragma once
 
 #include "base/fields.hpp"
@@ -14,6 +15,7 @@
 namespace uidgen::pg {
 
 constexpr int32_t fleet_protocol = 1;
+constexpr int most_requests = 100; // of a call
 
 constexpr int32_t any_datacenter = -1;
 constexpr int32_t no_worker = -1;

@@ -9,7 +9,7 @@
 //   2. A grant is in the file before sessions see it.
 // A server has one of it (memory/server_state.hpp).
 
-#include "calls.hpp"
+#include "agenda.hpp"
 #include "grant_file.hpp"
 #include "report.hpp"
 #include "base/settings.hpp"
@@ -23,126 +23,15 @@ namespace {
 constexpr int64_t pause_us = 5 * us_per_second;
 constexpr int64_t pause_if_wanted_us = 500 * us_per_ms;
 
-// Between two asks for one member.
-constexpr int64_t granted_pause_us = 100 * us_per_ms;
-constexpr int64_t refused_pause_us = us_per_second;
-
-constexpr int64_t longest_nap_us = 10 * us_per_second; // the wall clock may be set meanwhile
-
-// So long after a call for a block the registrar stays, so that the connection lasts from one block to the next.
-constexpr int64_t idle_after_block_us = 60 * us_per_second;
-
-constexpr int64_t always_due = -1; // a tick
-
 // After an inquiry its result counts for so long, for newcomers, and while there is more than one registry.
 constexpr int64_t inquiry_counts_us = us_per_second;
 constexpr int64_t others_count_us = 60 * us_per_second;
 
 Found found = {};
 int64_t last_inquiry_us = 0; // on the monotonic clock; 0: the next one is due
-int64_t last_block_us = 0;   // the last call for a block, on the monotonic clock; 0: none yet
+int at_once = most_requests; // asks in a call. After a call that failed it is one, because an ask may have been why
 
-// ---------------------------------------------------------------------------------------------------------
-// Which member to ask for
-// ---------------------------------------------------------------------------------------------------------
-
-// The next thing to do.
-struct Agenda {
-    bool any;    // there are members that are in use
-    bool wanted; // a session waits for one
-    bool due;    // `member` is to be asked for now
-    Member member;
-    bool block_due; // so is `block`
-    AskedBlock block;
-    int64_t next_us; // how long until another one is due
-};
-
-bool is_wanted(const Member &member) {
-    const core::Membership &m = member.membership;
-    return member.wanted > 0 && (!m.holds || member.wanted >= m.held.until);
-}
-
-// When `left` ticks of a grant are left at tick `now`: its half, or up to an eighth of it earlier.
-int64_t renewal(int64_t now, int64_t left, uint64_t incarnation) {
-    const int64_t spread = static_cast<int64_t>(incarnation % static_cast<uint64_t>(left / 8 + 1));
-    return now + left / 2 - spread;
-}
-
-// Only this process uses the notes.
-RegistrarNotes *notes_of(const Member &member) {
-    RegistrarNotes *notes = &member.slot->generator.membership.notes;
-    if (notes->incarnation != member.membership.incarnation)
-        *notes = {member.membership.incarnation};
-    if (notes->renew_at == 0 && member.membership.holds)
-        notes->renew_at = renewal(member.membership.held.until - member.request.length, member.request.length,
-                                  member.membership.incarnation);
-    return notes;
-}
-
-// How long until the member is due; 0: now; negative: there is nothing to ask. After a start the registry learns of the
-// new incarnation at once, so that a copy that was made below the file system is found out early.
-int64_t due_in_us(const Member &member, int64_t now_us, int64_t now_monotonic_us) {
-    const RegistrarNotes *notes = notes_of(member);
-    if (member.membership.superseded)
-        return -1;
-    int64_t wait_us = 0;
-    if (!is_wanted(member)) {
-        if (!member.membership.holds)
-            return -1;
-        if (member.membership.former.count == 0)
-            wait_us = core::start_of(member.request.layout, notes->renew_at) - now_us;
-    }
-    return Max(Max(wait_us, notes->not_before_us - now_monotonic_us), 0);
-}
-
-// After a start only the file knows of it.
-void explain_superseded(const Member &member) {
-    GrantError error = {};
-    if (member.error.at_us != 0)
-        return;
-    set_error(&error, "another server continues as this generator, or its node was taken over",
-              "If this server must issue ids, run SELECT uid_fleet_move() on it. Its generators then get new nodes.");
-    membership_note_error(member, error);
-}
-
-// Wanted members come before those that are due for renewal, unless they were refused last time: these ask again every
-// second, and must not hold up renewals. Of each, the one that may be asked for since longest.
-bool comes_first(const Member &a, const Member &b) {
-    const bool a_is_urgent = is_wanted(a) && !notes_of(a)->refused;
-    const bool b_is_urgent = is_wanted(b) && !notes_of(b)->refused;
-    return a_is_urgent != b_is_urgent ? a_is_urgent : notes_of(a)->not_before_us < notes_of(b)->not_before_us;
-}
-
-Agenda look_around() {
-    Agenda agenda = {};
-    if (settings::registry[0] == '\0')
-        return agenda;
-    const int64_t now_us = wall_clock_us();
-    const int64_t now_monotonic_us = monotonic_us();
-    int64_t block_due_us = 0;
-    agenda.wanted = blocks_next_asked(&agenda.block, &block_due_us);
-    agenda.block_due = agenda.wanted && block_due_us <= now_monotonic_us;
-    agenda.any = agenda.wanted || (last_block_us != 0 && now_monotonic_us - last_block_us < idle_after_block_us);
-    agenda.next_us = agenda.wanted ? Min(longest_nap_us, block_due_us - now_monotonic_us) : longest_nap_us;
-    for_each_member([&](const Member &member) {
-        if (!is_in_use(member, now_us))
-            return;
-        agenda.any = true;
-        if (member.membership.superseded)
-            explain_superseded(member);
-        const int64_t wait_us = due_in_us(member, now_us, now_monotonic_us);
-        if (wait_us < 0)
-            return;
-        agenda.wanted = agenda.wanted || is_wanted(member);
-        if (wait_us > 0) {
-            agenda.next_us = Min(agenda.next_us, wait_us);
-        } else if (!agenda.due || comes_first(member, agenda.member)) {
-            agenda.due = true;
-            agenda.member = member;
-        }
-    });
-    return agenda;
-}
+bool is_newcomer(const Ask &ask) { return !ask.is_block && !ask.member.membership.holds; }
 
 // ---------------------------------------------------------------------------------------------------------
 // Errors
@@ -162,35 +51,69 @@ void note_away(const GrantError &error) {
 // Asking
 // ---------------------------------------------------------------------------------------------------------
 
-// What accept() made of the answer goes to the file, and then to the sessions, unless it has no grant and says nothing
-// new of the fleet. No registry gives a grant that accept() does not take, since it refuses a server that has seen
-// another fleet, or a later answer than its own.
-void take_answer(const Member &member, const core::Request &ask, const core::Answer &answer, GrantError *error) {
-    const core::FleetSeen before = fleet_seen();
-    MembershipChange change = {member.slot, member.membership, before, before};
-    const bool is_granted = core::accept(&change.membership, &change.seen, answer);
-    const bool is_news = is_granted || change.membership.superseded || change.seen.term != before.term;
-    if (!is_news)
-        membership_publish(change); // what was seen proves commits that the registry may lose
-    else if (!grant_file_store(change, error))
-        return;
-    if (is_granted)
-        *notes_of(member) = {ask.incarnation, false,
-                             renewal(ask.lowest, change.membership.held.until - ask.lowest, ask.incarnation),
-                             monotonic_us() + granted_pause_us};
-    else if (answer.why == core::Refusal::none)
-        set_not_a_registry(error);
+// The log names the first of several errors of a generator, and the first of several generators that one call has
+// refused for the same reason.
+void note_errors(const Ask *asks, int count) {
+    const Ask *logged = nullptr;
+    int others = 0;
+    for (const Ask *ask = asks; ask < asks + count; ask++) {
+        if (ask->is_block || ask->error.at_us == 0)
+            continue;
+        const bool is_news = note_refused(ask->member);
+        membership_note_error(ask->member, ask->error);
+        report_error(ask->error);
+        if (ask->given.why == core::Refusal::ahead)
+            membership_unwant(ask->member);
+        if (is_news && logged != nullptr && strcmp(logged->error.message, ask->error.message) == 0) {
+            others++;
+        } else if (is_news) {
+            logged = ask;
+            ereport(LOG, (errmsg("generator \"%s\" in database \"%s\" gets no grant from the registry: %s",
+                                 ask->member.request.generator, ask->member.request.database, ask->error.message),
+                          ask->error.hint[0] != '\0' ? errhint("%s", ask->error.hint) : 0));
+        }
+    }
+    if (others > 0)
+        ereport(LOG, (errmsg("%d other generators get no grant for the same reason", others)));
 }
 
-// The first of several errors is logged.
-void note_error(RegistrarNotes *notes, const Member &member, const GrantError &error) {
-    membership_note_error(member, error);
-    report_error(error);
-    if (!notes->refused)
-        ereport(LOG, (errmsg("generator \"%s\" in database \"%s\" gets no grant from the registry: %s",
-                             member.request.generator, member.request.database, error.message),
-                      error.hint[0] != '\0' ? errhint("%s", error.hint) : 0));
-    notes->refused = true;
+void note_error(Ask *asks, int count, const GrantError &error) {
+    for (Ask *ask = asks; ask < asks + count; ask++)
+        ask->error = error;
+    note_errors(asks, count);
+}
+
+// What accept() made of the answers goes to the file, and then to the sessions, unless there is no grant among them and
+// nothing new of the fleet. No registry gives a grant that accept() does not take, since it refuses a server that has
+// seen another fleet, or a later answer than its own.
+void take_answers(Ask *asks, int count) {
+    auto *changes = static_cast<MembershipChange *>(palloc(sizeof(MembershipChange) * static_cast<Size>(count)));
+    const core::FleetSeen before = fleet_seen();
+    FleetChange change = {before, before, changes, 0};
+    bool is_news = false;
+    for (Ask *ask = asks; ask < asks + count; ask++) {
+        if (ask->is_block || (ask->error.at_us != 0 && ask->given.why == core::Refusal::none))
+            continue;
+        const bool is_granted = core::accept(&ask->member.membership, &change.seen, ask->given);
+        changes[change.count++] = {ask->member.slot, ask->member.membership};
+        is_news = is_news || is_granted || ask->member.membership.superseded;
+        if (!is_granted && ask->given.why == core::Refusal::none)
+            set_not_a_registry(&ask->error);
+    }
+    GrantError error = {};
+    is_news = is_news || change.seen.term != before.term;
+    if (!is_news)
+        memberships_publish(change); // what was seen proves commits that the registry may lose
+    const bool is_stored = !is_news || grant_file_store(change, &error);
+    for (Ask *ask = asks; ask < asks + count; ask++) {
+        if (ask->is_block)
+            continue;
+        if (!is_stored)
+            ask->error = error;
+        else if (ask->error.at_us == 0)
+            note_granted(ask->member, ask->lowest);
+    }
+    note_errors(asks, count);
 }
 
 // Of two registries that cannot be told apart, none is asked for a node or a block.
@@ -202,37 +125,59 @@ GrantError two_registries() {
     return error;
 }
 
-void ask_for(const Member &member) {
-    RegistrarNotes *notes = notes_of(member);
-    FleetAnswer answer;
-    GrantError error = {};
-    notes->not_before_us = monotonic_us() + refused_pause_us;
-    if (!member.membership.holds && !found.is_alone) {
-        note_error(notes, member, two_registries());
-        return;
+// An error that has closed the connection passes by itself, unless the segment must be attached again.
+void answer_blocks(const Ask *asks, int count) {
+    for (const Ask *ask = asks; ask < asks + count; ask++) {
+        if (!ask->is_block)
+            continue;
+        const bool passes = strcmp(ask->error.refusal, "being_altered") == 0 ||
+                            (!connection_is_open() && strcmp(ask->error.refusal, "other_fleet") != 0);
+        const BlockState failed = passes ? BlockState::asked : BlockState::refused;
+        blocks_answer(ask->block, {ask->error.at_us == 0 ? BlockState::ready : failed, ask->block_given, ask->error});
+        note_block_asked();
+        if (ask->error.at_us != 0)
+            report_error(ask->error);
     }
-    const core::FleetSeen seen = fleet_seen();
-    const int64_t sent_us = wall_clock_us();
-    const int64_t lowest = Max(core::tick_at(member.request.layout, sent_us), member.wanted);
-    const core::Request ask = core::request_of(member.membership, seen, sent_us, lowest, member.request.length);
-    const bool stored = !server_state->fleet.unstored || grant_file_store({nullptr, {}, seen, seen}, &error);
-    if (stored && member_call(member, ask, found.other, &answer, &error)) {
-        report_clocks(sent_us, answer.clock_us);
-        take_answer(member, ask, answer.given, &error);
-        if (answer.given.why == core::Refusal::ahead)
-            membership_unwant(member);
-    }
-    if (error.at_us != 0)
-        note_error(notes, member, error);
 }
 
-void ask_for_block(const AskedBlock &asked) {
-    const BlockAnswer answer =
-        found.is_alone ? block_call(asked.ask) : BlockAnswer{BlockState::asked, {}, two_registries()};
-    last_block_us = monotonic_us();
-    blocks_answer(asked, answer);
-    if (answer.error.at_us != 0)
-        report_error(answer.error);
+// Those that may not be asked now come to the end.
+int put_off(Ask *asks, int count, bool (*is_put_off)(const Ask &)) {
+    int rest = 0;
+    for (int i = 0; i < count; i++)
+        if (!is_put_off(asks[i])) {
+            const Ask kept = asks[i];
+            asks[i] = asks[rest];
+            asks[rest++] = kept;
+        }
+    return rest;
+}
+
+void ask(Ask *asks, int count) {
+    GrantError error = {};
+    int asked = count;
+    if (!found.is_alone) {
+        asked = put_off(asks, count, [](const Ask &ask) { return ask.is_block || is_newcomer(ask); });
+        note_error(asks + asked, count - asked, two_registries());
+    }
+    const core::FleetSeen seen = fleet_seen();
+    if (server_state->fleet.unstored && !grant_file_store({seen, seen, nullptr, 0}, &error)) {
+        const int blocks = put_off(asks, asked, [](const Ask &ask) { return !ask.is_block; });
+        note_error(asks + blocks, asked - blocks, error);
+        asked = blocks;
+    }
+    const int64_t sent_us = wall_clock_us();
+    int64_t clock_us = 0;
+    const int answered = asked > 0 ? call_registry(asks, asked, found.other, &clock_us, &error) : 0;
+    if (answered > 0) {
+        at_once = Min(2 * at_once, most_requests);
+        report_clocks(sent_us, clock_us);
+        take_answers(asks, answered);
+    } else if (asked > 0) {
+        at_once = 1;
+        note_error(asks, asked, error);
+    }
+    answer_blocks(asks, answered > 0 ? answered : asked);
+    answer_blocks(asks + asked, count - asked);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -265,20 +210,14 @@ void read_settings() {
         return;
     report_disconnected();
     found = {};
-    // Every member asks at once, so that a wrong setting is found out while the grants last.
-    for_each_member([](const Member &member) {
-        RegistrarNotes *notes = notes_of(member);
-        notes->renew_at = always_due;
-        notes->not_before_us = 0;
-        notes->refused = false;
-    });
+    ask_everything_again(); // so that a wrong setting is found out while the grants last
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // The process
 // ---------------------------------------------------------------------------------------------------------
 
-// One round: connects, asks for one block and one member, or sleeps. False: the process may end.
+// One round: connects, asks for what waits, or sleeps. False: the process may end.
 bool one_round() {
     if (ConfigReloadPending) {
         ConfigReloadPending = false;
@@ -287,9 +226,13 @@ bool one_round() {
     Agenda agenda = look_around();
     if (!agenda.any)
         return !worker_may_end(SingleWorker::registrar, [] { return look_around().any; });
-    const bool is_newcomer = agenda.due && !agenda.member.membership.holds;
+    int count = 0;
+    Ask *asks = agenda.due ? next_asks(agenda, at_once, &count) : nullptr;
+    bool is_of_newcomer = false;
+    for (int i = 0; i < count; i++)
+        is_of_newcomer = is_of_newcomer || is_newcomer(asks[i]);
     const int64_t looked_ago_us = monotonic_us() - last_inquiry_us;
-    if (connection_is_open() && ((is_newcomer && looked_ago_us > inquiry_counts_us) ||
+    if (connection_is_open() && ((is_of_newcomer && looked_ago_us > inquiry_counts_us) ||
                                  (found.registries > 1 && looked_ago_us > others_count_us))) {
         connect();
     } else if (!connection_is_open()) {
@@ -298,13 +241,10 @@ bool one_round() {
             connection_nap(wait_us);
         else
             connect();
-    } else if (!agenda.block_due && !agenda.due) {
+    } else if (count == 0) {
         connection_nap(agenda.next_us);
     } else {
-        if (agenda.block_due)
-            ask_for_block(agenda.block);
-        if (agenda.due && connection_is_open())
-            ask_for(agenda.member);
+        ask(asks, count);
     }
     return true;
 }

@@ -63,11 +63,12 @@ template <typename Condition> void wait_until(ConditionVariable *changed, int64_
 }
 
 // False: memberships_begin_again() has forgotten the fleet meanwhile.
-bool note_seen(const MembershipChange &change) {
+bool note_seen(const FleetChange &change) {
     lock_state(LW_EXCLUSIVE);
-    const bool is_in_fleet = fleet().seen.fleet == change.before.fleet;
+    core::FleetSeen &seen = fleet().seen;
+    const bool is_in_fleet = seen.fleet == change.before.fleet || seen.fleet == change.seen.fleet;
     if (is_in_fleet)
-        fleet().seen = change.seen;
+        seen = change.seen;
     unlock_state();
     return is_in_fleet;
 }
@@ -187,11 +188,14 @@ void fleet_restore(const core::FleetSeen &seen) {
     unlock_state();
 }
 
-void membership_publish(const MembershipChange &change) {
-    with_incarnation(change.slot, change.membership.incarnation, [&change](MembershipState *state) {
-        if (note_seen(change))
-            publish(state, change.membership);
-    });
+void memberships_publish(const FleetChange &change) {
+    for (int i = 0; i < change.count; i++) {
+        const core::Membership &next = change.members[i].membership;
+        with_incarnation(change.members[i].slot, next.incarnation, [&](MembershipState *state) {
+            if (note_seen(change))
+                publish(state, next);
+        });
+    }
 }
 
 void membership_unwant(const Member &member) {
@@ -290,17 +294,18 @@ void blocks_forget(Slot *segment) {
 // Blocks, for the registrar.
 // ---------------------------------------------------------------------------------------------------------
 
-bool blocks_next_asked(AskedBlock *asked, int64_t *due_us) {
-    bool found = false;
-    for_each_slot(SlotKind::segment, [&](Slot *segment) {
-        const BlockPlace &place = segment->segment.block;
-        if (!is_asked(segment) || (found && place.not_before_us >= *due_us))
-            return;
-        *asked = {segment, place.number, place.ask};
-        *due_us = place.not_before_us;
-        found = true;
-    });
-    return found;
+bool block_is_asked(const Slot *segment, int64_t *due_us) {
+    *due_us = segment->segment.block.not_before_us;
+    return is_asked(segment);
+}
+
+bool block_copy(Slot *segment, AskedBlock *asked) {
+    const BlockPlace &place = segment->segment.block;
+    LWLockAcquire(&segment->lock, LW_SHARED);
+    const bool is_still_asked = is_asked(segment);
+    *asked = {segment, place.number, place.ask};
+    LWLockRelease(&segment->lock);
+    return is_still_asked;
 }
 
 void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer) {

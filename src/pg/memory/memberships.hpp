@@ -5,7 +5,7 @@
 // Locking contract
 //   1. The slot's lock guards all but the atomics. No I/O and no wait happens under it.
 //   2. The registrar is the only process that changes a membership, except for membership_request() and
-//      memberships_begin_again() (under the lock), which begin another incarnation. membership_publish() therefore
+//      memberships_begin_again() (under the lock), which begin another incarnation. memberships_publish() therefore
 //      refuses the membership of another incarnation than the slot has. Incarnations are random numbers, so they tell
 //      it from that of another generator that had the slot meanwhile, and from an earlier one of the same generator.
 //
@@ -91,17 +91,21 @@ core::FleetSeen fleet_seen();
 void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Membership &membership);
 void fleet_restore(const core::FleetSeen &seen);
 
-// What accept() made of the answer to one member.
+// What accept() made of the answers of a call.
 struct MembershipChange {
     Slot *slot;
     core::Membership membership;
+};
+struct FleetChange {
     core::FleetSeen before; // what was known of the fleet
     core::FleetSeen seen;
+    const MembershipChange *members;
+    int count;
 };
 
-// Publishes the change, after the file was written, unless the slot has another membership by now, or the server has
-// left that fleet. Wakes the sessions that wait.
-void membership_publish(const MembershipChange &change);
+// Publishes the changes, after the file was written, but for those of slots that have another membership by now.
+// Nothing, if the server has left that fleet. Wakes the sessions that wait.
+void memberships_publish(const FleetChange &change);
 
 // No grant reaches the tick that the member wants, so it is not asked for until a session wants it again.
 void membership_unwant(const Member &member);
@@ -152,8 +156,11 @@ struct AskedBlock {
     BlockAsk ask;
 };
 
-// The ask that is due first, and when, on the monotonic clock. False: no block is asked for.
-bool blocks_next_asked(AskedBlock *asked, int64_t *due_us);
+// False: the segment asks for no block. *due_us: when it may be asked for, on the monotonic clock.
+bool block_is_asked(const Slot *segment, int64_t *due_us);
+
+// The same, with what is asked.
+bool block_copy(Slot *segment, AskedBlock *asked);
 
 // Does nothing if the place has another ask by now; a block is then lost. Wakes the sessions that wait for it.
 void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer);

@@ -103,9 +103,10 @@ struct GrantRequest {
 // What the registrar keeps about a member, as long as its incarnation stays the same.
 struct RegistrarNotes {
     uint64_t incarnation;
-    bool refused;          // the log says so
-    int64_t renew_at;      // tick; 0: unknown
-    int64_t not_before_us; // when it may be asked for (again), on the monotonic clock
+    int64_t renew_at;        // tick; 0: unknown
+    int64_t wanted_since_us; // on the monotonic clock, as the next one; 0: it is not wanted
+    int64_t not_before_us;   // when it may be asked for (again)
+    int64_t pause_us;        // after a refusal, which the log has; 0: it was not refused
 };
 
 // What the slot's lock guards of a membership.

@@ -198,15 +198,16 @@ void reserve(const Registry &registry, int32_t pool, int32_t count, const Return
     r.generator.clock_us = registry.state.view.now_us;
     r.policy = "reserved";
     r.datacenter_id = any_datacenter;
+    call.pool = pool;
     check(registry, core::judge(r.layout, registry.state.view, r.generator, nullptr).why, call);
     for (int32_t i = 0; i < count; i++) {
-        if (!find_node(registry, pool, call, &node))
+        if (!find_node(registry, call, &node))
             ereport(ERROR,
                     (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("pool %d has only %d free nodes", pool, i),
                      errhint("Reserve fewer nodes, or use a layout with more datacenter and worker bits.")));
         core::NodeRow row = core::granted(r.layout, registry.state.view, r.generator, node.row);
         row.until = core::largest(r.layout.time_bits) + 1;
-        put_member(registry, pool, call, row);
+        put_member(registry, call, row);
         return_node(result, r.layout, row);
     }
 }

@@ -10,7 +10,8 @@
 namespace uidgen::pg {
 namespace {
 
-bool refuse_increment(const Registry &registry, const SegmentOfCall &segment, Call *call) {
+bool refuse_increment(const Registry &registry, Call *call) {
+    const SegmentOfCall &segment = call->segment;
     FleetAnswer *answer = &call->answer;
     const FleetRequest &request = call->request;
     const char *name = request.segment;
@@ -67,21 +68,28 @@ bool refuse_unknown(Call *call) {
 
 } // namespace
 
-SegmentOfCall open_segment(const Registry &registry, const FleetRequest &request) {
-    SegmentOfCall segment = {};
-    if (request.segment == nullptr || request.generator.incarnation != 0)
-        return segment;
-    segment.sequence = read_segment_by_name(registry.schema, cstring_to_text(request.segment));
-    if (OidIsValid(segment.sequence) &&
-        pg_class_aclcheck(segment.sequence, registry.role, ACL_USAGE | ACL_UPDATE) == ACLCHECK_OK)
-        segment.entry = open_entry(segment.sequence, SlotKind::segment);
-    return segment;
+void open_segment(const Registry &registry, Call *call) {
+    const FleetRequest &request = call->request;
+    SegmentOfCall *segment = &call->segment;
+    if (call->answer.refusal != nullptr || request.segment == nullptr || request.generator.incarnation != 0)
+        return;
+    segment->sequence = read_segment_by_name(registry.schema, cstring_to_text(request.segment));
+    if (!OidIsValid(segment->sequence) ||
+        pg_class_aclcheck(segment->sequence, registry.role, ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
+        return;
+    if (ConditionalLockRelationOid(segment->sequence, RowExclusiveLock))
+        segment->entry = open_entry(segment->sequence, SlotKind::segment);
+    else
+        (void)refuse(&call->answer, "being_altered",
+                     psprintf("segment \"%s\" is being altered at the registry", request.segment),
+                     "Wait until the transaction there that locks its sequence has ended.");
 }
 
-bool refuse_segment(const Registry &registry, const SegmentOfCall &segment, Call *call) {
+bool refuse_segment(const Registry &registry, Call *call) {
     const FleetRequest &request = call->request;
+    const SegmentOfCall &segment = call->segment;
     FleetAnswer *answer = &call->answer;
-    if (refuse_increment(registry, segment, call))
+    if (refuse_increment(registry, call))
         return true;
     answer->is_synchronous = standbys_are_awaited();
     answer->count = 0;

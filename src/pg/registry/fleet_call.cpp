@@ -1,5 +1,10 @@
-// uid_fleet_call(): what members call on the registry. One call says hello, asks for a grant or extends it, or asks for
-// a block of a segment.
+// uid_fleet_call(): what members call on the registry. A request says hello, asks for a grant or extends it, or asks
+// for a block of a segment. A call has all requests that wait at a server, and is one transaction.
+//
+// The requests are judged one after another, as if each were a call of its own, except for this:
+//   1. What they all show of other registries and of lost commits is read before the first one gets anything.
+//   2. One that is not valid is refused, and changes nothing for the others.
+//   3. The registry answers as many as it can in the time for which a call may have its lock.
 
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -76,32 +81,47 @@ void note_refusal(Registry *registry, const FleetAnswer &answer) {
 // A generator.
 // ---------------------------------------------------------------------------------------------------------
 
-void grant(const Registry &registry, int32_t pool, Call *call, const core::NodeRow &row) {
+void grant(const Registry &registry, Call *call, const core::NodeRow &row) {
     core::Grant *given = &call->answer.given.grant;
     *given = {row.node, row.from, row.until, row.membership, row.term, row.serial};
     given->seal = seal_of_grant(registry.state, call->request.layout, *given);
-    put_member(registry, pool, *call, row);
+    put_member(registry, *call, row);
 }
 
-bool refuse_newcomer(const Registry &registry, int32_t pool, Call *call) {
+// Whether there was no node for an earlier newcomer of this call, which looked where this one would.
+bool is_known_full(const Registry &registry, const Call *full, const Call &call) {
+    const auto begins = [&registry](const Call &c) {
+        return core::beginning(c.request.layout, registry.state.view, c.request.generator);
+    };
+    return full != nullptr && full->pool == call.pool && call.policy != WorkerPolicy::fixed &&
+           (full->request.datacenter_id == call.request.datacenter_id) && begins(call) <= begins(*full);
+}
+
+// *full is the last newcomer of this call for which there was no node; null: there was none.
+bool refuse_newcomer(const Registry &registry, const Call **full, Call *call) {
     const FleetRequest &r = call->request;
     NodeRecord node;
-    if (exceeds_quota(registry, pool, *call))
-        return refuse_quota(call);
-    if (!find_node(registry, pool, *call, &node))
-        return call->policy == WorkerPolicy::fixed ? refuse_taken(call, node) : refuse_none_free(pool, call);
-    grant(registry, pool, call, core::granted(r.layout, registry.state.view, r.generator, node.row));
-    return false;
+    if (is_known_full(registry, *full, *call))
+        return refuse(&call->answer, (*full)->answer.refusal, (*full)->answer.message, (*full)->answer.hint);
+    const bool exceeds = exceeds_quota(registry, *call);
+    if (!exceeds && find_node(registry, *call, &node)) {
+        grant(registry, call, core::granted(r.layout, registry.state.view, r.generator, node.row));
+        return false;
+    }
+    if (!exceeds && call->policy == WorkerPolicy::fixed)
+        return refuse_taken(call, node);
+    *full = call;
+    return exceeds ? refuse_quota(call) : refuse_none_free(call);
 }
 
 // The member drew with a node before it joined the fleet. The node is one of its login's until then, because anyone can
 // say so.
-void note_use_before(const Registry &registry, int32_t pool, const Call &call) {
+void note_use_before(const Registry &registry, const Call &call) {
     const FleetRequest &r = call.request;
     NodeRecord known;
-    if (exceeds_quota(registry, pool, call))
+    if (exceeds_quota(registry, call))
         return;
-    (void)read_node(pool, r.former_node, &known);
+    (void)read_node(call.pool, r.former_node, &known);
     const int64_t until = known.row.until;
     known.row = core::used_before(r.layout, registry.state.view, r.generator, known.row, r.former_until);
     known.login = call.login;
@@ -116,12 +136,13 @@ struct Case {
     core::Ruling ruling;
 };
 
-void judge(const Registry &registry, int32_t pool, const FleetRequest &r, Case *c) {
+void judge(const Registry &registry, const Call &call, Case *c) {
+    const FleetRequest &r = call.request;
     const core::Request &g = r.generator;
-    const bool has_held = g.holds && read_node(pool, g.held.node, &c->held);
+    const bool has_held = g.holds && read_node(call.pool, g.held.node, &c->held);
     const int64_t but_node = g.holds ? g.held.node : no_node;
     const bool has_missed =
-        read_node_of_incarnation(pool, g.incarnation, but_node, &c->missed) && core::is_missed(g, c->missed.row);
+        read_node_of_incarnation(call.pool, g.incarnation, but_node, &c->missed) && core::is_missed(g, c->missed.row);
     if (fault_is(Fault::late_asks))
         c->held.row.incarnation = g.incarnation;
     c->ruling = core::decide(r.layout, registry.state.view, g, has_held ? &c->held.row : nullptr,
@@ -148,33 +169,6 @@ void log_collision(const Call &call, const NodeRecord &known) {
                   errhint("Compare the ids that both have issued in that time.")));
 }
 
-bool refuse_generator(Registry *registry, int32_t pool, Call *call) {
-    const FleetRequest &r = call->request;
-    const bool joins = r.former_node != no_node && !r.generator.holds && !fault_is(Fault::hide_use);
-    if (joins && core::claims_too_much(r.layout, registry->state.view, r.generator, r.former_until))
-        return refuse_judged(*registry, call, core::Refusal::ahead);
-    Case c = {};
-    judge(*registry, pool, r, &c);
-    log_collision(*call, c.held);
-    if (c.ruling.judgement.verdict == core::Verdict::fence) {
-        draw_term(registry, true, "a member has shown an answer that this registry has lost");
-        judge(*registry, pool, r, &c);
-    }
-    if (joins) {
-        note_use_before(*registry, pool, *call);
-        judge(*registry, pool, r, &c);
-    }
-    switch (c.ruling.judgement.verdict) {
-    case core::Verdict::extend:
-        grant(*registry, pool, call, core::extended(r.layout, registry->state.view, c.ruling.request, c.ruling.row));
-        return false;
-    case core::Verdict::newcomer:
-        return refuse_newcomer(*registry, pool, call);
-    default:
-        return refuse_judged(*registry, call, c.ruling.judgement.why);
-    }
-}
-
 // A layout that is not in use costs a row for good, so a login cannot make any number of them.
 constexpr int64_t most_pools = 1000;
 
@@ -188,14 +182,32 @@ bool refuse_pool(const Registry &registry, Call *call) {
            (count_pools(call->login) >= most_pools && refuse_judged(registry, call, core::Refusal::too_many_layouts));
 }
 
-void answer_generator(Registry *registry, Call *call) {
-    int32_t pool = find_pool(call->request.layout);
-    if (pool == no_pool) {
-        if (refuse_pool(*registry, call))
-            return;
-        pool = insert_pool(call->request.layout, call->request.preset, call->login);
+// What is wrong is found before anything is written.
+void answer_generator(const Registry &registry, const Call **full, Call *call) {
+    const FleetRequest &r = call->request;
+    const bool joins = r.former_node != no_node && !r.generator.holds && !fault_is(Fault::hide_use);
+    Case c = {};
+    if (joins && core::claims_too_much(r.layout, registry.state.view, r.generator, r.former_until)) {
+        (void)refuse_judged(registry, call, core::Refusal::ahead);
+        return;
     }
-    (void)refuse_generator(registry, pool, call);
+    if (call->pool == no_pool)
+        call->pool = find_pool(r.layout); // an earlier request of this call may have brought it
+    if (call->pool == no_pool) {
+        if (refuse_pool(registry, call))
+            return;
+        call->pool = insert_pool(r.layout, r.preset, call->login);
+    }
+    if (joins)
+        note_use_before(registry, *call);
+    judge(registry, *call, &c);
+    log_collision(*call, c.held);
+    if (c.ruling.judgement.verdict == core::Verdict::extend)
+        grant(registry, call, core::extended(r.layout, registry.state.view, c.ruling.request, c.ruling.row));
+    else if (c.ruling.judgement.verdict == core::Verdict::newcomer)
+        (void)refuse_newcomer(registry, full, call);
+    else
+        (void)refuse_judged(registry, call, c.ruling.judgement.why);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -226,28 +238,28 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
     answer->granted_last = {last_us, {}, seal_of_number(state, "last", view.term, last_us)};
 }
 
-void answer_call(Registry *registry, const SegmentOfCall &segment, Call *call) {
+// ---------------------------------------------------------------------------------------------------------
+// A call.
+// ---------------------------------------------------------------------------------------------------------
+
+bool shows_lost_commits(const Registry &registry, const Call &call) {
+    const core::Request &g = call.request.generator;
+    NodeRecord held;
+    const bool has_row = g.holds && read_node(call.pool, g.held.node, &held);
+    return core::judge(call.request.layout, registry.state.view, g, has_row ? &held.row : nullptr).verdict ==
+           core::Verdict::fence;
+}
+
+// What a request shows counts before anything is granted, whatever its place in the call.
+void read_evidence(Registry *registry, Call *call) {
     FleetRequest &r = call->request;
     if (fault_is(Fault::any_fleet) && r.generator.seen.fleet != 0)
         registry->state.view.fleet = r.generator.seen.fleet;
     const bool is_known = r.generator.seen.fleet == 0 || r.generator.seen.fleet == registry->state.view.fleet;
-    if (is_known && !is_proven(registry->state, call)) {
+    if (is_known && !is_proven(registry->state, call))
         (void)refuse_unproven(call);
-        return;
-    }
-    if (is_known && registry->unclaimed == nullptr)
+    else if (is_known && registry->unclaimed == nullptr)
         note_member(registry, r);
-    const core::RegistryView &view = registry->state.view;
-    const bool refused = refuse_judged(*registry, call, refuses_all(*registry));
-    note_refusal(registry, call->answer);
-    if (refused || refuse_judged(*registry, call, core::judge_server(view, r.generator.seen)))
-        return;
-    if (r.generator.incarnation != 0)
-        answer_generator(registry, call);
-    else if (r.segment != nullptr && r.count > 0 && view.shown.number != 0) // its rival may give the same values
-        (void)refuse_judged(*registry, call, core::Refusal::rival);
-    else if (r.segment != nullptr)
-        (void)refuse_segment(*registry, segment, call);
 }
 
 // A role that was expelled while its transaction was open has passed PostgreSQL's check, which reads what is cached.
@@ -257,15 +269,77 @@ void check_admitted(const Registry &registry, Oid procedure) {
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_PROCEDURE, "uid_fleet_call");
 }
 
-Datum result_of(const Registry &registry, FunctionCallInfo fcinfo, const FleetAnswer &answer) {
+// Those of one layout follow one another.
+void find_pools(const Calls &calls) {
+    const Call *before = nullptr;
+    for (Call *call = calls.calls; call < calls.calls + calls.count; call++) {
+        if (call->answer.refusal != nullptr || call->request.generator.incarnation == 0)
+            continue;
+        const bool is_same = before != nullptr && core::same_layout(before->request.layout, call->request.layout);
+        call->pool = is_same ? before->pool : find_pool(call->request.layout);
+        before = call;
+    }
+}
+
+void read_all_evidence(Registry *registry, const Calls &calls) {
+    for (int i = 0; i < calls.count; i++)
+        if (calls.calls[i].answer.refusal == nullptr)
+            read_evidence(registry, &calls.calls[i]);
+    Call all = {};
+    (void)refuse_judged(*registry, &all, refuses_all(*registry));
+    note_refusal(registry, all.answer);
+    if (all.answer.refusal != nullptr)
+        return;
+    find_pools(calls);
+    for (int i = 0; i < calls.count; i++) {
+        const Call &call = calls.calls[i];
+        if (call.answer.refusal == nullptr && call.request.generator.incarnation != 0 &&
+            shows_lost_commits(*registry, call)) {
+            draw_term(registry, true, "a member has shown an answer that this registry has lost");
+            break;
+        }
+    }
+}
+
+void answer(const Registry &registry, const Call **full, Call *call) {
+    const FleetRequest &r = call->request;
+    const core::RegistryView &view = registry.state.view;
+    if (call->answer.refusal != nullptr || refuse_judged(registry, call, refuses_all(registry)) ||
+        refuse_judged(registry, call, core::judge_server(view, r.generator.seen)))
+        return;
+    if (r.generator.incarnation != 0)
+        answer_generator(registry, full, call);
+    else if (r.segment != nullptr && r.count > 0 && view.shown.number != 0) // its rival may give the same values
+        (void)refuse_judged(registry, call, core::Refusal::rival);
+    else if (r.segment != nullptr)
+        (void)refuse_segment(registry, call);
+}
+
+// Other members wait for the lock meanwhile, and give up after four seconds.
+constexpr int64_t longest_lock_us = 100 * us_per_ms;
+
+// As many as there is time for, and at least one. The member asks for the others again.
+void answer_calls(Registry *registry, const Calls &calls, StringInfo answers) {
+    const Call *full = nullptr;
+    const int64_t began_us = monotonic_us();
+    read_all_evidence(registry, calls);
+    for (int i = 0; i < calls.count && (i == 0 || monotonic_us() - began_us < longest_lock_us); i++) {
+        Call *call = &calls.calls[i];
+        if (i > 0)
+            draw_serial(registry);
+        answer(*registry, &full, call);
+        complete(*registry, call->request, &call->answer);
+        append_row(answers, answer_fields, &call->answer);
+    }
+}
+
+Datum result_of(const Registry &registry, FunctionCallInfo fcinfo, const StringInfoData &answers) {
     TupleDesc desc;
+    bool is_null = false;
     MemoryContext working = MemoryContextSwitchTo(registry.caller);
     if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE || desc->natts != 1)
         elog(ERROR, "uid_fleet_call must return one column");
-    TupleDesc of_answer = lookup_rowtype_tupdesc(TupleDescAttr(desc, 0)->atttypid, -1);
-    Datum value = heap_copy_tuple_as_datum(form_fields(answer_fields, &answer, of_answer), of_answer);
-    bool is_null = false;
-    ReleaseTupleDesc(of_answer);
+    Datum value = PointerGetDatum(cstring_to_text_with_len(answers.data, answers.len)); // a bytea is the same
     const Datum row = HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), &value, &is_null));
     MemoryContextSwitchTo(working);
     return row;
@@ -282,17 +356,18 @@ UIDGEN_SQL_FUNCTION(uid_fleet_call);
 
 Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     Registry registry;
-    auto *call = static_cast<Call *>(palloc0(sizeof(Call)));
-    read_call(fcinfo, call);
-    clear_fields(answer_fields, &call->answer);
+    StringInfoData answers;
+    const Calls calls = read_calls(fcinfo);
     open_registry(&registry, fcinfo);
-    const SegmentOfCall segment = open_segment(registry, call->request);
+    for (int i = 0; i < calls.count; i++) {
+        calls.calls[i].login = GetUserNameFromId(registry.role, false);
+        open_segment(registry, &calls.calls[i]);
+    }
     enter_registry(&registry);
     check_admitted(registry, fcinfo->flinfo->fn_oid);
-    call->login = GetUserNameFromId(registry.role, false);
-    answer_call(&registry, segment, call);
-    complete(registry, call->request, &call->answer);
-    const Datum result = result_of(registry, fcinfo, call->answer);
+    initStringInfo(&answers);
+    answer_calls(&registry, calls, &answers);
+    const Datum result = result_of(registry, fcinfo, answers);
     commit_registry(&registry);
     return result;
 }

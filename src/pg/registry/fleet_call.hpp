@@ -11,17 +11,31 @@
 
 namespace uidgen::pg {
 
+// The segment that a request is about.
+struct SegmentOfCall {
+    Oid sequence;              // InvalidOid: there is none of that name
+    const SessionEntry *entry; // null: the caller's role may not use it
+};
+
+// One request of a call, and its answer.
 struct Call {
     FleetRequest request;
     WorkerPolicy policy;
-    const char
-        *login; // the caller's role: nodes belong to it, whatever the request says. null: an administrator's call
+    const char *login;  // the caller's role: nodes belong to it, whatever the request says. null: an administrator's
     bool claims_unseen; // the grant that it shows is of a registry whose key is lost, so it may be invented
+    SegmentOfCall segment;
+    int32_t pool;
     FleetAnswer answer;
 };
 
-// What a member asks, the first argument of a call (fleet_request.cpp). Error for fields that are not valid.
-void read_call(FunctionCallInfo fcinfo, Call *call);
+struct Calls {
+    Call *calls;
+    int count;
+};
+
+// What a member asks, the argument of its call (fleet_request.cpp). A request with fields that are not valid is refused
+// already. Error for a message that is none.
+Calls read_calls(FunctionCallInfo fcinfo);
 
 // Seals of the registry's answers: of a number of a term, which is a serial that it has answered with ("stamp") or
 // the time when it granted last ("last"); and of a grant.
@@ -43,13 +57,13 @@ NodeRange nodes_for(const FleetRequest &request);
 //
 // The node is random, so that two registries that do not know of each other seldom choose the same. False: no node is
 // free; of static, *found is the row that is in the way.
-bool find_node(const Registry &registry, int32_t pool, const Call &call, NodeRecord *found);
+bool find_node(const Registry &registry, const Call &call, NodeRecord *found);
 
 // Whether the caller's login may not have another node. A stolen login so leaves the others their shares.
-bool exceeds_quota(const Registry &registry, int32_t pool, const Call &call);
+bool exceeds_quota(const Registry &registry, const Call &call);
 
 // Writes the row of a member, as it describes itself.
-void put_member(const Registry &registry, int32_t pool, const Call &call, const core::NodeRow &row);
+void put_member(const Registry &registry, const Call &call, const core::NodeRow &row);
 
 // Blocks of a segment's values, for members that are attached to it (fleet_block.cpp):
 //
@@ -61,18 +75,12 @@ void put_member(const Registry &registry, int32_t pool, const Call &call, const 
 //      and logged.
 //   3. The member's role needs USAGE on the segment's sequence, as every role that draws from it.
 
-// The segment that a call is about.
-struct SegmentOfCall {
-    Oid sequence;              // InvalidOid: there is none of that name
-    const SessionEntry *entry; // null: the caller's role may not use it
-};
-
-// Finds the segment, and opens an entry of it, before the registry's lock is taken: a session that alters the sequence
-// must not hold up all members.
-SegmentOfCall open_segment(const Registry &registry, const FleetRequest &request);
+// Finds the segment, and opens an entry of it, before the registry's lock is taken. Refused while a session alters
+// the sequence, because waiting for it would hold up what else is in the call.
+void open_segment(const Registry &registry, Call *call);
 
 // Gives the block, unless it is refused.
-bool refuse_segment(const Registry &registry, const SegmentOfCall &segment, Call *call);
+bool refuse_segment(const Registry &registry, Call *call);
 
 // The message and the way out for the member that asked (refusals.cpp). Any role that draws there reads it. So it names
 // no other member, and no login: the view uid_fleet and the log do. Each function returns whether the call is refused.
@@ -88,7 +96,7 @@ core::Refusal refuses_all(const Registry &registry);
 // Of a member that shows what this fleet's registry has not given. The log says it, too.
 bool refuse_unproven(Call *call);
 
-bool refuse_none_free(int32_t pool, Call *call);
+bool refuse_none_free(Call *call);
 bool refuse_quota(Call *call);
 bool refuse_taken(Call *call, const NodeRecord &taken);
 bool refuse_epoch(Call *call, int64_t epoch_us);

@@ -12,19 +12,45 @@ struct Bounds {
     int64_t most;
 };
 
-template <size_t n> void check(const Bounds (&all)[n]) {
-    for (const Bounds &b : all)
-        if (b.value < b.least || b.value > b.most)
-            report_field(b.name, psprintf(INT64_FORMAT, b.value));
+// What is not valid is refused, and what else is in the call is answered.
+bool refuse_field(Call *call, const char *name, const char *value) {
+    return refuse(&call->answer, "invalid", psprintf("invalid value for \"%s\": %s", name, value),
+                  "Update uidgen on the registry, and then on this server.");
 }
 
-void check_texts(const FleetRequest &r) {
-    const char *const texts[][2] = {{"host", r.host},       {"port", r.port},      {"database", r.database},
-                                    {"version", r.version}, {"generator", r.name}, {"preset", r.preset},
-                                    {"policy", r.policy},   {"segment", r.segment}};
-    for (const auto &text : texts)
-        if (text[1] != nullptr && strlen(text[1]) > longest_text)
-            report_field(text[0], "too long");
+template <size_t n> bool refuse_numbers(Call *call, const Bounds (&all)[n]) {
+    for (const Bounds &b : all)
+        if (b.value < b.least || b.value > b.most)
+            return refuse_field(call, b.name, psprintf(INT64_FORMAT, b.value));
+    return false;
+}
+
+// Members send UTF-8. What this database cannot have is replaced.
+const char *own_text(const char *text) {
+    const auto length = static_cast<int>(strlen(text));
+    if (GetDatabaseEncoding() == PG_UTF8 && pg_verifymbstr(text, length, true))
+        return text;
+    char *copy = pstrdup(text);
+    for (char *c = copy; *c != '\0'; c++)
+        *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
+    return copy;
+}
+
+bool refuse_texts(Call *call) {
+    FleetRequest &r = call->request;
+    const struct {
+        const char *name;
+        const char **text;
+    } texts[] = {{"host", &r.host},      {"port", &r.port},     {"database", &r.database}, {"version", &r.version},
+                 {"generator", &r.name}, {"preset", &r.preset}, {"policy", &r.policy},     {"segment", &r.segment}};
+    for (const auto &t : texts) {
+        if (*t.text == nullptr)
+            continue;
+        if (strlen(*t.text) > longest_text)
+            return refuse_field(call, t.name, "too long");
+        *t.text = own_text(*t.text);
+    }
+    return false;
 }
 
 void check_server(const FleetRequest &r) {
@@ -37,63 +63,85 @@ void check_server(const FleetRequest &r) {
 
 // The grant came with an answer, and the latest answer is this one or a later one. A seal proves the rest, unless it is
 // lost.
-void check_held(core::Request *request, const core::Layout &layout) {
+bool refuse_held(Call *call) {
+    core::Request *request = &call->request.generator;
+    const core::Layout &layout = call->request.layout;
     const core::Grant &held = request->held;
     const int64_t end = core::largest(layout.time_bits) + 1;
     request->holds = held.node != no_node;
     if (!request->holds) {
         request->held = {};
-        return;
+        return false;
     }
-    check({{"held_node", held.node, 0, core::largest(core::drawn_node_bits(layout))},
-           {"held_from", held.from, 0, end},
-           {"held_until", held.until, held.from, end},
-           {"held_membership", static_cast<int64_t>(held.membership), 1, PG_INT64_MAX},
-           {"held_term", held.term.number, 1, request->seen.term.number},
-           {"held_serial", held.serial, 1, PG_INT64_MAX}});
+    return refuse_numbers(call, {{"held_node", held.node, 0, core::largest(core::drawn_node_bits(layout))},
+                                 {"held_from", held.from, 0, end},
+                                 {"held_until", held.until, held.from, end},
+                                 {"held_membership", static_cast<int64_t>(held.membership), 1, PG_INT64_MAX},
+                                 {"held_term", held.term.number, 1, request->seen.term.number},
+                                 {"held_serial", held.serial, 1, PG_INT64_MAX}});
 }
 
-WorkerPolicy policy_of(const char *name) {
+bool refuse_former(Call *call) {
+    const core::Former &former = call->request.generator.former;
+    for (uint32_t i = 0; i < former.count; i++)
+        if (static_cast<int64_t>(former.incarnations[i]) <= 0)
+            return refuse_field(call, "former", "not all values are positive");
+    return false;
+}
+
+bool refuse_policy(Call *call) {
+    const char *name = call->request.policy;
     for (int i = 0; i < static_cast<int>(lengthof(worker_policy_names)); i++)
-        if (name != nullptr && strcmp(name, worker_policy_names[i]) == 0)
-            return static_cast<WorkerPolicy>(i);
-    report_field("policy", name == nullptr ? "null" : psprintf("\"%s\"", name));
+        if (name != nullptr && strcmp(name, worker_policy_names[i]) == 0) {
+            call->policy = static_cast<WorkerPolicy>(i);
+            return false;
+        }
+    return refuse_field(call, "policy", name == nullptr ? "null" : psprintf("\"%s\"", name));
 }
 
 // A worker number counts for static alone, a datacenter id in a layout that has the field.
-void check_wish(FleetRequest *r, WorkerPolicy policy) {
-    const core::Layout &layout = r->layout;
+bool refuse_wish(Call *call) {
+    FleetRequest &r = call->request;
+    const core::Layout &layout = r.layout;
     const int64_t last_node = core::largest(core::drawn_node_bits(layout));
     if (layout.datacenter_bits == 0)
-        r->datacenter_id = any_datacenter;
-    check({{"worker_number", policy == WorkerPolicy::fixed ? r->worker_number : 0, 0,
-            core::largest(core::drawn_worker_bits(layout))},
-           {"datacenter_id", r->datacenter_id, any_datacenter, core::largest(layout.datacenter_bits)},
-           {"former_node", r->former_node, no_node, last_node},
-           {"former_until", r->former_node == no_node ? 0 : r->former_until, 0, core::largest(layout.time_bits) + 1}});
+        r.datacenter_id = any_datacenter;
+    return refuse_numbers(
+        call,
+        {{"worker_number", call->policy == WorkerPolicy::fixed ? r.worker_number : 0, 0,
+          core::largest(core::drawn_worker_bits(layout))},
+         {"datacenter_id", r.datacenter_id, any_datacenter, core::largest(layout.datacenter_bits)},
+         {"former_node", r.former_node, no_node, last_node},
+         {"former_until", r.former_node == no_node ? 0 : r.former_until, 0, core::largest(layout.time_bits) + 1}});
 }
 
-void check_generator(Call *call) {
+bool refuse_fields_of_generator(Call *call) {
     FleetRequest &r = call->request;
-    core::Request &g = r.generator;
+    const core::Request &g = r.generator;
     if (core::check(r.layout) != core::LayoutFault::none)
-        report_field("layout", "these widths, tick and epoch make no layout");
+        return refuse_field(call, "layout", "these widths, tick and epoch make no layout");
     if (r.name == nullptr || r.database == nullptr)
-        report_field(r.name == nullptr ? "generator" : "database", "null");
-    check({{"incarnation", static_cast<int64_t>(g.incarnation), 1, PG_INT64_MAX},
-           {"clock_us", g.clock_us, 0, core::max_instant_us},
-           {"lowest", g.lowest, 0, core::largest(r.layout.time_bits)},
-           {"length", g.length, 1, PG_INT64_MAX}});
-    check_held(&g, r.layout);
-    call->policy = policy_of(r.policy);
-    check_wish(&r, call->policy);
+        return refuse_field(call, r.name == nullptr ? "generator" : "database", "null");
     r.preset = r.preset == nullptr ? "custom" : r.preset;
+    return refuse_numbers(call, {{"incarnation", static_cast<int64_t>(g.incarnation), 1, PG_INT64_MAX},
+                                 {"clock_us", g.clock_us, 0, core::max_instant_us},
+                                 {"lowest", g.lowest, 0, core::largest(r.layout.time_bits)},
+                                 {"length", g.length, 1, PG_INT64_MAX}}) ||
+           refuse_held(call) || refuse_former(call) || refuse_policy(call) || refuse_wish(call);
 }
 
-void check_segment(const FleetRequest &r) {
-    check({{"count", r.count, 0, PG_INT64_MAX}});
-    if (r.database == nullptr)
-        report_field("database", "null");
+bool refuse_fields_of_segment(Call *call) {
+    if (call->request.database == nullptr)
+        return refuse_field(call, "database", "null");
+    return refuse_numbers(call, {{"count", call->request.count, 0, PG_INT64_MAX}});
+}
+
+bool refuse_fields(Call *call) {
+    if (refuse_texts(call))
+        return true;
+    if (call->request.generator.incarnation != 0)
+        return refuse_fields_of_generator(call);
+    return call->request.segment != nullptr && refuse_fields_of_segment(call);
 }
 
 int64_t hash(const FleetState &state, const char *text) {
@@ -127,22 +175,22 @@ template <size_t n> int64_t seal(const FleetState &state, const char *kind, cons
 
 } // namespace
 
-void read_call(FunctionCallInfo fcinfo, Call *call) {
+Calls read_calls(FunctionCallInfo fcinfo) {
     if (PG_ARGISNULL(0))
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("request must not be null")));
-    HeapTupleHeader row = PG_GETARG_HEAPTUPLEHEADER(0);
-    HeapTupleData tuple = {};
-    tuple.t_len = HeapTupleHeaderGetDatumLength(row);
-    tuple.t_data = row;
-    TupleDesc desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row), HeapTupleHeaderGetTypMod(row));
-    read_fields(request_fields, &call->request, &tuple, desc);
-    ReleaseTupleDesc(desc);
-    check_server(call->request);
-    check_texts(call->request);
-    if (call->request.generator.incarnation != 0)
-        check_generator(call);
-    else if (call->request.segment != nullptr)
-        check_segment(call->request);
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("requests must not be null")));
+    const bytea *message = PG_GETARG_BYTEA_PP(0);
+    Message left = {VARDATA_ANY(message), VARSIZE_ANY_EXHDR(message)};
+    Calls calls = {static_cast<Call *>(palloc0(sizeof(Call) * most_requests)), 0};
+    while (left.bytes > 0 || calls.count == 0) {
+        if (calls.count == most_requests || !take_row(&left, request_fields, &calls.calls[calls.count].request))
+            ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION), errmsg("invalid requests of a member"),
+                            errhint("Update uidgen on the registry, and then on its members.")));
+        Call *call = &calls.calls[calls.count++];
+        clear_fields(answer_fields, &call->answer);
+        check_server(call->request);
+        (void)refuse_fields(call);
+    }
+    return calls;
 }
 
 int64_t seal_of_number(const FleetState &state, const char *kind, const core::Term &term, int64_t number) {

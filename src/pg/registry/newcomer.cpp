@@ -30,8 +30,9 @@ NodeRange nodes_for(const FleetRequest &request) {
     return nodes_of_datacenter(request.layout, request.datacenter_id);
 }
 
-bool find_node(const Registry &registry, int32_t pool, const Call &call, NodeRecord *found) {
+bool find_node(const Registry &registry, const Call &call, NodeRecord *found) {
     const FleetRequest &r = call.request;
+    const int32_t pool = call.pool;
     const NodeRange range = nodes_for(r);
     const auto is_free = [&] { return core::is_free(r.layout, registry.state.view, r.generator, found->row); };
     if (call.policy == WorkerPolicy::fixed) {
@@ -48,7 +49,8 @@ bool find_node(const Registry &registry, int32_t pool, const Call &call, NodeRec
 }
 
 // The lookups stop as soon as the answer is known, because a login may have many nodes, and a pool millions.
-bool exceeds_quota(const Registry &registry, int32_t pool, const Call &call) {
+bool exceeds_quota(const Registry &registry, const Call &call) {
+    const int32_t pool = call.pool;
     const core::Layout &layout = call.request.layout;
     const NodeRange all = {0, core::largest(core::drawn_node_bits(layout))};
     const NodeRange range = nodes_for(call.request);
@@ -65,12 +67,12 @@ bool exceeds_quota(const Registry &registry, int32_t pool, const Call &call) {
 
 // What a caller says of itself is bounded before it is stored: a holder draws no further ahead of its clock than a
 // grant lasts, and a clock that is off by more than a day is just wrong.
-void put_member(const Registry &registry, int32_t pool, const Call &call, const core::NodeRow &row) {
+void put_member(const Registry &registry, const Call &call, const core::NodeRow &row) {
     const FleetRequest &r = call.request;
     const core::RegistryView &view = registry.state.view;
     const int64_t offset_us = std::clamp(r.generator.clock_us - view.now_us, -us_per_day, us_per_day);
     const int64_t length = Min(r.generator.length, 2 * core::longest_ticks(r.layout, view));
-    put_node({pool, row, r.host, r.port, r.database, r.name, r.version, r.policy, call.login, offset_us, length,
+    put_node({call.pool, row, r.host, r.port, r.database, r.name, r.version, r.policy, call.login, offset_us, length,
               view.now_us});
 }
 

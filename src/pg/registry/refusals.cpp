@@ -105,13 +105,13 @@ bool refuse_unproven(Call *call) {
     return refuse(&call->answer, "unproven", "this server shows what the registry has not given to it", move_hint);
 }
 
-bool refuse_none_free(int32_t pool, Call *call) {
+bool refuse_none_free(Call *call) {
     const FleetRequest &request = call->request;
     const NodeRange range = nodes_for(request);
     const char *of_datacenter =
         request.datacenter_id == any_datacenter ? "" : psprintf(" with datacenter id %d", request.datacenter_id);
     NodeRecord first;
-    (void)read_oldest_node(pool, range, PG_INT64_MAX, &first);
+    (void)read_oldest_node(call->pool, range, PG_INT64_MAX, &first);
     const int64_t end_us = core::start_of(request.layout, first.row.until);
     return refuse(&call->answer, "none_free",
                   psprintf("all %lld nodes%s of the layout are in use",

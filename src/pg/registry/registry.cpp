@@ -58,12 +58,6 @@ void set_for_statements(bool is_procedure) {
     set_locally("lock_timeout", "4s", GUC_ACTION_SAVE);
 }
 
-void draw_serial(Registry *registry) {
-    core::RegistryView &view = registry->state.view;
-    view.own_serial = nextval_internal(registry->serial_sequence, false);
-    view.serial = view.own_serial - 1;
-}
-
 void wait_until_durable(uint64_t lsn, core::Durability level) {
     const int64_t began_us = monotonic_us();
     XLogFlush(lsn);
@@ -139,6 +133,12 @@ void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
     GetUserIdAndSecContext(&registry->role, &registry->security);
     SetUserIdAndSecContext(owner_of(registry->state_table),
                            registry->security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+}
+
+void draw_serial(Registry *registry) {
+    core::RegistryView &view = registry->state.view;
+    view.own_serial = nextval_internal(registry->serial_sequence, false);
+    view.serial = view.own_serial - 1;
 }
 
 bool try_lock_registry(Registry *registry) {

@@ -47,6 +47,9 @@ void lock_registry(Registry *registry);
 // it knows of every grant. If it differs in another way, the registry is unclaimed.
 void settle_environment(Registry *registry);
 
+// The serial of the next answer. The lock has drawn that of the first one.
+void draw_serial(Registry *registry);
+
 // Locks and settles it.
 void enter_registry(Registry *registry);
 

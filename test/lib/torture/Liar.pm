@@ -1,11 +1,12 @@
 # A registry that lies: its procedure answers as the fleet's registry would, but for one thing that a member can check. It
-# never grants a node that another member may have, because no member can notice that.
+# gives no node and no block that a member can accept, because no member can notice that another one may have it.
 package Liar;
 
 use strict;
 use warnings;
 
 use Exporter 'import';
+use PostgreSQL::Test::Utils qw(slurp_file);
 
 our @EXPORT_OK = qw(create_liar lies set_answer);
 
@@ -14,8 +15,7 @@ my $no_number = q{'12x'};
 my $other_fleet = '4711';
 
 # What it answers, by column, from the request: to each of them, to a generator that asks for a node, and for a block of a
-# segment. A lie is another value of a column, or of two. A generator that holds no grant must refuse it, because node 1
-# may have another holder.
+# segment. A lie is another value of a column, or of two.
 my %answers = (
 	hello => {
 		honest => {
@@ -50,42 +50,37 @@ my %answers = (
 			granted_from => [ 'NULL', -1, $most, $no_number ],
 			granted_until => [ 'NULL', 0, -1, $most, 'coalesce(request.held_from, request.lowest)' ],
 			membership => [ 'NULL', 0, -1 ],
-			held_seal => [ 'NULL', $no_number ],
+			held_seal => [$no_number],
 			'term serial' =>
 			  [ 'request.held_term | request.held_serial', 'request.held_term | request.held_serial - 1' ] } },
 	segment => {
 		honest => {
 			first => 'request.shown + request.increment',
-			last => 'request.shown + request.increment * request.count',
 			count => 'request.count',
 			increment => 'request.increment',
 			is_synchronous => 'true' },
 		lies => {
-			first => [ 'NULL', 'request.shown', 'request.shown - request.increment', $no_number, $most ],
-			last => [ 'NULL', 'request.shown', 'request.shown + request.increment * request.count + 1', $most ],
-			'first last' => [
-				'request.shown | request.shown + request.increment * (request.count - 1)',
-				'request.shown - request.increment * 99 | request.shown + request.increment * (request.count - 100)' ],
+			first => [ 'NULL', 'request.shown', 'request.shown - request.increment', 'request.shown - request.increment * 99', $no_number, $most ],
 			count => [ 'NULL', 0, -1, 'request.count + 1', $most ],
 			increment => [ 'NULL', 0, '-request.increment', 'request.increment + 1' ] } });
 
-# A database of the server that says of itself that it is a registry. Its answer has columns of text, so that it can lie
-# about their types.
+# A database of the server that says of itself that it is a registry.
 sub create_liar
 {
 	my ($node) = @_;
 	$node->safe_psql('postgres', 'CREATE DATABASE liar');
 	$node->safe_psql('liar', "SET default_transaction_isolation = 'read committed'; CREATE EXTENSION uidgen; SELECT uid_fleet_admit('uid_fleet', 'new')");
 	$node->safe_psql('liar', 'ALTER EXTENSION uidgen DROP PROCEDURE uid_internal.uid_fleet_call; ALTER PROCEDURE uid_internal.uid_fleet_call RENAME TO honest');
-	$node->safe_psql('liar', 'CREATE TYPE lies AS (' . join(', ', map { "$_ text" } columns($node)) . ')');
+	$node->safe_psql('liar', slurp_file('test/fleet_messages.sql'));
 	return;
 }
 
+# The columns of an answer, each with its type.
 sub columns
 {
 	my ($node) = @_;
-	return split /\n/, $node->safe_psql('liar',
-		q{SELECT attname FROM pg_attribute WHERE attrelid = 'uid_internal.uid_fleet_answer'::regclass AND attnum > 0 ORDER BY attnum});
+	return map { [ split /\|/ ] } split /\n/, $node->safe_psql('liar',
+		q{SELECT attname, atttypid::regtype FROM pg_attribute WHERE attrelid = 'fleet_answer'::regclass AND attnum > 0 ORDER BY attnum});
 }
 
 # Each as what it answers, columns, values.
@@ -112,15 +107,27 @@ sub set_answer
 	my @columns = columns($node);
 	my $row_of = sub {
 		my ($kind) = @_;
-		my %answer = (%{ $answers{hello}{honest} }, %{ $answers{$kind}{honest} }, $to eq 'hello' || $to eq $kind ? %lie : ());
-		return 'ROW(' . join(', ', map { '(' . ($answer{$_} // 'NULL') . ')::text' } @columns) . ')::lies';
+		my %given = $kind eq 'hello' || $kind eq $to ? %{ $answers{$kind}{honest} } : (refusal => q{'fenced'});
+		my %answer = (%{ $answers{hello}{honest} }, %given, $to eq 'hello' || $to eq $kind ? %lie : ());
+		# A text in the place of a number is a lie about the type.
+		my @values = map {
+			my ($column, $type) = @$_;
+			my $value = $answer{$column} // 'NULL';
+			"($value)::" . ($value =~ /^'/ ? 'text' : $type)
+		} @columns;
+		return 'record_send(ROW(' . join(', ', @values) . '))';
 	};
 	$node->safe_psql('liar', <<"SQL");
-CREATE OR REPLACE PROCEDURE uid_internal.uid_fleet_call(request uid_internal.uid_fleet_request, INOUT answer lies DEFAULT NULL) LANGUAGE plpgsql AS \$body\$
+CREATE OR REPLACE PROCEDURE uid_internal.uid_fleet_call(requests bytea, INOUT answers bytea DEFAULT NULL) LANGUAGE plpgsql AS \$body\$
+DECLARE
+  request fleet_request;
 BEGIN
-  answer := CASE WHEN request.incarnation IS NOT NULL THEN @{[ $row_of->('generator') ]}
-                 WHEN request.segment IS NOT NULL THEN @{[ $row_of->('segment') ]}
-                 ELSE @{[ $row_of->('hello') ]} END;
+  answers := '';
+  FOR request IN SELECT (jsonb_populate_record(NULL::fleet_request, fields)).* FROM rows_in(requests, 'fleet_request') fields LOOP
+    answers := answers || CASE WHEN request.incarnation IS NOT NULL THEN @{[ $row_of->('generator') ]}
+                               WHEN request.segment IS NOT NULL THEN @{[ $row_of->('segment') ]}
+                               ELSE @{[ $row_of->('hello') ]} END;
+  END LOOP;
 END \$body\$
 SQL
 	return;
