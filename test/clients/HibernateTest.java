@@ -47,6 +47,16 @@ public class HibernateTest {
 
     @Entity
     @Proxy(lazy = false)
+    @Table(name = "receipts")
+    public static class Receipt {
+        @Id
+        @GeneratedValue(strategy = GenerationType.SEQUENCE, generator = "receipts_seq")
+        @SequenceGenerator(name = "receipts_seq", sequenceName = "receipts_seq", allocationSize = 50)
+        Long id;
+    }
+
+    @Entity
+    @Proxy(lazy = false)
     @Table(name = "payments")
     public static class Payment {
         @Id
@@ -90,10 +100,13 @@ public class HibernateTest {
             execute(connection, "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uidgen.uid_next(), item text)");
             execute(connection, "CREATE TABLE invoices (id bigint PRIMARY KEY)");
             execute(connection, "CREATE SEQUENCE invoices_seq INCREMENT 50 START 50");
+            execute(connection, "CREATE TABLE receipts (id bigint PRIMARY KEY)");
+            execute(connection, "CREATE SEQUENCE receipts_seq INCREMENT 50");
             execute(connection, "CREATE TABLE payments (id bigint PRIMARY KEY DEFAULT uidgen.uid_next())");
             testDefault(connection);
             testArrays(connection);
             testPooledOptimizer(connection);
+            testPooledLo(connection);
         }
     }
 
@@ -138,6 +151,25 @@ public class HibernateTest {
             factory.close();
     }
 
+    // A value v of the sequence stands for v to v + 49.
+    static void testPooledLo(Connection connection) throws SQLException {
+        Set<Long> ids = new HashSet<>();
+        var factories = new SessionFactory[] {newFactory("true"), newFactory("true")};
+        for (int n = 0; n < 200; n++) {
+            var receipt = new Receipt();
+            save(factories[n % 2], receipt);
+            check(ids.add(receipt.id), "no id comes twice");
+            if (n % 10 == 0) {
+                long next = value(connection, "SELECT uidgen.segment_next('receipts_seq'::regclass)");
+                for (long id = next; id < next + 50; id++)
+                    check(ids.add(id), "nor is it in a block that another program takes");
+            }
+        }
+        check(ids.contains(1L) && value(connection, "SELECT count(*) FROM receipts") == 200, "the first is 1");
+        for (var factory : factories)
+            factory.close();
+    }
+
     static void save(SessionFactory factory, Object entity) {
         var session = factory.openSession();
         session.beginTransaction();
@@ -147,11 +179,17 @@ public class HibernateTest {
     }
 
     static SessionFactory newFactory() {
+        return newFactory("false");
+    }
+
+    static SessionFactory newFactory(String preferLo) {
         return new Configuration()
             .addAnnotatedClass(Order.class)
             .addAnnotatedClass(Invoice.class)
+            .addAnnotatedClass(Receipt.class)
             .addAnnotatedClass(Payment.class)
             .setProperty("hibernate.id.new_generator_mappings", "true")
+            .setProperty("hibernate.id.optimizer.pooled.prefer_lo", preferLo)
             .setProperty("hibernate.dialect", "org.hibernate.dialect.PostgreSQLDialect")
             .setProperty("hibernate.connection.url", url)
             .setProperty("hibernate.connection.username", System.getenv("PGUSER"))

@@ -55,6 +55,18 @@ node_client() {
     client "$1" "node --input-type=module -e \"import '$2'\"" node "$1"
 }
 
+# go_client directory import: with packages of Debian only.
+go_client() {
+    client "$1" "test -d /usr/share/gocode/src/$2" sh -c \
+        "cd $1 && GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE=\$TMPDIR/go go run main.go"
+}
+
+# rust_client directory crate: Debian's compiler and crates, not others that are first in the path.
+rust_client() {
+    client "$1" "/usr/bin/cargo --version && ls /usr/share/cargo/registry/$2-*" sh -c \
+        "cd $1 && PATH=/usr/bin:/bin CARGO_HOME=\$TMPDIR/cargo CARGO_TARGET_DIR=\$TMPDIR/rust cargo run --offline --quiet"
+}
+
 # java_client file library...: the libraries are names of Debian's jar files.
 java_client() {
     file=$1
@@ -80,12 +92,20 @@ section_clients() {
     cd "$UIDGEN_WORK/clients" || return
     python_client psycopg_test.py psycopg
     python_client psycopg2_test.py psycopg2
+    python_client pandas_test.py 'pandas, psycopg2'
     python_client sqlalchemy_test.py 'alembic, psycopg2, sqlalchemy'
     client django_test.sh "/usr/bin/python3 -c 'import django, psycopg2'" sh django_test.sh
     client activerecord_test.rb 'ruby -e "require %q(active_record); require %q(pg)"' ruby activerecord_test.rb
+    client pdo_test.php "php -r 'new ReflectionExtension(\"pdo_pgsql\");'" php pdo_test.php
+    client doctrine_test.php "php -r 'require \"Doctrine/ORM/autoload.php\";'" php doctrine_test.php
+    client dbi_test.pl "/usr/bin/perl -MDBD::Pg -e1" /usr/bin/perl dbi_test.pl
+    go_client go github.com/jackc/pgx
+    rust_client rust tokio-postgres
     node_client node_postgres_test.mjs pg
     node_client knex_test.mjs knex
     node_client drizzle_test.mjs drizzle-orm
+    node_client drizzle_kit_test.mjs drizzle-kit/api
+    node_client mikro_orm_test.mjs @mikro-orm/postgresql
     node_client prisma_test.mjs @prisma/adapter-pg
     node_client typeorm_test.mjs typeorm
     node_client sequelize_test.mjs sequelize

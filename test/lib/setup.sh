@@ -159,8 +159,9 @@ setup_clients() {
         echo "Installing packages: drivers and frameworks ..."
         partman=postgresql-$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')-partman
         install_some python3-psycopg python3-psycopg2 python3-sqlalchemy alembic python3-django \
-            ruby-activerecord ruby-pg libpostgresql-jdbc-java libspring-jdbc-java libhibernate3-java libjavassist-java \
-            default-jdk-headless "$partman"
+            python3-pandas ruby-activerecord ruby-pg libpostgresql-jdbc-java libspring-jdbc-java libhibernate3-java \
+            libjavassist-java default-jdk-headless php-cli php-pgsql php-doctrine-orm golang-go golang-github-lib-pq-dev \
+            golang-github-jackc-pgx-v4-dev cargo librust-tokio-dev librust-tokio-postgres-dev libdbd-pg-perl "$partman"
         command -v npm >/dev/null || install_some nodejs npm
     fi
     unpack_packages clients pgbouncer

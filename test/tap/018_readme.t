@@ -26,7 +26,7 @@ sub of_language
 }
 
 # Those of the clients are compared with programs by test/recipes. '' is output, or a file that is not ours.
-my %is_language = map { $_ => 1 } ('', qw(sql sh ini cfg yaml python ruby js java prisma xml));
+my %is_language = map { $_ => 1 } ('', qw(sql sh ini cfg yaml python ruby js java prisma xml php go rust perl elixir csharp));
 
 my @documents = ('README.md', grep { !/zh-CN/ } glob 'docs/*.md docs/originals/*.md');
 for my $file (@documents)

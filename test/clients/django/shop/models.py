@@ -21,6 +21,12 @@ class Invoice(models.Model):
     id = models.BigAutoField(primary_key=True)
 
 
+class Product(models.Model):
+    """A table that was there before DEFAULT_AUTO_FIELD: migration 0004 moves it."""
+
+    item = models.TextField()
+
+
 if django.VERSION >= (5, 0):
     class Note(models.Model):
         id = models.BigIntegerField(primary_key=True, db_default=models.Func(function='uidgen.uid_next'))

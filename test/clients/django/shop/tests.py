@@ -8,9 +8,11 @@ import django
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import DataError, connection, transaction
+from django.db.models import BigAutoField
 from django.test import TestCase, TransactionTestCase
 
 from shop import models
+from shop.fields import UidField
 from shop.models import Invoice, Line, Order
 
 
@@ -52,6 +54,22 @@ class UidTest(TestCase):
 
     def test_existing_table(self):
         self.assertGreater(Invoice.objects.create().pk, 2**53)
+
+    def test_default_auto_field(self):
+        self.assertGreater(models.Product.objects.create(item='tea').pk, 2**53)
+        self.assertIsInstance(models.Product._meta.pk, UidField)
+
+    def test_alter_field_alone(self):
+        # What makemigrations writes would take the default away.
+        before = BigAutoField(primary_key=True, name='id')
+        before.set_attributes_from_name('id')
+        before.model = Invoice
+        after = UidField(primary_key=True, name='id')
+        after.set_attributes_from_name('id')
+        after.model = Invoice
+        with connection.schema_editor(collect_sql=True) as editor:
+            editor.alter_field(Invoice, before, after)
+        self.assertRegex('\n'.join(editor.collected_sql), 'DROP SEQUENCE IF EXISTS "shop_invoice_id_seq" CASCADE|DROP IDENTITY')
 
     def test_admin(self):
         self.client.force_login(User.objects.create_superuser('root'))

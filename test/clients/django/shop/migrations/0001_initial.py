@@ -20,4 +20,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel('Invoice', [
             ('id', models.BigAutoField(primary_key=True, serialize=False)),
         ]),
+        migrations.CreateModel('Product', [
+            ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+            ('item', models.TextField()),
+        ]),
     ]

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class ShopConfig(AppConfig):
+    name = 'shop'
+    default_auto_field = 'shop.fields.UidField'

@@ -1,0 +1,52 @@
+// drizzle-kit: pull writes mode "number", which changes ids; push finds no difference if a generator is a regclass.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { pushSchema } from 'drizzle-kit/api';
+import { sql } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
+import pg from 'pg';
+
+const orders = pgTable('orders', {
+    id: bigint({ mode: 'bigint' }).primaryKey().default(sql`uidgen.uid_next()`),
+    item: text(),
+});
+const pages = pgTable('pages', {
+    id: bigint({ mode: 'number' }).primaryKey().default(sql`uidgen.uid_next('uid_generators.web'::regclass)`),
+});
+const withoutCast = pgTable('pages', {
+    id: bigint({ mode: 'number' }).primaryKey().default(sql`uidgen.uid_next('uid_generators.web')`),
+});
+
+const client = new pg.Client();
+await client.connect();
+const db = drizzle(client);
+
+async function push(tables) {
+    const { statementsToExecute, apply } = await pushSchema(tables, db);
+    await apply();
+    return statementsToExecute;
+}
+assert.equal((await push({ orders, pages })).length, 2);
+assert.deepEqual(await push({ orders, pages }), []);
+assert.deepEqual(await push({ orders, withoutCast }),
+    [`ALTER TABLE "pages" ALTER COLUMN "id" SET DEFAULT uidgen.uid_next('uid_generators.web');`]);
+
+// TypeORM leaves this form alone, too.
+await db.execute("CREATE FUNCTION next_page_id() RETURNS bigint RETURN uidgen.uid_next('uid_generators.web')");
+const withFunction = pgTable('pages', { id: bigint({ mode: 'number' }).primaryKey().default(sql`next_page_id()`) });
+assert.equal((await push({ orders, withFunction })).length, 1);
+assert.deepEqual(await push({ orders, withFunction }), []);
+
+const { PGUSER, PGPASSWORD, PGPORT, PGDATABASE } = process.env;
+const url = `postgresql://${PGUSER}:${PGPASSWORD}@127.0.0.1:${PGPORT}/${PGDATABASE}`;
+execFileSync('node_modules/.bin/drizzle-kit', ['pull', '--dialect', 'postgresql', '--url', url, '--out', 'drizzle']);
+const pulled = readFileSync('drizzle/schema.ts', 'utf8');
+assert.match(pulled, /id: bigint\(\{ mode: "number" \}\)\.default\(sql`uidgen\.uid_next\(\)`\)/);
+assert.doesNotMatch(pulled, /worker_node/);
+
+const rows = await db.insert(orders).values(Array(1000).fill({ item: 'item' })).returning({ id: orders.id });
+const changed = rows.filter(({ id }) => BigInt(Number(id)) !== id).length;
+assert.ok(changed > 900, `${changed} of 1000 ids change as numbers`);
+await client.end();
