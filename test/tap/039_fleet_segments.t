@@ -81,6 +81,16 @@ like(sql($nodes{b}, $without->($attach)), qr/^1001$/m, '... another one draws fr
 like(sql($nodes{a}, $without->(statement_of('docs/segments.md', qr/segment_attach/))), qr/orders/, '... it may attach again');
 like(sql($nodes{a}, $without->(statement_of('docs/fleet.md', qr/segment_attach/))), qr/orders/, '... and again');
 
+# docs/ids-for-people.md, "Numbers that begin again", of a fleet.
+my $numbers = block_of('docs/ids-for-people.md', qr/CREATE TABLE number_series/) =~ s/uidgen\.//gr;
+sql($nodes{first}, block_of('docs/ids-for-people.md', qr/ALTER DEFAULT PRIVILEGES/) =~ s/fleet_app1, fleet_app2/uid_fleet/r);
+sql($nodes{first}, $numbers);
+sql($nodes{$_}, $numbers =~ s/segment_create\(name, /segment_attach(name, without_standby => true, /r) foreach 'a', 'b';
+my $year = sql($nodes{first}, q{SELECT number_segment(number_period('C', now()))}) =~ s/.*"C-(\d+)"/$1/r;
+is(join(' ', map { sql($nodes{$_}, q{SELECT next_number('C')}) } 'a', 'b', 'a'), "C-$year-000001 C-$year-000011 C-$year-000002",
+	'numbers of a year, from two servers');
+sql($nodes{first}, 'ALTER DEFAULT PRIVILEGES IN SCHEMA uid_segments REVOKE USAGE ON SEQUENCES FROM uid_fleet');
+
 # Made anew at the registry, it begins after all that members were given.
 sub stderr_of
 {
