@@ -260,7 +260,7 @@ EXECUTE draw;
 SELECT uid_default_set('uid_generators.early');
 RELEASE s;
 SAVEPOINT t;
-SELECT uid_default_set('uid_generators.uid_default', false) IS NULL;
+SELECT uid_default_set(uid_generator_create('inner', 'twitter')) IS NULL;
 ROLLBACK TO t;
 SELECT outcome('SELECT uid_next()');
 ROLLBACK;

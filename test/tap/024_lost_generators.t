@@ -36,6 +36,24 @@ is(sqlstate($node, "SELECT uid_next('uid_generators.after_alter')"), '00000', '.
 	cmp_ok(next_id('altered'), '>', $last, 'when it is dropped, one created again starts above it');
 }
 
+# A counter that was set back, as by a restore of data or by logical replication of sequences: until it stops, the server
+# remembers what it has leased, even after an alteration.
+{
+	freeze_clock($node, 31 * $day);
+	sql("SELECT uid_generator_create('set_back', max_ahead_ms => 10000)");
+	my $last = next_id('set_back');
+	foreach my $after ('SELECT 1', "SELECT uid_generator_alter('uid_generators.set_back', lease_ms => 900)")
+	{
+		sql("SELECT setval('uid_generators.set_back', 1000); $after");
+		is(sqlstate($node, "SELECT uid_generator_alter('uid_generators.set_back', worker_bits => 4)"), '55000', 'a counter set back gives no other layout');
+		my $next = next_id('set_back');
+		cmp_ok($next, '>', $last, '... and no id again');
+		cmp_ok(sql('SELECT last_value FROM uid_generators.set_back'), '>', 1000, '... and is written up again');
+		$last = $next;
+	}
+	sql("SELECT uid_generator_drop('uid_generators.set_back')");
+}
+
 # A creation that is rolled back is a loss, too: of the transaction, or of a savepoint in it.
 my $now = 50 * $day;
 my $create = "SELECT uid_generator_create('made'); SELECT uid_next('uid_generators.made')";
