@@ -222,6 +222,9 @@ SELECT row_number() OVER (ORDER BY id) AS nth, host_name LIKE '10.%' AS outside,
 SET ROLE regress_baidu;
 UPDATE worker_node SET port = '1';
 RESET ROLE;
+-- Another column would make a dump that cannot be restored.
+SELECT * FROM outcomes('ALTER TABLE worker_node %s', 'ADD COLUMN table_name text', 'DROP COLUMN layout', 'RENAME type TO kind',
+  'ALTER COLUMN port TYPE text');
 DROP FUNCTION rows_of(text, bigint);
 DROP OWNED BY regress_baidu;
 DROP ROLE regress_baidu;

@@ -35,6 +35,15 @@ BEGIN
   IF c.identity IS NOT NULL THEN
     RETURN QUERY SELECT * FROM uid_internal.uid_keep_sequence_plan(c.sequence, c.relation, column_name);
   END IF;
+  IF is_generator THEN
+    RETURN QUERY SELECT unnest(ARRAY[
+                          '-- Imports and ORMs send setval(max(id)).',
+                          format('ALTER SEQUENCE %s AS bigint MAXVALUE 9223372036854775807;', q.seqrelid::regclass)])
+      FROM pg_depend d JOIN pg_sequence q ON q.seqrelid = d.objid
+     WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = table_name
+       AND d.refobjsubid = c.attnum AND d.deptype IN ('a', 'i') AND q.seqmax < 9223372036854775807
+     ORDER BY q.seqrelid::regclass::text COLLATE "C";
+  END IF;
   -- While the column draws from a generator, its sequence counts nothing.
   IF c.sequence IS NOT NULL AND c.drawn_by IS DISTINCT FROM 'uid_next' THEN
     RETURN NEXT '-- uid_release() reads in the comment how to go back.';

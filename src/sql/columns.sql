@@ -45,14 +45,16 @@ DECLARE
   is_inherited boolean;
   is_integer boolean;
 BEGIN
-  -- The sequence is that of the identity, if the column was a serial before, which leaves another one. A domain has the
+  -- The sequence is that of the identity, or the one that was kept for it, if the column was a serial before, which
+  -- leaves another one. A domain has the
   -- output function of its type. The type of another role has that role's casts and operators.
   SELECT format('%I.%I', n.nspname, t.relname), a.attnum, pg_get_expr(d.adbin, d.adrelid), u.drawn_by, u.source,
          CASE a.attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END,
          (SELECT o.objid FROM pg_depend o JOIN pg_class s ON s.oid = o.objid
            WHERE s.relkind = 'S' AND o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass
              AND o.refobjid = t.oid AND o.refobjsubid = a.attnum AND o.deptype IN ('a', 'i')
-           ORDER BY o.deptype DESC, o.objid LIMIT 1),
+           ORDER BY o.deptype DESC, position('kept by uid_adopt()' in obj_description(o.objid, 'pg_class')) > 0
+                    DESC NULLS LAST, o.objid LIMIT 1),
          t.relowner, a.attinhcount > 0,
          a.attgenerated = '' AND y.typoutput IN ('int2out'::regproc, 'int4out'::regproc, 'int8out'::regproc)
     INTO relation, attnum, expression, drawn_by, source, identity, sequence, owner, is_inherited, is_integer
