@@ -76,6 +76,8 @@ void unlock_both(Slot *slot) {
 void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     const uint64_t run = init.config.cached.run;
     memset(static_cast<void *>(generator), 0, offsetof(GeneratorState, membership));
+    generator->former_mark = init.mark;
+    generator->first_position = init.first_position;
     generator->ticks.reset(init.first_position);
     if (fault_is(Fault::resume_lease))
         generator->ticks.publish(init.first_position,

@@ -129,9 +129,12 @@ int64_t mark_in_memory(Oid generator) {
         return core::no_lease_yet;
     LWLockAcquire(&slot->lock, LW_SHARED);
     const GeneratorState &state = slot->generator;
-    const auto end = static_cast<int64_t>(state.ticks.written_range().until >> state.config.layout.sequence_bits);
+    const uint64_t until = state.ticks.written_range().until;
+    const int64_t mark = until > state.first_position
+                             ? static_cast<int64_t>(until >> state.config.layout.sequence_bits) - 1
+                             : state.former_mark; // a generator without history begins above the ids of lost ones
     LWLockRelease(&slot->lock);
-    return end - 1;
+    return mark;
 }
 
 // A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
@@ -139,6 +142,7 @@ int64_t mark_in_memory(Oid generator) {
 void init_generator(Relation rel, SlotInit *init) {
     const Oid generator = RelationGetRelid(rel);
     const int64_t mark = Max(init->expected.counter.last_value, mark_in_memory(generator));
+    init->mark = mark;
     const core::ClockPolicy &policy = init->config.policy;
     init->config = read_generator_config(extension_schema(), generator, rel);
     check_lease_sequence(generator);
