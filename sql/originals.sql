@@ -175,6 +175,10 @@ ALTER SEQUENCE uid_segments.placed MAXVALUE 2000;
 SELECT outcome($$UPDATE leaf_alloc SET max_id = max_id + 1000 WHERE biz_tag = 'placed'$$), setval('uid_segments.placed', 1995);
 SELECT * FROM outcomes($$UPDATE leaf_alloc SET %s WHERE biz_tag = 'placed' RETURNING max_id$$, 'max_id = 0', 'max_id = max_id + step',
   'max_id = max_id - 1', 'max_id = 9223372036854775807', $$biz_tag = 'nobody'$$);
+-- Another tag is another segment, which begins above the row; the former one stays.
+SELECT max_id AS shown FROM leaf_alloc WHERE biz_tag = 'nobody' \gset
+UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'nobody' RETURNING max_id - step > :shown AS above;
+SELECT segment_next('nobody') > :shown AS above, segment_drop('nobody');
 \set VERBOSITY terse
 UPDATE leaf_alloc SET max_id = NULL WHERE biz_tag = 'nobody';
 \set VERBOSITY default

@@ -45,8 +45,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_add_segment() IS
-  'Trigger function of t_sequence and leaf_alloc. An INSERT creates a segment, unless leaf_alloc names one that '
-  'exists. A DELETE from t_sequence fails.';
+  'Trigger function of t_sequence and leaf_alloc. An INSERT creates a segment, and so does another biz_tag, unless '
+  'leaf_alloc names one that exists. A DELETE from t_sequence fails.';
 
 CREATE VIEW t_sequence AS SELECT s.name AS pk_seq_name, s.current_val, s.increment_val FROM uid_segment s;
 ALTER VIEW t_sequence ALTER COLUMN increment_val SET DEFAULT 1;
@@ -80,7 +80,7 @@ BEGIN
        step integer NOT NULL,
        description varchar(256),
        update_time timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP);
-     CREATE TRIGGER uid_add_segment BEFORE INSERT ON %1$s
+     CREATE TRIGGER uid_add_segment BEFORE INSERT OR UPDATE OF biz_tag ON %1$s
        FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_add_segment();
      CREATE TRIGGER uid_show_block BEFORE INSERT OR UPDATE ON %1$s
        FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
@@ -94,5 +94,5 @@ COMMENT ON FUNCTION uid_leaf_alloc_create(text) IS
   'given one. Its rows take their values from the segments that biz_tag names. A node of Leaf takes a block with '
   'UPDATE leaf_alloc SET max_id = max_id + n, and reads max_id afterwards in the same transaction. The n + 1 values '
   'up to max_id are reserved, so a node may take those below max_id or those up to max_id, as long as all nodes of '
-  'one row do the same. An INSERT creates the segment unless it exists. The caller owns the table. Let other roles '
+  'one row do the same. An INSERT or another biz_tag creates the segment unless it exists. The caller owns the table. Let other roles '
   'use it with GRANT SELECT, UPDATE; they also need USAGE on the sequences of the segments. Drop it with DROP TABLE.';
