@@ -343,6 +343,26 @@ run_blocks('Leaf', block_of('docs/originals/leaf.md', qr/max_id \+ 1/));
 cmp_ok(in_database(sprintf $new, 'orders'), '>', 4001, '... ids go on above the last block');
 is(in_database("SELECT segment_next('users'), step FROM uidgen.uid_segment WHERE name = 'users'"), '2|100', '... also of a tag that was never asked');
 
+# Nodes move one after the other: some draw blocks of the former table, others of ours, and an application draws itself.
+new_database(<<'SQL');
+CREATE TABLE old_leaf_alloc (
+  biz_tag varchar(128) PRIMARY KEY DEFAULT '', max_id bigint NOT NULL DEFAULT 1, step int NOT NULL,
+  description varchar(256), update_time timestamp NOT NULL DEFAULT now());
+INSERT INTO old_leaf_alloc (biz_tag, max_id, step, description) VALUES ('orders', 4001, 2000, 'orders'), ('users', 1, 100, NULL);
+CREATE TABLE taken (id bigint PRIMARY KEY);
+SQL
+run_blocks('Leaf', block_of('docs/originals/leaf.md', qr/FROM old_leaf_alloc/));
+for (1 .. 3)
+{
+	for my $table ('old_leaf_alloc', 'leaf_alloc')
+	{
+		in_database("UPDATE $table SET max_id = max_id + step WHERE biz_tag = 'orders';"
+			  . " INSERT INTO taken SELECT generate_series(max_id - step, max_id - 1) FROM $table WHERE biz_tag = 'orders'");
+	}
+	in_database(q{INSERT INTO taken SELECT segment_next('orders') FROM generate_series(1, 100)});
+}
+is(in_database('SELECT count(*), count(*) FILTER (WHERE id > 100000000) FROM taken'), '12300|6300', '... and no id comes twice');
+
 # tiny_id_info of two databases, odd and even: a block is (max_id - step, max_id].
 run_section('From tinyid', <<'SQL');
 CREATE SCHEMA even;

@@ -172,6 +172,39 @@ if (!$needs_preload)
 	$node->stop;
 }
 
+# PostgreSQL 18 and later find the files elsewhere, without and with the preload, in the server and in its workers.
+my ($paths) = slurp_file('docs/install.md') =~ /^```\n(extension_control_path = .*?)^```$/ms or die 'the page has no paths';
+if (`pg_config --version` =~ /(\d+)/ && $1 >= 18)
+{
+	my $elsewhere = PostgreSQL::Test::Utils::tempdir() . '/extensions';
+	my ($share, $lib) = ("$elsewhere/uidgen/share/extension", "$elsewhere/uidgen/lib");
+	remove_package();
+	system_or_bail('mkdir', '-p', $share, $lib);
+	system_or_bail('cp', "$kept/uidgen.so", $lib);
+	system_or_bail('cp', grep({ !/\.so$/ } glob "$kept/uidgen*"), $share);
+	my $node = UidgenNode->new('elsewhere', install_path => $copy->{install_path});
+	$node->init;
+	$node->start;
+	like(($node->psql('postgres', 'CREATE EXTENSION uidgen'))[2], qr/extension "uidgen" is not available/, 'the files are elsewhere');
+	$node->append_conf('postgresql.conf', $paths =~ s{/extensions}{$elsewhere}gr);
+	$node->reload;
+	ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_available_extensions WHERE name = 'uidgen'}),
+		'with the paths of docs/install.md a reload is enough');
+	$node->safe_psql('postgres', 'CREATE EXTENSION uidgen');
+	for my $how ('without the preload', 'with the preload')
+	{
+		is($node->safe_psql('postgres', "SELECT uid_next() > 0, segment_create('s') IS NOT NULL, segment_next('s'), segment_drop('s')"), 't|t|1|',
+			"$how: draws");
+		wait_for_node_rows($node, 'uid_generators.uid_default', $how =~ /without/ ? 1 : 2);
+		pass('... and a background worker loads the library');
+		is($node->safe_psql('postgres', 'SET ' . parallel_setting() . "; SELECT uid_next() > 0"), 't', '... and a parallel worker');
+		$node->append_conf('postgresql.conf', "shared_preload_libraries = 'uidgen'\n");
+		$node->restart;
+	}
+	$node->stop;
+	install_package();
+}
+
 # A load that fails is repeated by the session's next call.
 {
 	my $node = installed('twice', 'preloaded');
