@@ -173,7 +173,7 @@ if (!$needs_preload)
 }
 
 # PostgreSQL 18 and later find the files elsewhere, without and with the preload, in the server and in its workers.
-my ($paths) = slurp_file('docs/install.md') =~ /^```\n(extension_control_path = .*?)^```$/ms or die 'the page has no paths';
+my ($paths) = slurp_file('docs/install.md') =~ /^```ini\n(extension_control_path = .*?)^```$/ms or die 'the page has no paths';
 if (`pg_config --version` =~ /(\d+)/ && $1 >= 18)
 {
 	my $elsewhere = PostgreSQL::Test::Utils::tempdir() . '/extensions';
