@@ -174,6 +174,7 @@ sub fill_lock_table
 	send_query($attacker, 'SELECT count(pg_advisory_lock(n)) FROM generate_series(1, 1000000) n');
 	return ($attacker, (finish_query($attacker))[1]);
 }
+$app->safe_psql('postgres', "DROP SEQUENCE uid_generators.$_") foreach qw(second third);
 name_registries($app, $registry);
 $app->reload;
 $app->poll_query_until('postgres', "SELECT bool_and(connected AND state IN ('granted', 'idle')) FROM uid_registry_status") or die 'not connected';
