@@ -39,6 +39,9 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
+# PGXS sets it too, but autoconf removes that line where PostgreSQL is built in its own source directory.
+VPATH = $(srcdir)
+
 # make would take objects that it finds in the source for its own, and then not find them here.
 source := $(realpath $(srcdir))
 ifneq ($(source),$(realpath $(CURDIR)))

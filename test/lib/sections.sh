@@ -177,6 +177,7 @@ section_install() {
     # Below the source, as Debian builds.
     build=$origin/build
     mkdir "$build"
+    expect "make would build out of tree for a PostgreSQL that was built in its own source directory" without_vpath || true
     expect "build and install out of tree" out_of_tree all install DESTDIR="$tree" || return 0
     expect "the library has the same code and data, byte by byte, as that built in the source" same_code || true
     expect "it does not say where it was built" names_no_directory || true
@@ -205,6 +206,13 @@ names_no_directory() {
 
 out_of_tree() {
     (cd "$build" && bounded make -f "$origin/Makefile" PG_CONFIG="$PG_CONFIG" -j"$jobs" "$@")
+}
+
+# autoconf removes a line of PGXS for such a PostgreSQL.
+without_vpath() {
+    cp -R "$(dirname "$("$PG_CONFIG" --pgxs)")/../.." "$UIDGEN_WORK/pgxs" &&
+        sed -i '/^VPATH = \$(srcdir)$/d' "$UIDGEN_WORK/pgxs/src/Makefile.global" &&
+        out_of_tree -n all PGXS="$UIDGEN_WORK/pgxs/src/makefiles/pgxs.mk"
 }
 
 # The copy of the checkout has no commit yet, and make dist takes the last one. What is built then is the tarball.
