@@ -81,7 +81,15 @@ GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_fork, uid_fleet_handover, u
 
 -- An install script runs with client_min_messages at WARNING or above. A session that asks for less sees the notice.
 DO $$
+DECLARE
+  loaded text := pg_catalog.current_setting('shared_preload_libraries');
 BEGIN
+  IF pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.<) 170000
+     AND loaded OPERATOR(pg_catalog.!~) '(^|[^a-z0-9_])uidgen($|[^a-z0-9_])'::pg_catalog.text THEN
+    RAISE WARNING 'no id can be drawn until the server has loaded uidgen'
+      USING HINT = pg_catalog.format('Set shared_preload_libraries = ''%s'' in postgresql.conf and restart the server.',
+                                     pg_catalog.concat_ws(', ', NULLIF(loaded, ''), 'uidgen'));
+  END IF;
   IF coalesce(pg_catalog.current_setting('uidgen.datacenter_id', true), '-1') OPERATOR(pg_catalog.=) '-1'::pg_catalog.text
      AND coalesce(pg_catalog.current_setting('uidgen.registry', true), '') OPERATOR(pg_catalog.=) ''::pg_catalog.text
      AND (SELECT reset_val NOT IN ('warning', 'error') FROM pg_catalog.pg_settings

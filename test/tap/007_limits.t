@@ -55,7 +55,10 @@ $node->stop;
 my $bare = UidgenNode->new('without');
 $bare->init;
 $bare->start;
-is(scalar($bare->psql('postgres', 'CREATE EXTENSION uidgen')), 0, 'the extension can be created where the library is not preloaded');
+my $warning;
+is(scalar($bare->psql('postgres', 'CREATE EXTENSION uidgen', stderr => \$warning)), 0, 'the extension can be created where the library is not preloaded');
+like($warning, qr/WARNING:  no id can be drawn until the server has loaded uidgen\nHINT:  Set shared_preload_libraries = 'uidgen' in postgresql.conf and restart/,
+	'... with a warning that says what is missing');
 sql($bare, "CREATE SEQUENCE s; SELECT uid_generator_create('ring', 'baidu_cached')");
 foreach my $loaded ('', 'auto_explain, pg_prewarm', 'auto_explain')
 {
