@@ -232,6 +232,12 @@ SQL
 	sql('DROP TRIGGER refuse ON worker_node');
 	is(wait_for_node_rows($node, 'uid_generators.many%', $count), $count, '... and these when it does not refuse them any more, though nobody draws');
 	ok(poll_until('the end of the writer', sub { background_pids($node, 'node writer') == 0 }), '... and ends');
+	ok( poll_until('a writer that waits for more',
+			sub {
+				sql(q{SELECT uid_generator_alter('uid_generators.held', lease_ms => 900)} . '; ' . next_id('held'));
+				return sql(q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen node writer' AND wait_event_type = 'Extension'}) eq '1';
+			}),
+		'a writer waits for other first draws before it ends');
 	$locker->quit;
 
 	# Another database has its turn. One that is dropped does not come back.

@@ -62,6 +62,10 @@ constexpr int64_t longest_run_us = 2 * us_per_second;
 
 constexpr int64_t longest_nap_us = 10 * us_per_second;
 
+// When all rows are written, it waits for so long, so that first draws that follow one another have their rows written
+// together, and by few processes.
+constexpr int64_t collect_us = 100 * us_per_ms;
+
 // How old `modified` may be while the generator is in use.
 constexpr int64_t refresh_us = 3600 * us_per_second;
 
@@ -295,10 +299,22 @@ bool try_rows(DueRow *rows, int count) {
     return done;
 }
 
+// False: there would be too little time left.
+bool wait_for_more(int64_t until_us) {
+    const int64_t end_us = monotonic_us() + collect_us;
+    if (end_us + collect_us >= until_us)
+        return false;
+    for (int64_t left_us = collect_us; left_us > 0; left_us = end_us - monotonic_us())
+        sleep_for(left_us, wait_event("UidgenNodeWriter"));
+    return true;
+}
+
 void write_due_rows(DueRow *rows, int64_t until_us) {
     bool any = false;
     for (int most = 1; monotonic_us() < until_us;) {
-        const int count = collect(rows, most);
+        int count = collect(rows, most);
+        if (count == 0 && wait_for_more(until_us))
+            count = collect(rows, most);
         if (count == 0)
             return;
         const bool done = try_rows(rows, count);
