@@ -211,7 +211,7 @@ out_of_tree() {
 # autoconf removes a line of PGXS for such a PostgreSQL.
 without_vpath() {
     cp -R "$(dirname "$("$PG_CONFIG" --pgxs)")/../.." "$UIDGEN_WORK/pgxs" &&
-        sed -i '/^VPATH = \$(srcdir)$/d' "$UIDGEN_WORK/pgxs/src/Makefile.global" &&
+        sed -i '/^VPATH = [$](srcdir)/d' "$UIDGEN_WORK/pgxs/src/Makefile.global" &&
         out_of_tree -n all PGXS="$UIDGEN_WORK/pgxs/src/makefiles/pgxs.mk"
 }
 
