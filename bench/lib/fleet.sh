@@ -70,6 +70,9 @@ newcomers 'a newcomer after the other' -c 1 -t 500
 renewals 'one member renews' -c 1 -t 1000
 newcomers '8 newcomers at once' -c 8 -j 2 -t 250
 renewals '8 members renew' -c 8 -j 2 -t 250
+member=bench/fleet_batch.sql
+measure 'calls of 100 newcomers each' -c 1 -t 20 -D many=100
+member=bench/fleet_member.sql
 had=$(nodes)
 newcomers "$members newcomers at once" -c "$members" -j 2 -t 3
 [ "$(nodes)" -eq $((had + 3 * members)) ] || {

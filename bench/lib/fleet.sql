@@ -13,3 +13,7 @@ CREATE FUNCTION bench_request(incarnation bigint, a bytea) RETURNS bytea LANGUAG
       'bench'::text, 1767225600000000, 1000000::bigint, 28, 0, 22, 13, false, false, 'disposable'::text, NULL::integer, NULL::integer,
       NULL::bigint, NULL::bigint, NULL::text, NULL::bigint, NULL::bigint, NULL::bigint))
 $$;
+
+CREATE FUNCTION bench_newcomers(many integer) RETURNS bytea LANGUAGE sql AS $$
+  SELECT string_agg(bench_request((random() * 9e17)::bigint + n, NULL), '') FROM generate_series(1, many) n
+$$;

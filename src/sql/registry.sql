@@ -136,10 +136,11 @@ CREATE TABLE uid_fleet_node (
   last_heard        timestamptz,
   PRIMARY KEY (pool, node)
 );
-CREATE INDEX uid_fleet_node_until ON uid_fleet_node (pool, granted_until, node);
-CREATE INDEX uid_fleet_node_incarnation ON uid_fleet_node (pool, incarnation) WHERE incarnation <> 0;
-CREATE INDEX uid_fleet_node_login ON uid_fleet_node (pool, login, granted_until, node);
-CREATE INDEX uid_fleet_node_sticky ON uid_fleet_node (pool, generator, database, host, port) WHERE policy = 'sticky';
+-- No statement of fleet_tables.cpp fits two of these and the primary key.
+CREATE INDEX uid_fleet_node_until ON uid_fleet_node ((pool::bigint), granted_until);
+CREATE INDEX uid_fleet_node_incarnation ON uid_fleet_node (incarnation) WHERE incarnation <> 0;
+CREATE INDEX uid_fleet_node_login ON uid_fleet_node (login, (pool + 0), (granted_until + 0));
+CREATE INDEX uid_fleet_node_sticky ON uid_fleet_node (generator, database, host, port) WHERE policy = 'sticky';
 COMMENT ON TABLE uid_fleet_node IS
   'One row for each node that was ever granted, with its last grant. No function deletes rows, so a node is '
   'never granted twice for the same time.';
@@ -255,7 +256,7 @@ SELECT n.pool, p.preset, n.node, (n.node >> t.bits)::integer AS datacenter_id,
        CASE WHEN n.policy = 'reserved'::text THEN 'reserved'
             -- By the holder's clock, if that is behind, but for no longer than a grant lasts: it is what the holder says.
             WHEN t.granted_until <= pg_catalog.clock_timestamp() + LEAST(GREATEST(t.clock_offset, t.longest), interval '0') THEN 'free'
-            WHEN n.incarnation <> 0::bigint AND NOT EXISTS (SELECT FROM uid_fleet_node o WHERE o.pool = n.pool
+            WHEN n.incarnation <> 0::bigint AND NOT EXISTS (SELECT FROM uid_fleet_node o WHERE o.pool - 0 = n.pool
                    AND o.incarnation = n.incarnation AND o.incarnation <> 0::bigint AND (o.term, o.serial) > (n.term, n.serial))
               THEN 'live'
             WHEN n.revoked <> 0::bigint AND n.membership = 0::bigint THEN 'revoked' ELSE 'cooling' END AS state,

@@ -9,6 +9,7 @@
 #   pass             nothing happens to messages; also if the file is missing
 #   cut              connections end, and no others are made
 #   delay SECONDS    a request arrives up to so much later
+#   far SECONDS      a request arrives so much later, and so does its answer
 #   lose PERCENT     so many requests arrive, but their answer does not: the connection ends instead
 #   repeat PERCENT   so many requests arrive twice, the second time in a connection of its own, within 50 ms
 #   late PERCENT     the same, but up to 8 seconds later: after later requests, and after later lives of the client
@@ -65,6 +66,9 @@ sub pass
 			my $count = sysread $from, my $bytes, 65536;
 			return if !$count || $requests->{is_answer_lost};
 			my @parts = $from == $client && defined $mode_file ? split_requests($requests, $bytes) : ($bytes);
+			my ($mode, $number) = mode();
+			sleep $number if $mode eq 'far' && ($requests->{from} // 0) != $from;
+			$requests->{from} = $from;
 			foreach my $part (@parts)
 			{
 				tamper($requests, $part) if $from == $client && defined $mode_file;

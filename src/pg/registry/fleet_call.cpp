@@ -97,30 +97,34 @@ bool is_known_full(const Registry &registry, const Call *full, const Call &call)
            (full->request.datacenter_id == call.request.datacenter_id) && begins(call) <= begins(*full);
 }
 
-// *full is the last newcomer of this call for which there was no node; null: there was none.
-bool refuse_newcomer(const Registry &registry, const Call **full, Call *call) {
+bool refuse_newcomer(const Registry &registry, Newcomers *known, Call *call) {
     const FleetRequest &r = call->request;
+    const Call *full = known->full;
     NodeRecord node;
-    if (is_known_full(registry, *full, *call))
-        return refuse(&call->answer, (*full)->answer.refusal, (*full)->answer.message, (*full)->answer.hint);
-    const bool exceeds = exceeds_quota(registry, *call);
+    if (is_known_full(registry, full, *call))
+        return refuse(&call->answer, full->answer.refusal, full->answer.message, full->answer.hint);
+    const bool exceeds = exceeds_quota(registry, *call, known);
     if (!exceeds && find_node(registry, *call, &node)) {
         grant(registry, call, core::granted(r.layout, registry.state.view, r.generator, node.row));
+        known->own_of_pool++;
+        known->own++;
+        known->used += known->used < 0 ? 0 : 1;
         return false;
     }
     if (!exceeds && call->policy == WorkerPolicy::fixed)
         return refuse_taken(call, node);
-    *full = call;
+    known->full = call;
     return exceeds ? refuse_quota(call) : refuse_none_free(call);
 }
 
 // The member drew with a node before it joined the fleet. The node is one of its login's until then, because anyone can
 // say so.
-void note_use_before(const Registry &registry, const Call &call) {
+void note_use_before(const Registry &registry, Newcomers *newcomers, const Call &call) {
     const FleetRequest &r = call.request;
     NodeRecord known;
-    if (exceeds_quota(registry, call))
+    if (exceeds_quota(registry, call, newcomers))
         return;
+    newcomers->pool = no_pool;
     (void)read_node(call.pool, r.former_node, &known);
     const int64_t until = known.row.until;
     known.row = core::used_before(r.layout, registry.state.view, r.generator, known.row, r.former_until);
@@ -183,7 +187,7 @@ bool refuse_pool(const Registry &registry, Call *call) {
 }
 
 // What is wrong is found before anything is written.
-void answer_generator(const Registry &registry, const Call **full, Call *call) {
+void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
     const FleetRequest &r = call->request;
     const bool joins = r.former_node != no_node && !r.generator.holds && !fault_is(Fault::hide_use);
     Case c = {};
@@ -199,13 +203,16 @@ void answer_generator(const Registry &registry, const Call **full, Call *call) {
         call->pool = insert_pool(r.layout, r.preset, call->login);
     }
     if (joins)
-        note_use_before(registry, *call);
+        note_use_before(registry, known, *call);
     judge(registry, *call, &c);
     log_collision(*call, c.held);
-    if (c.ruling.judgement.verdict == core::Verdict::extend)
+    const NodeRecord &kept = c.ruling.row == &c.missed.row ? c.missed : c.held;
+    if (c.ruling.judgement.verdict == core::Verdict::extend) {
+        if (kept.login == nullptr || strcmp(kept.login, call->login) != 0)
+            known->pool = no_pool; // the node comes to this login
         grant(registry, call, core::extended(r.layout, registry.state.view, c.ruling.request, c.ruling.row));
-    else if (c.ruling.judgement.verdict == core::Verdict::newcomer)
-        (void)refuse_newcomer(registry, full, call);
+    } else if (c.ruling.judgement.verdict == core::Verdict::newcomer)
+        (void)refuse_newcomer(registry, known, call);
     else
         (void)refuse_judged(registry, call, c.ruling.judgement.why);
 }
@@ -301,14 +308,14 @@ void read_all_evidence(Registry *registry, const Calls &calls) {
     }
 }
 
-void answer(const Registry &registry, const Call **full, Call *call) {
+void answer(const Registry &registry, Newcomers *known, Call *call) {
     const FleetRequest &r = call->request;
     const core::RegistryView &view = registry.state.view;
     if (call->answer.refusal != nullptr || refuse_judged(registry, call, refuses_all(registry)) ||
         refuse_judged(registry, call, core::judge_server(view, r.generator.seen)))
         return;
     if (r.generator.incarnation != 0)
-        answer_generator(registry, full, call);
+        answer_generator(registry, known, call);
     else if (r.segment != nullptr && r.count > 0 && view.shown.number != 0) // its rival may give the same values
         (void)refuse_judged(registry, call, core::Refusal::rival);
     else if (r.segment != nullptr)
@@ -320,14 +327,14 @@ constexpr int64_t longest_lock_us = 100 * us_per_ms;
 
 // As many as there is time for, and at least one. The member asks for the others again.
 void answer_calls(Registry *registry, const Calls &calls, StringInfo answers) {
-    const Call *full = nullptr;
+    Newcomers known = {};
     const int64_t began_us = monotonic_us();
     read_all_evidence(registry, calls);
     for (int i = 0; i < calls.count && (i == 0 || monotonic_us() - began_us < longest_lock_us); i++) {
         Call *call = &calls.calls[i];
         if (i > 0)
             draw_serial(registry);
-        answer(*registry, &full, call);
+        answer(*registry, &known, call);
         complete(*registry, call->request, &call->answer);
         append_row(answers, answer_fields, &call->answer);
     }

@@ -59,8 +59,20 @@ NodeRange nodes_for(const FleetRequest &request);
 // free; of static, *found is the row that is in the way.
 bool find_node(const Registry &registry, const Call &call, NodeRecord *found);
 
+// What a call has found out for its newcomers, so that it need not look again for each of them.
+struct Newcomers {
+    const Call *full; // the last one for which there was no node; null: there was none
+    // How many nodes of this range have grants that last: the login's in the whole pool, its own in the range, all.
+    int32_t pool; // no_pool: they were not counted
+    NodeRange range;
+    int64_t own_of_pool;
+    int64_t own;
+    int64_t used;   // negative: it was not counted, as the next one
+    int64_t logins; // that have one
+};
+
 // Whether the caller's login may not have another node. A stolen login so leaves the others their shares.
-bool exceeds_quota(const Registry &registry, const Call &call);
+bool exceeds_quota(const Registry &registry, const Call &call, Newcomers *known);
 
 // Writes the row of a member, as it describes itself.
 void put_member(const Registry &registry, const Call &call, const core::NodeRow &row);

@@ -257,7 +257,7 @@ core::KnownGrants read_latest_grants(const core::RegistryView &view) {
     NodeRecord last;
     const uint64 rows =
         execute(psprintf("SELECT %s, granted_until FROM @uid_fleet_pool p CROSS JOIN LATERAL (SELECT n.granted_until "
-                         "FROM @uid_fleet_node n WHERE n.pool = p.pool AND n.membership <> 0 "
+                         "FROM @uid_fleet_node n WHERE n.pool::bigint = p.pool AND n.membership <> 0 "
                          "ORDER BY n.granted_until DESC LIMIT 1) l",
                          field_names(layout_fields)));
     for (uint64 i = 0; i < rows; i++) {
@@ -272,7 +272,8 @@ core::KnownGrants read_latest_grants(const core::RegistryView &view) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Nodes.
+// Nodes. While the table is empty, when plans are made, one index costs as much as another. So each statement uses only
+// expressions that the right one has.
 // ---------------------------------------------------------------------------------------------------------
 
 bool read_node(int32_t pool, int64_t node, NodeRecord *record) {
@@ -284,31 +285,32 @@ bool read_node(int32_t pool, int64_t node, NodeRecord *record) {
 
 bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node, NodeRecord *record) {
     return select(node_fields, record,
-                  "FROM @uid_fleet_node WHERE pool = $1 AND incarnation = $2 AND incarnation <> 0 AND node <> $3 "
+                  "FROM @uid_fleet_node WHERE incarnation = $2 AND incarnation <> 0 AND pool - 0 = $1 AND node <> $3 "
                   "ORDER BY term DESC, serial DESC LIMIT 1",
                   parameters(pool, incarnation, but_node));
 }
 
 bool read_sticky_node(int32_t pool, const FleetRequest &request, const char *login, NodeRecord *record) {
     return select(node_fields, record,
-                  "FROM @uid_fleet_node WHERE pool = $1 AND generator = $2 AND database = $3 AND host = $4 "
-                  "AND port = $5 AND login = $6 AND policy = 'sticky' ORDER BY term DESC, serial DESC LIMIT 1",
+                  "FROM @uid_fleet_node WHERE pool - 0 = $1 AND generator = $2 AND database = $3 AND host = $4 "
+                  "AND port = $5 AND login || '' = $6 AND policy = 'sticky' ORDER BY term DESC, serial DESC LIMIT 1",
                   parameters(pool, request.name, request.database, request.host, request.port, login));
 }
 
 bool read_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record) {
     return select(node_fields, record,
-                  "FROM @uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3 AND granted_until <= $4 "
-                  "ORDER BY granted_until, node LIMIT 1",
+                  "FROM @uid_fleet_node WHERE pool::bigint = $1 AND node + 0 BETWEEN $2 AND $3 "
+                  "AND granted_until <= $4 ORDER BY granted_until LIMIT 1",
                   parameters(pool, range.first, range.last, from));
 }
 
+// With OFFSET the planner makes no join of it, which could compare all nodes with all.
 bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record) {
     const int64_t node =
         select_number("SELECT $2 WHERE NOT EXISTS (SELECT FROM @uid_fleet_node WHERE pool = $1 AND node = $2) "
                       "UNION ALL (SELECT n.node + 1 FROM @uid_fleet_node n WHERE n.pool = $1 "
                       "AND n.node >= $2 AND n.node < $3 AND NOT EXISTS (SELECT FROM @uid_fleet_node m "
-                      "WHERE m.pool = $1 AND m.node = n.node + 1) LIMIT 1) LIMIT 1",
+                      "WHERE m.pool = $1 AND m.node = n.node + 1 OFFSET 0) LIMIT 1) LIMIT 1",
                       parameters(pool, range.first, range.last), no_node);
     return node != no_node && !read_node(pool, node, record);
 }
@@ -316,14 +318,14 @@ bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record) {
 void put_node(const NodeRecord &record) { put("uid_fleet_node", "pool, node", node_fields, &record); }
 
 int64_t count_nodes_of(const char *login, int32_t pool, NodeRange range, int64_t tick, int64_t most) {
-    return select_number("SELECT count(*) FROM (SELECT FROM @uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3 "
-                         "AND granted_until > $4 AND login = $6 LIMIT $5) n",
+    return select_number("SELECT count(*) FROM (SELECT FROM @uid_fleet_node WHERE login = $6 AND pool + 0 = $1 "
+                         "AND granted_until + 0 > $4 AND node + 0 BETWEEN $2 AND $3 LIMIT $5) n",
                          parameters(pool, range.first, range.last, tick, most, login));
 }
 
 int64_t count_nodes(int32_t pool, NodeRange range, int64_t tick, int64_t most) {
-    return select_number("SELECT count(*) FROM (SELECT FROM @uid_fleet_node WHERE pool = $1 AND node BETWEEN $2 AND $3 "
-                         "AND granted_until > $4 LIMIT $5) n",
+    return select_number("SELECT count(*) FROM (SELECT FROM @uid_fleet_node WHERE pool::bigint = $1 "
+                         "AND granted_until > $4 AND node + 0 BETWEEN $2 AND $3 LIMIT $5) n",
                          parameters(pool, range.first, range.last, tick, most));
 }
 
@@ -331,9 +333,9 @@ int64_t count_nodes(int32_t pool, NodeRange range, int64_t tick, int64_t most) {
 int64_t count_logins(int32_t pool, NodeRange range, int64_t tick) {
     return select_number(
         "WITH RECURSIVE l AS (SELECT '' AS login UNION ALL SELECT (SELECT n.login FROM @uid_fleet_node n "
-        "WHERE n.pool = $1 AND n.login > l.login ORDER BY n.login LIMIT 1) FROM l WHERE l.login IS NOT NULL) "
-        "SELECT count(*) FROM l WHERE EXISTS (SELECT FROM @uid_fleet_node n WHERE n.pool = $1 AND n.login = l.login "
-        "AND n.node BETWEEN $2 AND $3 AND n.granted_until > $4)",
+        "WHERE n.pool + 0 = $1 AND n.login > l.login ORDER BY n.login LIMIT 1) FROM l WHERE l.login IS NOT NULL) "
+        "SELECT count(*) FROM l WHERE EXISTS (SELECT FROM @uid_fleet_node n WHERE n.login = l.login "
+        "AND n.pool + 0 = $1 AND n.granted_until + 0 > $4 AND n.node + 0 BETWEEN $2 AND $3)",
         parameters(pool, range.first, range.last, tick));
 }
 

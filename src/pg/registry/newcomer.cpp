@@ -6,20 +6,18 @@
 namespace uidgen::pg {
 namespace {
 
-// How many random nodes may have been used before.
-constexpr int draws = 8;
-
 NodeRange nodes_of_datacenter(const core::Layout &layout, int64_t datacenter) {
     const int64_t first = datacenter << core::drawn_worker_bits(layout);
     return {first, first + core::largest(core::drawn_worker_bits(layout))};
 }
 
-// The last node that was never used reads the whole pool, so it comes last.
+// A node that was never used, if it is near a random one; then the one whose grant ended first. The last ones that were
+// never used may be far.
 bool find_disposable(int32_t pool, NodeRange range, int64_t from, NodeRecord *found) {
-    for (int i = 0; i < draws; i++) // a power of two of nodes
-        if (!read_node(pool, range.first + (random_number() & (range.last - range.first)), found))
-            return true;
-    return read_oldest_node(pool, range, from, found) || find_unused_node(pool, range, found);
+    const int64_t start = range.first + (random_number() & (range.last - range.first)); // a power of two of nodes
+    return find_unused_node(pool, {start, Min(start + 7, range.last)}, found) ||
+           read_oldest_node(pool, range, from, found) || find_unused_node(pool, {start, range.last}, found) ||
+           find_unused_node(pool, range, found);
 }
 
 } // namespace
@@ -49,20 +47,30 @@ bool find_node(const Registry &registry, const Call &call, NodeRecord *found) {
 }
 
 // The lookups stop as soon as the answer is known, because a login may have many nodes, and a pool millions.
-bool exceeds_quota(const Registry &registry, const Call &call) {
+bool exceeds_quota(const Registry &registry, const Call &call, Newcomers *known) {
     const int32_t pool = call.pool;
     const core::Layout &layout = call.request.layout;
-    const NodeRange all = {0, core::largest(core::drawn_node_bits(layout))};
     const NodeRange range = nodes_for(call.request);
     const int64_t nodes = range.last - range.first + 1;
     const int64_t now = core::tick_at(layout, registry.state.view.now_us);
+    const auto count = [&](NodeRange of) { return count_nodes_of(call.login, pool, of, now, core::most_nodes); };
     if (call.login == nullptr)
         return false;
-    if (count_nodes_of(call.login, pool, all, now, core::most_nodes) == core::most_nodes)
+    if (known->pool != pool || known->range.first != range.first || known->range.last != range.last) {
+        const NodeRange all = {0, core::largest(core::drawn_node_bits(layout))};
+        const int64_t own = count(range);
+        *known = {known->full, pool, range, call.request.datacenter_id == any_datacenter ? own : count(all),
+                  own,         -1,   -1};
+    }
+    if (known->own_of_pool >= core::most_nodes)
         return true;
-    const int64_t own = count_nodes_of(call.login, pool, range, now, core::most_nodes);
-    return own > 0 && core::is_full_share(nodes, own, count_logins(pool, range, now)) &&
-           core::are_few_left(nodes, count_nodes(pool, range, now, nodes));
+    if (known->own > 0 && known->logins < 0)
+        known->logins = count_logins(pool, range, now);
+    if (known->own == 0 || !core::is_full_share(nodes, known->own, known->logins))
+        return false;
+    if (known->used < 0)
+        known->used = count_nodes(pool, range, now, nodes);
+    return core::are_few_left(nodes, known->used);
 }
 
 // What a caller says of itself is bounded before it is stored: a holder draws no further ahead of its clock than a
