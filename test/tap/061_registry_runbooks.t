@@ -203,5 +203,5 @@ foreach my $statement ('CREATE TEMP TABLE t ()', 'SELECT lo_unlink(lo_create(0))
 }
 is($registry->psql('postgres', 'SELECT 1', new_session => 1), 0, '... and a superuser can connect');
 
-is_deeply([ used_pages() ], [ sort glob 'docs/runbooks/registry*.md' ], 'each page of a fleet has been run');
+is_deeply([ used_pages() ], [ grep { !/zh-CN/ } sort glob 'docs/runbooks/registry*.md' ], 'each page of a fleet has been run');
 done_testing();
