@@ -86,11 +86,11 @@ void begin_fleet(Registry *registry, int64_t lost_fleet = 0) {
                              : errmsg("this database cannot become the registry as \"%s\"", kind),
              registry.unclaimed != nullptr ? errdetail("It differs from the former registry: %s.", registry.unclaimed)
                                            : errdetail("This database has no fleet."),
-             errhint("Pass 'new' for a fleet of its own: no other registry may grant to its members. Pass "
-                     "'successor' if it follows a former registry: newcomers wait until the grants that may have "
-                     "been lost have ended. Pass 'unchanged' if it follows one, and nothing was lost. In a database "
-                     "without a fleet the successor of a registry that was lost needs the number that "
-                     "uid_registry_status shows on each member: 'successor', fleet => ...")));
+             registry.unclaimed != nullptr
+                 ? errhint("Pass 'unchanged' if no grant was lost, 'successor' if grants may be lost, or 'new' for a "
+                           "fleet of its own. docs/runbooks/registry-copy.md says which.")
+                 : errhint("Pass 'new' to begin a fleet. To replace a registry that was lost, see "
+                           "docs/runbooks/registry-lost.md.")));
 }
 
 void claim(Registry *registry, bool exists, const char *kind, int64_t fleet) {
@@ -99,9 +99,8 @@ void claim(Registry *registry, bool exists, const char *kind, int64_t fleet) {
     const char *said = "an administrator has said what it is";
     if (is_known && (kind != nullptr || fleet != 0))
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("this database is the registry of a fleet already"),
-                        errhint("To admit another role, leave the kind of registry out. For a fence, or to end one, "
-                                "run SELECT uid_fleet_fence(). To make a copy of a registry a fleet of its own, run "
-                                "SELECT uid_fleet_fork().")));
+                        errhint("To admit another role, leave the kind of registry out. For a fence, or a fleet of "
+                                "a copy's own, see docs/runbooks/registry.md.")));
     if (is_known)
         return;
     if (is("new") && fleet == 0)
