@@ -26,13 +26,6 @@ sub draw_all
 	return $on->isa('Session') ? $on->query_safe($sql) : $on->safe_psql('postgres', $sql);
 }
 
-sub held
-{
-	my $bytes = 0;
-	$bytes += -s $_ foreach glob $node->data_dir . '/pg_dynshmem/mmap.*';
-	return $bytes;
-}
-
 # One open transaction draws from all segments of its database. Other sessions, and other databases, draw as before.
 sql(loop($create, $many, 500));
 foreach my $database ('other', 'third')
@@ -70,12 +63,13 @@ is(sql("SELECT (SELECT count(*) FROM segment_status WHERE range_length = 10), (S
 # What was dropped makes room: its slots are used again, of whatever database they were.
 {
 	sql("SELECT count(segment_next(format('s%s', i))), count(uid_next('uid_generators.g')) FROM generate_series(1, 500) AS i", 'other');
-	my $before = held();
+	my $before = bytes_held($node);
+	cmp_ok($before, '>', 0, 'the slots take memory');
 	sql(loop(q{EXECUTE format('DROP SEQUENCE s%s', i)}, $many, 500));
 	sql("DROP DATABASE $_") foreach 'other', 'third';
 	sql(loop(q{CREATE SEQUENCE passing; PERFORM segment_next('passing'); DROP SEQUENCE passing}, 2 * $many, 100));
 	cmp_ok(sql('SELECT segments FROM uid_stat_server'), '<', $many, 'slots of dropped segments and databases are freed');
-	cmp_ok(held(), '<=', $before, '... and used again');
+	cmp_ok(bytes_held($node), '<=', $before, '... and used again');
 	is(sql('SELECT generators FROM uid_stat_server'), 0, '... those of generators, too');
 }
 

@@ -1,6 +1,5 @@
 # Cached mode on a real server: ids are unique whatever process is killed, the refiller helps but is never needed, no id
 # is too old, and memory is used again. (021_cached_clock.t moves the clock.)
-use List::Util ();
 use Time::HiRes;
 use UidgenTest;
 
@@ -33,12 +32,6 @@ sub sweep
 }
 
 sub padders { return background_pids($node, 'refiller'); }
-
-# Bytes of dynamic shared memory.
-sub held
-{
-	return List::Util::sum(map { -s $_ } glob $node->data_dir . '/pg_dynshmem/mmap.*');
-}
 
 # The one refiller, once it is there: callers whose ring is half empty start it, at most once a second.
 sub refiller
@@ -295,7 +288,7 @@ foreach my $case (
 		sql('DROP DATABASE other');
 		sweep();
 	}
-	cmp_ok(held(), '<', 16 * $bytes, 'forty rings one after another hold the memory of a few');
+	cmp_ok(bytes_held($node), '<', 16 * $bytes, 'forty rings one after another hold the memory of a few');
 	ok(poll_until('gone', sub { padders() == 0 }), '... and no refiller fills one of them');
 
 	my $small = "'baidu_cached', sequence_bits => 12, boost_power => 0, max_ahead_ms => 600000";

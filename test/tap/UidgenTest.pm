@@ -74,7 +74,7 @@ our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_as
   freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop repeated assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows reads_of_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
-  learn_messages block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
+  learn_messages bytes_held block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
 our @EXPORT_OK = qw(sql failure);
 
 # PostgreSQL 17 and later do without the preload. A test of what needs it there (a registry, a datacenter id) begins with
@@ -671,6 +671,22 @@ sub shell_ok
 	my ($status, $output) = run_shell($node, $command, %environment);
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is($status, 0, $what) or diag($output);
+}
+
+# Bytes of dynamic shared memory that uidgen holds, if it is in files (dynamic_shared_memory_type = mmap). The statistics
+# of PostgreSQL, too, have an area of segments, but one without a handle. A segment's first word is a constant, xor the
+# handle of its area, xor its number in the area.
+sub bytes_held
+{
+	my ($node) = @_;
+	my $bytes = 0;
+	foreach my $file (glob $node->data_dir . '/pg_dynshmem/mmap.*')
+	{
+		open my $fh, '<:raw', $file or next;
+		read $fh, my $word, 4;
+		$bytes += -s $file if length $word == 4 && (unpack('L', $word) ^ 0x0ce26608) >= 1024;
+	}
+	return $bytes;
 }
 
 # The processes "uidgen NAME" of a server; without a name all its processes but the postmaster. Of a background process
