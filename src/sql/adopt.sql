@@ -5,6 +5,38 @@
 -- the plan says of rows still holds when it runs. These functions are VOLATILE, because a query of a STABLE function
 -- would not see rows that were committed while the lock was waited for.
 
+-- The statements of a plan belong into one transaction of the coordinator, but Citus must run some on all nodes.
+CREATE FUNCTION uid_internal.uid_distributed_plan(table_name regclass, column_name name, generator regclass)
+RETURNS text[]
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  is_distributed boolean := false;
+  home text := uid_internal.uid_home();
+  chosen text := coalesce(generator, (SELECT g.generator FROM uid_internal.generators g WHERE g.is_default))::text;
+  furthest bigint;
+BEGIN
+  IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+    EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition d WHERE d.logicalrelid = $1)'
+      INTO is_distributed USING table_name;
+  END IF;
+  IF NOT is_distributed THEN
+    RETURN NULL;
+  END IF;
+  EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO furthest;
+  RETURN ARRAY[
+    '-- The table is distributed by Citus, so dry_run => false fails. Run these statements yourself.',
+    '-- They need the generator on each node, and a column of type bigint without an identity.',
+    format('SELECT run_command_on_all_nodes(%L);',
+           format('SELECT %s.uid_generator_raise(%L, %s)', home, chosen, coalesce(furthest, 0))),
+    format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.uid_next(%s);', table_name, column_name, home,
+           quote_literal(generator::text) || '::text::regclass')];
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_distributed_plan(regclass, name, regclass) IS
+  'Returns what a person can do in the place of uid_adopt() for a table that Citus distributes; NULL for any other.';
+
 CREATE FUNCTION uid_internal.uid_adopt_plan(table_name regclass, column_name name, generator regclass)
 RETURNS SETOF text
 LANGUAGE plpgsql
@@ -168,6 +200,16 @@ DECLARE
   line text;
 BEGIN
   SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
+  plan := uid_internal.uid_distributed_plan(table_name, column_name, generator);
+  IF is_adoption AND dry_run IS NOT FALSE AND plan IS NOT NULL THEN
+    RETURN QUERY SELECT p FROM unnest(plan) p WHERE p <> '';
+    RETURN;
+  ELSIF plan IS NOT NULL THEN
+    RAISE EXCEPTION 'table % is distributed by Citus', c.relation
+      USING ERRCODE = 'feature_not_supported',
+            HINT = CASE WHEN is_adoption THEN 'Run the statements that a dry run shows.'
+                   ELSE 'Set another default with ALTER TABLE.' END;
+  END IF;
   IF NOT dry_run AND current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
     RAISE EXCEPTION 'a column can be moved only in a transaction of isolation level READ COMMITTED'
       USING ERRCODE = 'invalid_transaction_state',

@@ -1,16 +1,82 @@
-# Citus: a coordinator, which is the registry of the fleet, and workers, which are members. All insert into one distributed
-# table at once. Then a node is added, and the coordinator's standby is promoted.
+# Citus, first without it: what it sends to a worker, and a coordinator that is registry and member at once and fails over.
 #
-# Expected: no id comes twice, no insert fails, and no node sees a deadlock. The statements are those of docs/fleet.md.
+# Then with it: a coordinator, which is the registry of the fleet, and workers, which are members. All insert into one
+# distributed table at once. Then a node is added, and the coordinator's standby is promoted.
 #
-# It needs the extension citus, 11 or later, for this major of PostgreSQL, and is skipped without it. Debian has no package of
-# it, so test/check does not run it. It was run by hand with Citus 12.1.12 on PostgreSQL 15, also the part with a segment, and
-# with no other version.
+# Expected: no id comes twice, no insert fails, and no node sees a deadlock. The statements are those of docs/citus.md.
+#
+# The second part needs the extension citus, 11 or later, for this major of PostgreSQL, and is skipped without it. Debian has
+# no package of it, so test/check does not run it. It was run by hand with Citus 12.1.12 on PostgreSQL 15, also the part with a
+# segment, and with no other version.
 use UidgenTest 'preloaded';
+
+# What Citus does with each sequence that a default of a distributed table depends on, on the worker with group id 1:
+# AlterSequenceMinMax() of its src/backend/distributed/worker/worker_data_fetch_protocol.c.
+my $first = 2**48 + 1;
+sub send_range
+{
+	my ($node, $sequence) = @_;
+	return $node->psql('postgres', "ALTER SEQUENCE $sequence START $first MINVALUE $first MAXVALUE " . ($first + 2**48) . " RESTART $first");
+}
+
+# Which sequences a default depends on: as Citus asks the catalog.
+my $depends = q{SELECT coalesce(string_agg(refobjid::regclass::text, ' '), '') FROM pg_attrdef d JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass
+  AND p.objid = d.oid AND p.refclassid = 'pg_class'::regclass AND p.refobjid IN (SELECT seqrelid FROM pg_sequence) WHERE d.adrelid = '%s'::regclass};
+{
+	my $worker = new_node('sent');
+	start_uidgen($worker);
+	$worker->safe_psql('postgres', $_) foreach "SELECT uid_generator_create('web'), uid_generator_create('kept'), segment_create('numbers')",
+	  q{CREATE TABLE by_name (id bigint DEFAULT uid_next('uid_generators.web'))},
+	  q{CREATE TABLE by_text (id bigint DEFAULT uid_next('uid_generators.web'::text::regclass), n bigint DEFAULT segment_next('numbers'))};
+	is($worker->safe_psql('postgres', sprintf $depends, 'by_name'), 'uid_generators.web', 'a default names a generator: Citus finds its sequence');
+	is($worker->safe_psql('postgres', sprintf $depends, 'by_text'), '', '... but not by way of text, nor a segment');
+	is($worker->safe_psql('postgres', 'INSERT INTO by_text DEFAULT VALUES RETURNING id > 0, n'), 't|1', '... which draw');
+	# Pushed down by INSERT ... SELECT, with the worker's own default in the place of a missing column.
+	is($worker->safe_psql('postgres', q{INSERT INTO public.by_text AS citus_table_alias (id, n) SELECT public.uid_next('uid_generators.web'::text::regclass) AS id,
+		public.segment_next('numbers'::text) AS n FROM generate_series(1, 100) intermediate_result RETURNING n}) =~ tr/\n//, 99, '... in a pushed-down SELECT, too');
+	is($worker->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM by_text'), 0, '... and no id comes twice');
+	my $last = $worker->safe_psql('postgres', q{SELECT uid_next('uid_generators.kept')});
+	is(send_range($worker, 'uid_generators.kept'), 0, 'Citus gives a generator a range of its own');
+	isnt(sqlstate($worker, q{SELECT uid_next('uid_generators.kept')}), '00000', '... and then it draws nothing, rather than an id twice');
+	send_range($worker, 'uid_segments.numbers');
+	is($worker->safe_psql('postgres', q{SELECT segment_next('numbers')}), $first, 'a segment goes on in that range');
+	$worker->stop;
+}
+
+# The coordinator is the registry and a member. Without a synchronous standby, its own draws fail after a failover until the
+# fence has ended, or an administrator says that nothing was lost.
+{
+	my $promoted = UidgenNode->new('promoted');
+	my $former = new_node('former');
+	join_fleet($former, $former, $promoted);
+	start_uidgen($former);
+	$former->safe_psql('postgres', 'CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text)');
+	make_registry($former);
+	my $insert = 'INSERT INTO orders (item) VALUES (1), (2)';
+	$former->safe_psql('postgres', $insert);
+	$former->backup('backup');
+	$promoted->init_from_backup($former, 'backup', has_streaming => 1);
+	start_node($promoted);
+	$former->wait_for_catchup('promoted');
+	$former->stop('immediate');
+	$promoted->promote;
+	my ($state, $error) = sqlstate($promoted, "SET uidgen.max_wait = '1s'; $insert");
+	is($state, '55000', 'a promoted coordinator: its own inserts fail');
+	like($error, qr/fence|lost/, '... because of the fence');
+	$promoted->safe_psql('postgres', statement_of('docs/citus.md', qr/cancel => true/));
+	$promoted->safe_psql('postgres', $insert);
+	is($promoted->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id) FROM orders'), '4|4', '... until nothing is said to be lost');
+	$promoted->stop;
+}
 
 my $sharedir = `pg_config --sharedir`;
 chomp $sharedir;
-plan skip_all => 'citus is not installed' unless -e "$sharedir/extension/citus.control";
+if (!-e "$sharedir/extension/citus.control")
+{
+	note('citus is not installed');
+	done_testing();
+	exit;
+}
 
 # All nodes are reached through their sockets, which are in one directory.
 my $standby = UidgenNode->new('standby');
@@ -34,7 +100,7 @@ sub new_citus_node
 	my $node = new_node($name, conf => $conf);
 	join_fleet($node, $coordinator // $node, $standby);
 	start_node($node);
-	$node->safe_psql('postgres', statement_of('docs/fleet.md', qr/CREATE EXTENSION citus/));
+	$node->safe_psql('postgres', statement_of('docs/citus.md', qr/CREATE EXTENSION citus/));
 	return $node;
 }
 
@@ -81,10 +147,12 @@ sub nodes_in_ids
 
 $coordinator = new_citus_node('coordinator');
 my @workers = map { new_citus_node($_) } 'worker1', 'worker2';
-my $recipe = block_of('docs/fleet.md', qr/citus_add_node/) =~ s/fleet_coordinator/uid_fleet/gr; # as join_fleet() names it
+my $recipe = block_of('docs/citus.md', qr/citus_add_node/) =~ s/fleet_coordinator/uid_fleet/gr; # as join_fleet() names it
 $coordinator->safe_psql('postgres', "SET citus.shard_count = 8;\n"
 	  . addressed($recipe, coordinator1 => $coordinator, worker1 => $workers[0], worker2 => $workers[1]));
 has_uidgen($_) foreach @workers;
+$coordinator->safe_psql('postgres', block_of('docs/citus.md', qr/run_command_on_all_nodes/));
+is($_->safe_psql('postgres', q{SELECT uid_next('uid_generators.web') > 0}), 't', 'the statement creates a generator on ' . $_->name) foreach $coordinator, @workers;
 
 # One series of numbers for all nodes. The coordinator draws from the segment, and the workers attach to it.
 $coordinator->safe_psql('postgres', q{
@@ -137,7 +205,7 @@ wait_for_rows($coordinator, 100);
 $coordinator->wait_for_catchup('standby');
 $coordinator->stop('immediate');
 $standby->promote;
-$standby->safe_psql('postgres', addressed(statement_of('docs/fleet.md', qr/citus_update_node/), coordinator2 => $standby));
+$standby->safe_psql('postgres', addressed(statement_of('docs/citus.md', qr/citus_update_node/), coordinator2 => $standby));
 my $promoted = $standby->safe_psql('postgres', 'SELECT clock_timestamp()');
 my $ports = join ', ', map { "'" . $_->port . "'" } @workers;
 ok($standby->poll_query_until('postgres', "SELECT count(*) = 3 FROM uid_fleet WHERE port IN ($ports) AND last_heard > '$promoted'"),
