@@ -160,8 +160,9 @@ INSERT INTO seg DEFAULT VALUES RETURNING id;
 SELECT run($$ uidgen.uid_release('seg', 'id') $$);
 INSERT INTO seg DEFAULT VALUES RETURNING id;
 CREATE TEMPORARY SEQUENCE passing;
-SELECT uidgen.segment_create('numbers');
-UPDATE uidgen.uid_segment SET registry_name = name, fleet = 1, increment = 1 WHERE name = 'numbers';
+CREATE SEQUENCE uid_segments.numbers;
+SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.numbers IS
+  'segment name="numbers" step=null max_step=null registry_name="numbers" fleet=1 increment=1 increment_val=1';
 SELECT * FROM outcomes('SELECT uidgen.uid_adopt(''seg'', ''w'', %s)', $$'orders_pkey'$$, $$'passing'$$, $$'uid_segments.numbers'$$);
 SELECT uidgen.segment_drop('numbers');
 -- A segment's name as text does not tell which sequence gave the numbers.

@@ -32,13 +32,15 @@ GRANT CREATE ON SCHEMA public TO uidgen_conceals;
 -- A key whose secret is known, 00 01 ... 1f: what FF1 of the npm package @noble/ciphers makes of these ids.
 CREATE SEQUENCE uid_keys.known63;
 CREATE SEQUENCE uid_keys.known20;
+SECURITY LABEL FOR uidgen ON SEQUENCE uid_keys.known63 IS 'key id=63';
+SECURITY LABEL FOR uidgen ON SEQUENCE uid_keys.known20 IS 'key id=20';
 SELECT uid_key_create('any');
 SELECT left(secrets, -64) AS warning FROM uid_secrets.uid_key \gset
 SELECT octet_length(:'warning');
 DROP SEQUENCE uid_keys.any;
-INSERT INTO uid_secrets.uid_key (sequence, width, secrets)
-SELECT k.sequence, k.width, :'warning' || string_agg(lpad(to_hex(i), 2, '0'), '' ORDER BY i)
-  FROM (VALUES ('uid_keys.known63'::regclass, 63), ('uid_keys.known20', 20)) AS k (sequence, width), generate_series(0, 31) AS i
+INSERT INTO uid_secrets.uid_key (id, width, secrets)
+SELECT k.id, k.width, :'warning' || string_agg(lpad(to_hex(i), 2, '0'), '' ORDER BY i)
+  FROM (VALUES (63, 63), (20, 20)) AS k (id, width), generate_series(0, 31) AS i
  GROUP BY 1, 2;
 SELECT uid_conceal(0, 'known63') = 8644528584386371073, uid_conceal(1, 'known63') = 5176940450318186190,
        uid_conceal(117443343637549056, 'known63') = 7655288325273801517, uid_conceal(9223372036854775807, 'known63') = 4244600280903827775;
@@ -48,7 +50,7 @@ SELECT uid_reveal(8644528584386371073, 'known63'), uid_reveal(424460028090382777
 -- Keys of the server's own. Each has another secret.
 SELECT uid_key_create('orders'), uid_key_create('web', 53, 4), uid_key_create('small', width => 20);
 SELECT name, sequence, width, version_bits, versions, created = now(), rotated, largest_id FROM uid_key_config ORDER BY 1;
-SELECT count(DISTINCT secrets), bool_and(secrets LIKE :'warning' || repeat('_', 64)) FROM uid_secrets.uid_key WHERE sequence::text !~ 'known';
+SELECT count(DISTINCT secrets), bool_and(secrets LIKE :'warning' || repeat('_', 64)) FROM uid_secrets.uid_key WHERE id NOT IN (63, 20);
 SELECT bool_and(uid_reveal(uid_conceal(id, 'orders'), 'orders') = id) FROM unnest(uid_next_array(1000) || '{0, 9223372036854775807}') AS id;
 SELECT count(DISTINCT uid_conceal(id, 'small')), min(uid_conceal(id, 'small')) >= 0, max(uid_conceal(id, 'small')) < 2^20 FROM generate_series(0, 20000) AS id;
 SELECT bool_and(uid_conceal(id, 'web') BETWEEN 0 AND 2^49 - 1) FROM generate_series(0, 1000) AS id;
@@ -70,15 +72,15 @@ DROP SEQUENCE uid_keys."Odd ""name""; --";
 
 -- A secret does not change, and no message shows it.
 CREATE SEQUENCE uid_keys.bad;
-SELECT count(*), outcome FROM (SELECT outcome(format('INSERT INTO uid_secrets.uid_key (sequence, secrets) VALUES (''uid_keys.bad'', %L)', secrets))
+SELECT count(*), outcome FROM (SELECT outcome(format('INSERT INTO uid_secrets.uid_key (id, secrets) VALUES (9, %L)', secrets))
   FROM (VALUES (''), (:'warning'), (repeat('5e', 32)), ('x' || :'warning' || repeat('5e', 32)), (:'warning' || repeat('5E', 32)),
                (:'warning' || repeat('5e', 64)), (:'warning' || repeat('5e', 31) || '5'), (:'warning' || repeat('5é', 32))) AS v (secrets)) AS o
  GROUP BY outcome;
-SELECT regexp_replace(outcome('INSERT INTO uid_secrets.uid_key SELECT * FROM uid_secrets.uid_key WHERE sequence = ''uid_keys.orders''::regclass'), '=\(\d+\)', '=(N)');
-SELECT * FROM outcomes('%s', 'INSERT INTO uid_secrets.uid_key (sequence, width, secrets) SELECT sequence, NULL, secrets FROM uid_secrets.uid_key LIMIT 1',
+SELECT regexp_replace(outcome('INSERT INTO uid_secrets.uid_key SELECT * FROM uid_secrets.uid_key WHERE id = 63'), '=\(\d+\)', '=(N)');
+SELECT * FROM outcomes('%s', 'INSERT INTO uid_secrets.uid_key (id, width, secrets) SELECT id, NULL, secrets FROM uid_secrets.uid_key WHERE id = 63',
   'UPDATE uid_secrets.uid_key SET secrets = translate(secrets, ''0123456789'', ''1234567890'')', 'UPDATE uid_secrets.uid_key SET width = 21',
   'UPDATE uid_secrets.uid_key SET versions = 0',
-  'UPDATE uid_secrets.uid_key SET versions = versions + 1, secrets = secrets || ''00'' WHERE sequence = ''uid_keys.web''::regclass',
+  'UPDATE uid_secrets.uid_key SET versions = versions + 1, secrets = secrets || ''00'' WHERE id = (SELECT id FROM uid_internal.keys WHERE name = ''web'')',
   'TRUNCATE uid_secrets.uid_key');
 DROP SEQUENCE uid_keys.bad;
 
@@ -88,7 +90,7 @@ SET ROLE uidgen_conceals;
 SELECT uid_reveal(uid_conceal(5, 'web'), 'web');
 SELECT * FROM outcomes('%s', $$SELECT uid_conceal(5, 'orders')$$, $$SELECT uid_reveal(5, 'orders')$$,
   'SELECT count(secrets) FROM uid_secrets.uid_key', $$SELECT count(*) FROM uid_key_config WHERE name = 'orders'$$,
-  $$INSERT INTO uid_secrets.uid_key (sequence) VALUES ('uid_keys.orders') RETURNING secrets$$, 'UPDATE uid_secrets.uid_key SET versions = 9',
+  $$INSERT INTO uid_secrets.uid_key (id) VALUES (5) RETURNING secrets$$, 'UPDATE uid_secrets.uid_key SET versions = 9',
   $$SELECT uid_key_create('mine')$$, $$SELECT uid_key_rotate('web')$$, 'DROP SEQUENCE uid_keys.web');
 -- A session that has used a key may not go on after REVOKE, nor as another role.
 RESET ROLE;
@@ -173,7 +175,7 @@ SELECT outcome('SELECT uid_conceal(5, ''www'')'), outcome('SELECT max(code) FROM
 EXECUTE newest(5);
 SELECT uid_key_create('www', 53, 4);
 SELECT uid_reveal((SELECT web FROM former WHERE id = 5), 'www') = 5;
-SELECT count(*) FROM uid_secrets.uid_key WHERE sequence::text ~ 'web';
+SELECT count(*) FROM uid_secrets.uid_key k WHERE NOT EXISTS (SELECT FROM uid_internal.keys n WHERE n.id = k.id);
 -- In one transaction.
 BEGIN;
 SELECT uid_key_create('brief'), uid_reveal(uid_conceal(5, 'brief'), 'brief');
@@ -188,7 +190,7 @@ RESET ROLE;
 SET search_path = hostile, pg_catalog, public;
 SELECT uid_key_create('calm', 63, 1), uid_key_rotate('calm'), uid_reveal(uid_conceal(5, 'calm'), 'calm');
 RESET search_path;
-SELECT right(secrets, 64) <> left(right(secrets, 128), 64) FROM uid_secrets.uid_key WHERE sequence = 'uid_keys.calm'::regclass;
+SELECT right(secrets, 64) <> left(right(secrets, 128), 64) FROM uid_secrets.uid_key WHERE id = (SELECT id FROM uid_internal.keys WHERE name = 'calm');
 
 -- Many keys, more than a session keeps; and all in another session.
 SELECT count(uid_key_create('key' || i, 30)) FROM generate_series(1, 300) AS i;
@@ -205,7 +207,7 @@ SELECT uid_key_create('wrong', 30);
 SET session_replication_role = replica;
 CREATE FUNCTION with_row(change text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-  EXECUTE format('UPDATE uid_secrets.uid_key SET %s WHERE sequence = ''uid_keys.wrong''::regclass', change);
+  EXECUTE format('UPDATE uid_secrets.uid_key SET %s WHERE id = (SELECT id FROM uid_internal.keys WHERE name = ''wrong'')', change);
   RETURN outcome('SELECT uid_conceal(1, ''wrong'')');
 END
 $$;

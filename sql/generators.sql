@@ -101,7 +101,7 @@ BEGIN
 END
 $$;
 SELECT n, d.generator, arguments, a.* FROM (SELECT * FROM datacenter ORDER BY n) AS d, LATERAL altered(format('uid_generators.%I', d.generator)::regclass, arguments) AS a ORDER BY n;
-SELECT uid_next('uid_generators.leafy') > 0 AS draws, outcome('UPDATE uid_generator SET datacenter_id = 1024 WHERE generator = ''uid_generators.leafy''::regclass');
+SELECT uid_next('uid_generators.leafy') > 0 AS draws, outcome('SELECT uid_generator_alter(''uid_generators.leafy'', datacenter_id => 1024)');
 DROP FUNCTION altered(regclass, text);
 DROP SEQUENCE uid_generators.leafy, uid_generators.js53;
 
@@ -281,7 +281,7 @@ SELECT bool_and(uid_next() > :last) AS above FROM generate_series(1, 100);
 SELECT uid_generator_drop('uid_generators.early');
 SELECT generator, table_name, column_name FROM uid_generator_columns;
 -- No more than one.
-SELECT outcome('UPDATE uid_generator SET is_default = true WHERE builtin RETURNING 1');
+SELECT count(*) FROM uid_generator WHERE is_default;
 -- The extension goes with whatever is the default.
 DROP TABLE t;
 SET client_min_messages = warning;

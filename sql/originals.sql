@@ -240,7 +240,7 @@ SELECT * FROM outcomes('%s', $$SELECT current_val, increment_val FROM t_sequence
   'SELECT current_val FROM uid_segment', 'SELECT count(name) > 0 AS visible FROM uid_segment',
   $$UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'order'$$,
   $$INSERT INTO t_sequence VALUES ('mine', 0, 10)$$, 'SELECT biz_tag FROM leaf_alloc',
-  $$SELECT uid_internal.uid_change_segment('uid_segments.order', current_val => 5)$$);
+  $$SELECT uid_internal.uid_place_segment('uid_segments.order', 5, 1)$$);
 RESET ROLE;
 GRANT SELECT, INSERT, UPDATE, DELETE ON t_sequence TO regress_node;
 GRANT SELECT, INSERT, UPDATE ON leaf_alloc TO regress_node;

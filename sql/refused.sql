@@ -116,14 +116,14 @@ SELECT * FROM outcomes('SELECT %s', $$segment_create('')$$, 'segment_create(NULL
 \set ECHO all
 SELECT name FROM uid_segment ORDER BY name COLLATE "C";
 
--- Rows of uid_generator that a superuser wrote by hand.
+-- Fields that cannot be, before the first id.
 \set ECHO none
 CREATE FUNCTION with_row(change text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   result text;
 BEGIN
-  result := outcome(format('UPDATE uid_generator SET %s WHERE generator = ''uid_generators.absurd''::regclass RETURNING ''taken''', change));
-  IF result = 'taken' THEN
+  result := outcome(format('SELECT uid_generator_alter(''uid_generators.absurd'', %s)', change));
+  IF result = '' THEN
     result := outcome('SELECT uid_decode(1, ''uid_generators.absurd'')');
   END IF;
   -- Back to what it was, and no slot left.
@@ -136,38 +136,41 @@ $$;
 CREATE TABLE changes (n serial, change text);
 \set ECHO none
 INSERT INTO changes (change) VALUES
-  ('tick_us = 0'), ('tick_us = -1'), ('tick_us = 3600000001'), ('tick_us = 9223372036854775807'),
-  ('epoch = ''infinity'''), ('epoch = ''-infinity'''), ('epoch = ''1969-12-31 23:59:59+00'''), ('epoch = ''294276-12-31 00:00:00+00'''),
-  ('time_bits = 0'), ('time_bits = -1'), ('time_bits = 48'), ('time_bits = 32767'),
-  ('datacenter_bits = -1'), ('datacenter_bits = 32'), ('worker_bits = -1'), ('worker_bits = 32'), ('worker_bits = -32768'),
-  ('sequence_bits = -1'), ('sequence_bits = 32'), ('sequence_bits = 13'), ('time_bits = 42'),
-  ('time_bits = 47, tick_us = 3600000000, sequence_bits = 0'), ('worker_bits = 0, backup_worker = true'),
-  ('lease_ms = 0'), ('lease_ms = -1'), ('lease_ms = 2001'), ('max_ahead_ms = 999'), ('max_ahead_ms = 600001'), ('tolerance_ms = -1'),
-  ('when_full = ''often'''), ('when_full = ''Wait'''), ('when_full = ''backup'''), ('when_back = '''''), ('when_back = ''backup'''),
-  ('worker_policy = ''lazy'''), ('worker_policy = ''static'''), ('worker_policy = ''static'', worker_number = 32'),
-  ('worker_policy = ''static'', worker_number = -1'), ('generator = NULL'), ('generator = 0'), ('generator = ''uid_generators.unused'''),
-  ('created = now() + interval ''1 s'''), ('builtin = true');
+  ('tick_us => 0'), ('tick_us => -1'), ('tick_us => 3600000001'), ('tick_us => 9223372036854775807'),
+  ('epoch => ''infinity'''), ('epoch => ''-infinity'''), ('epoch => ''1969-12-31 23:59:59+00'''), ('epoch => ''294276-12-31 00:00:00+00'''),
+  ('time_bits => 0'), ('time_bits => -1'), ('time_bits => 48'), ('time_bits => 32767'),
+  ('datacenter_bits => -1'), ('datacenter_bits => 32'), ('worker_bits => -1'), ('worker_bits => 32'), ('worker_bits => -32768'),
+  ('sequence_bits => -1'), ('sequence_bits => 32'), ('sequence_bits => 13'), ('time_bits => 42'),
+  ('time_bits => 47, tick_us => 3600000000, sequence_bits => 0'), ('worker_bits => 0, backup_worker => true'),
+  ('lease_ms => 0'), ('lease_ms => -1'), ('lease_ms => 2001'), ('max_ahead_ms => 999'), ('max_ahead_ms => 600001'), ('tolerance_ms => -1'),
+  ('when_full => ''often'''), ('when_full => ''Wait'''), ('when_full => ''backup'''), ('when_back => '''''), ('when_back => ''backup'''),
+  ('worker_policy => ''lazy'''), ('worker_policy => ''static'''), ('worker_policy => ''static'', worker_number => 32'),
+  ('worker_policy => ''static'', worker_number => -1');
 \set ECHO all
 SELECT uid_generator_create('absurd');
 SELECT string_agg(change, ' / ' ORDER BY n), outcome FROM (SELECT n, change, with_row(change) AS outcome FROM changes) AS c
  GROUP BY outcome ORDER BY min(n);
--- Whoever takes that guard away still meets the same checks when he reads the row or draws.
-ALTER TABLE uid_generator DISABLE TRIGGER uid_generator_changing;
-SELECT change, split_part(with_row(change), ' | ', 1)
-  FROM (VALUES ('max_ahead_ms = NULL'), ('time_bits = NULL'), ('generator = NULL'), ('generator = 0')) AS v(change);
-UPDATE uid_generator SET tick_us = 0 WHERE generator = 'uid_generators.absurd'::regclass;
+-- Whoever writes a label past the guard still meets the same checks when he reads it or draws.
+\set ECHO none
+CREATE PROCEDURE write(former text, next text) LANGUAGE sql AS $$
+  UPDATE pg_seclabel SET label = replace(label, former, next) WHERE objoid = 'uid_generators.absurd'::regclass
+$$;
+\set ECHO all
+CALL write('tick_us=1000 ', 'tick_us=0 ');
 SELECT outcome('SELECT uid_next(''uid_generators.absurd'')');
-UPDATE uid_generator SET tick_us = 1000, lease_ms = 0 WHERE generator = 'uid_generators.absurd'::regclass;
+CALL write('tick_us=0 ', 'tick_us=1000 ');
+CALL write('lease_ms=1000', 'lease_ms=0');
 SELECT outcome('SELECT uid_next(''uid_generators.absurd'')');
-UPDATE uid_generator SET lease_ms = 1000, when_back = 'forward' WHERE generator = 'uid_generators.absurd'::regclass;
+CALL write('lease_ms=0', 'lease_ms=1000');
+CALL write('when_back=hold', 'when_back=forward');
 SELECT outcome('SELECT uid_next(''uid_generators.absurd'')');
-UPDATE uid_generator SET when_back = 'hold' WHERE generator = 'uid_generators.absurd'::regclass;
+CALL write('when_back=forward', 'when_back=hold');
 SELECT outcome('SELECT uid_next(''uid_generators.absurd'') > 0');
-ALTER TABLE uid_generator ENABLE TRIGGER uid_generator_changing;
+DROP PROCEDURE write;
 -- A life that is over, and one that has not begun.
 SELECT uid_generator_create('over'), uid_generator_create('future');
-UPDATE uid_generator SET time_bits = 1 WHERE generator = 'uid_generators.over'::regclass;
-UPDATE uid_generator SET epoch = '2095-01-01 00:00:00+00' WHERE generator = 'uid_generators.future'::regclass;
+SELECT uid_generator_alter('uid_generators.over', time_bits => 1);
+SELECT uid_generator_alter('uid_generators.future', epoch => '2095-01-01 00:00:00+00');
 SELECT outcome('SELECT uid_next(''uid_generators.over'')');
 SET uidgen.max_wait = 0;
 SELECT regexp_replace(outcome('SELECT uid_next(''uid_generators.future'')'), '20[0-9-]+ [0-9:.]+', '<now>');
@@ -176,13 +179,12 @@ SELECT regexp_replace(outcome('SELECT uid_next(''uid_generators.future'')'), '20
 RESET uidgen.max_wait;
 SELECT uid_generator_create('next_century', epoch => '2101-01-01 00:00:00+00');
 -- A sequence that is no lease sequence.
-INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, lease_ms, max_ahead_ms)
-VALUES ('plain', 'mine', '2026-01-01', 1000, 41, 0, 0, 0, 1000, 2000);
+SELECT label AS of_future FROM pg_seclabel WHERE objoid = 'uid_generators.future'::regclass \gset
+SECURITY LABEL FOR uidgen ON SEQUENCE plain IS :'of_future';
 SELECT outcome('SELECT uid_next(''plain'')');
-DELETE FROM uid_generator WHERE generator = 'plain'::regclass;
 -- No datacenter, no worker, no sequence number: narrow, but right.
 SELECT uid_generator_create('narrow');
-UPDATE uid_generator SET worker_bits = 0, datacenter_bits = 0, sequence_bits = 0 WHERE generator = 'uid_generators.narrow'::regclass;
+SELECT uid_generator_alter('uid_generators.narrow', worker_bits => 0, datacenter_bits => 0, sequence_bits => 0);
 SELECT count(*), count(DISTINCT id) FROM unnest(uid_next_array('uid_generators.narrow', 500)) AS id;
 SELECT uid_encode(generated_at, 0, 0, 0, 'uid_generators.narrow') = id
   FROM (SELECT uid_next('uid_generators.narrow') AS id) AS i, uid_decode(id, 'uid_generators.narrow');

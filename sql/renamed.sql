@@ -23,7 +23,6 @@ BEGIN
       ('SELECT extract(year FROM HOME.uid_timestamp(8388613) AT TIME ZONE ''UTC'')'), ('SELECT extract(year FROM HOME.uid_timestamp(8388613, ''uid_generators.g'') AT TIME ZONE ''UTC'')'),
       ('SELECT HOME.uid_lower_bound(''2026-01-01 00:00+00'')'), ('SELECT HOME.uid_lower_bound(''2026-01-01 00:00+00'', ''uid_generators.g'')'),
       ('SELECT HOME.uid_generator_alter(''uid_generators.g'', lease_ms => 700)'), ('SELECT HOME.uid_generator_raise(''uid_generators.g'', 9)'),
-      ('SELECT HOME.uid_generator_alter(''uid_generators.uid_default'', lease_ms => 700)'),
       ('SELECT HOME.segment_create(''s'', 1, 10)'), ('SELECT HOME.segment_create(repeat(''s'', 99), 5)'), ('SELECT HOME.segment_next(''s'')'),
       ('SELECT HOME.segment_next(''uid_segments.s''::regclass)'), ('SELECT count(*) FROM unnest(HOME.segment_next_array(''s'', 3))'),
       ('SELECT HOME.segment_next_array(''s'', 3)'), ('SELECT HOME.segment_last(''s'')'), ('SELECT HOME.segment_set(''s'', 50)'),

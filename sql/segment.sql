@@ -172,7 +172,7 @@ SELECT segment_next('imported');
 ALTER SEQUENCE uid_segments.exported SET SCHEMA public;
 SELECT segment_next('imported');
 SELECT name, sequence FROM uid_segment WHERE name = 'imported';
-UPDATE uid_segment SET name = 'renamed' WHERE name = 'imported';
+UPDATE t_sequence SET pk_seq_name = 'renamed' WHERE pk_seq_name = 'imported';
 SELECT segment_next('renamed');
 DROP SEQUENCE exported;
 SELECT * FROM outcomes('SELECT %s', $$segment_next('imported')$$, $$segment_next('renamed')$$,

@@ -74,7 +74,7 @@ WITH subject(place, title, members) AS (VALUES
                   UNION
                  SELECT x.privilege_type || ' on columns', 'every role'
                    FROM pg_attribute a, aclexplode(a.attacl) x
-                  WHERE o.kind = 'table' AND a.attrelid = o.objid AND x.grantee = 0) g
+                  WHERE o.kind IN ('table', 'view') AND a.attrelid = o.objid AND x.grantee = 0) g
           GROUP BY g.roles) r
    GROUP BY o.classid, o.objid
 ), described AS (
@@ -83,7 +83,8 @@ WITH subject(place, title, members) AS (VALUES
            CASE o.kind WHEN 'function' THEN format('`%s`', o.form) ELSE initcap(o.kind) || '. ' END
              || CASE o.kind WHEN 'function' THEN E'\n\n' ELSE '' END
              || obj_description(o.objid, o.classid::regclass::name),
-           CASE o.kind WHEN 'view' THEN 'Columns: ' || o.form WHEN 'table' THEN
+           CASE WHEN o.kind = 'view' AND col_description(o.objid, 1) IS NULL THEN 'Columns: ' || o.form
+                WHEN o.kind IN ('table', 'view') THEN
              (SELECT string_agg(format('- `%s` %s%s: %s', a.attname, format_type(a.atttypid, a.atttypmod),
                        ' (default ' || regexp_replace(pg_get_expr(d.adbin, d.adrelid), '::[a-z ]+$', '') || ')',
                        col_description(o.objid, a.attnum)), E'\n' ORDER BY a.attnum)

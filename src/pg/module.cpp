@@ -7,6 +7,7 @@
 #include "memory/area.hpp"
 #include "memory/memberships.hpp"
 #include "node/worker_node.hpp"
+#include "session/define.hpp"
 #include "session/session.hpp"
 
 namespace uidgen::pg {
@@ -36,12 +37,12 @@ void registry_changed(bool in_fleet) {
 
 // InvalidOid: any relation.
 void relation_changed(Datum, Oid relation) {
-    relation_changes++;
+    note_change(relation);
     session_relation_changed(relation);
 }
 
 // A name that was looked up may mean another sequence.
-void schema_changed(Datum, SysCacheIdentifier, uint32) { relation_changes++; }
+void schema_changed(Datum, SysCacheIdentifier, uint32) { forget_all_names(); }
 
 void transaction_event(XactEvent event, void *) {
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
@@ -91,6 +92,7 @@ void receive_events() {
     RegisterSubXactCallback(subtransaction_event, nullptr);
     next_process_utility = ProcessUtility_hook;
     ProcessUtility_hook = process_utility;
+    register_label_provider(label_provider, check_label);
 }
 
 } // namespace

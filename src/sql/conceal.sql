@@ -1,6 +1,6 @@
 -- Concealed ids. Applications call uid_conceal() and uid_reveal(); owners of keys call the others. A key is a sequence
 -- in uid_keys, which carries its name, owner and privileges, and a row of uid_key, which carries its secrets. The
--- sequence's counter means nothing.
+-- sequence's security label has the id of that row. Its counter means nothing.
 --
 -- The table is in uid_secrets, where no GRANT on all tables of the applications' schemas reaches the secrets.
 
@@ -18,7 +18,7 @@ COMMENT ON SCHEMA uid_keys IS
 --   3. The trigger checks, not a CHECK, and its messages show no secret. Of a row with a NULL, see 1.
 CREATE TABLE uid_secrets.uid_key (
   secrets      text,
-  sequence     regclass    PRIMARY KEY,
+  id           bigint      PRIMARY KEY,
   width        integer     DEFAULT 63,
   version_bits integer     DEFAULT 0,
   versions     integer     DEFAULT 1,
@@ -26,14 +26,13 @@ CREATE TABLE uid_secrets.uid_key (
   rotated      timestamptz
 );
 COMMENT ON TABLE uid_secrets.uid_key IS
-  'One row for each key, with its secrets. uid_key_create() inserts the row, and a drop of the sequence deletes it. '
+  'One row for each key, with its secrets. The label of the key''s sequence has its id. uid_key_create() inserts the row, and a drop of the sequence deletes it. '
   'Only the owner of the table, the owner of the database, members of pg_read_all_data and superusers may read it. '
   'uid_key_config shows the other columns to every role.';
 COMMENT ON COLUMN uid_secrets.uid_key.secrets IS
   'a warning of 105 characters, which messages may show, and a key of AES-256 for each version, 32 random bytes in '
   'hexadecimal digits; NULL in a new row: the trigger makes them';
-COMMENT ON COLUMN uid_secrets.uid_key.sequence IS
-  'sequence that stands for the key; USAGE on it lets a role use the key';
+COMMENT ON COLUMN uid_secrets.uid_key.id IS 'random number of the key, which the label of its sequence has, too';
 COMMENT ON COLUMN uid_secrets.uid_key.width IS 'bits of a concealed id, 20 + version_bits to 63';
 COMMENT ON COLUMN uid_secrets.uid_key.version_bits IS
   'bits of a concealed id that show the version of the key, above the others, 0 to 10';
@@ -48,15 +47,15 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  key text := (SELECT relname FROM pg_class WHERE oid = NEW.sequence);
+  key text := coalesce((SELECT k.name FROM uid_internal.keys k WHERE k.id = NEW.id LIMIT 1), NEW.id::text);
   warning CONSTANT text := 'secret.keys.of.uidgen.with.the.rest.of.this.text.'
                            'anybody.can.reveal.the.ids.that.were.concealed.by.a.key.';
   former text := warning;
 BEGIN
   IF TG_OP = 'UPDATE' THEN
-    IF (NEW.sequence, NEW.width, NEW.version_bits, NEW.created)
-       IS DISTINCT FROM (OLD.sequence, OLD.width, OLD.version_bits, OLD.created) THEN
-      RAISE EXCEPTION 'cannot change sequence, width, version_bits or created of key "%"', key
+    IF (NEW.id, NEW.width, NEW.version_bits, NEW.created)
+       IS DISTINCT FROM (OLD.id, OLD.width, OLD.version_bits, OLD.created) THEN
+      RAISE EXCEPTION 'cannot change id, width, version_bits or created of key "%"', key
         USING ERRCODE = 'feature_not_supported', HINT = 'Create another key with uid_key_create().';
     END IF;
     former := OLD.secrets;
@@ -97,17 +96,24 @@ COMMENT ON FUNCTION uid_internal.uid_key_changing() IS
   'Trigger function of uid_key. It makes the secrets, and rejects a row that is not valid or whose secrets would '
   'change.';
 
-CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_secrets.uid_key
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('sequence', 'uid_keys');
 CREATE TRIGGER uid_key_changing BEFORE INSERT OR UPDATE ON uid_secrets.uid_key
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_key_changing();
-CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OR DELETE ON uid_secrets.uid_key
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_changed();
+CREATE FUNCTION uid_internal.uid_read_key(label text) RETURNS bigint
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_definition';
+COMMENT ON FUNCTION uid_internal.uid_read_key(text) IS
+  'Returns the id that the label of a key''s sequence has; NULL if it cannot be read.';
+
+CREATE VIEW uid_internal.keys AS
+SELECT c.relname::text AS name, l.objoid::regclass AS sequence, uid_internal.uid_read_key(l.label) AS id
+  FROM pg_catalog.pg_seclabel l JOIN pg_catalog.pg_class c ON c.oid = l.objoid
+ WHERE l.classoid = 'pg_catalog.pg_class'::regclass::oid AND l.objsubid = 0 AND l.provider = 'uidgen'::text
+   AND pg_catalog.starts_with(l.label, 'key '::text);
+COMMENT ON VIEW uid_internal.keys IS 'The names of keys, and the ids of their rows in uid_key, for functions.';
 
 CREATE VIEW uid_key_config AS
-SELECT c.relname::text AS name, k.sequence, k.width, k.version_bits, k.versions, k.created, k.rotated,
+SELECT n.name, n.sequence, k.width, k.version_bits, k.versions, k.created, k.rotated,
        (1::bigint << (k.width - k.version_bits - 1)) - 1 + (1::bigint << (k.width - k.version_bits - 1)) AS largest_id
-  FROM uid_secrets.uid_key k JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) k.sequence::oid;
+  FROM uid_internal.keys n LEFT JOIN uid_secrets.uid_key k ON k.id = n.id;
 COMMENT ON VIEW uid_key_config IS
   'The keys, without their secrets. largest_id: the largest id that the key can conceal. The other columns are those '
   'of uid_key.';

@@ -133,7 +133,7 @@ CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake',
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
     padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
     when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
-    datacenter_id integer DEFAULT NULL) RETURNS regclass
+    datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -146,9 +146,9 @@ DECLARE
     'when_back', when_back, 'tolerance_ms', tolerance_ms, 'spread', spread, 'worker_policy', worker_policy,
     'worker_number', worker_number, 'mode', mode, 'boost_power', boost_power, 'padding_factor', padding_factor,
     'schedule_ms', schedule_ms, 'when_ring_full', when_ring_full, 'when_ring_empty', when_ring_empty,
-    'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id));
+    'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id, 'own_pool', own_pool));
   fields jsonb;
-  generator regclass;
+  sequence regclass;
 BEGIN
   IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
     RAISE EXCEPTION 'invalid generator name: "%"', left(name, 63)
@@ -161,30 +161,36 @@ BEGIN
     RAISE EXCEPTION 'preset "%" does not exist', left(preset, 63)
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Run SELECT preset FROM uid_preset to list the presets.';
   END IF;
-  EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
-  generator := format('uid_generators.%I', name)::regclass;
-  PERFORM setval(generator, 1, true);
+  -- A sequence that has no label is one that was restored without it.
+  sequence := to_regclass(format('uid_generators.%I', name));
+  IF sequence IS NULL OR uid_internal.uid_has_label(sequence) THEN
+    EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
+    sequence := format('uid_generators.%I', name)::regclass;
+    PERFORM setval(sequence, 1, true);
+  END IF;
+  fields := '{"boost_power": 3, "padding_factor": 50, "when_ring_full": "stop", "when_ring_empty": "pad",
+              "max_staleness_ms": 5000, "own_pool": false}'::jsonb || fields || given || jsonb_build_object(
+    'created', now(), 'epoch', coalesce(epoch, (fields ->> 'epoch')::timestamptz, date_trunc('day', now(), 'UTC')));
   -- -1 stands for NULL in the fields that may be NULL.
-  fields := fields || given || jsonb_build_object('generator', generator, 'epoch', coalesce(
-              epoch, (fields ->> 'epoch')::timestamptz, date_trunc('day', now(), 'UTC')));
   fields := fields || (SELECT coalesce(jsonb_object_agg(f.key, NULL::text), '{}') FROM jsonb_each_text(given) f
                         WHERE f.value = '-1'
                           AND f.key IN ('tolerance_ms', 'schedule_ms', 'worker_number', 'datacenter_id'));
-  EXECUTE format('INSERT INTO %1$s.uid_generator (%2$s)
-                  SELECT %2$s FROM jsonb_populate_record(NULL::%1$s.uid_generator, $1)', home,
-                 (SELECT string_agg(quote_ident(k), ', ' ORDER BY k) FROM jsonb_object_keys(fields) k)) USING fields;
+  EXECUTE format('SELECT uid_internal.uid_define($1, ''generator''::text, d)
+                    FROM (SELECT * FROM jsonb_populate_record(NULL::%s.uid_generator, $2)) d', home) USING sequence, fields;
   IF above IS NOT NULL THEN
-    EXECUTE format('SELECT %s.uid_generator_raise($1, $2)', home) USING generator, above;
+    EXECUTE format('SELECT %s.uid_generator_raise($1, $2)', home) USING sequence, above;
   END IF;
-  RETURN generator;
+  RETURN sequence;
 END
 $$;
 COMMENT ON FUNCTION uid_generator_create IS
-  'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, and its row in uid_generator. '
+  'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, whose security label defines it. '
   'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one; meaning '
   'and unit are those of the column of uid_generator, and -1 stands for NULL in a field that may be NULL. With above, '
-  'all ids are above that id. It fails if the name exists, or a field is out of range. A WARNING says if the time of '
-  'the layout ends within two years, has ended, or has not begun. The caller needs CREATE on the schema uid_generators. Draw with '
+  'all ids are above that id. A sequence of that name and the caller''s that has lost its label, in a restore without '
+  'labels, is taken over. It fails if the generator exists, or a field is out of range. A WARNING says if the time of '
+  'the layout ends within two years, has ended, or has not begun. The caller needs CREATE on the schema '
+  'uid_generators. Draw with '
   'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE.';
 
 CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void
@@ -203,7 +209,7 @@ CREATE FUNCTION uid_generator_alter(generator regclass,
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
     padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
     when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
-    datacenter_id integer DEFAULT NULL) RETURNS void
+    datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_alter';
 COMMENT ON FUNCTION uid_generator_alter IS
   'Changes fields of a generator. An argument that is NULL leaves its field unchanged, and -1 sets a field that may be '
@@ -238,7 +244,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_generator_drop(regclass) IS
-  'Drops a generator: its sequence and its row. Only the owner of the sequence may call it. It fails for the default '
+  'Drops a generator. Only the owner of the sequence may call it. It fails for the default '
   'generator, and for a generator in a column default.';
 
 CREATE FUNCTION uid_default_set(generator regclass, above boolean DEFAULT true) RETURNS void

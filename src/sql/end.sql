@@ -34,32 +34,33 @@ BEGIN
 END
 $$;
 
--- Who may look, draw and register. A trigger checks what a role inserts. The counter of a segment (current_val and
--- increment_val of t_sequence) is for roles that may use its sequence.
+-- Who may look and draw. The counter of a segment (current_val and increment_val of t_sequence) is for roles that may use
+-- its sequence.
 GRANT USAGE ON SCHEMA uid_generators, uid_segments, uid_keys TO PUBLIC;
 GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
-GRANT SELECT, INSERT ON uid_generator TO PUBLIC;
 GRANT SELECT (name, sequence, step, max_step, registry_name, fleet, increment) ON uid_segment TO PUBLIC;
-GRANT SELECT ON uid_preset, uid_generator_config, uid_generator_status, uid_generator_limits, uid_generator_columns,
+GRANT SELECT ON uid_preset, uid_generator, uid_generator_config, uid_generator_status, uid_generator_limits, uid_generator_columns,
   uid_key_config, segment_status, uid_stat, uid_stat_server TO PUBLIC;
 -- In views and functions, with the rights of their callers.
 GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout,
-  uid_internal.uid_change_segment, uid_internal.uid_look_up_segment,
+  uid_internal.uid_define, uid_internal.uid_has_label, uid_internal.uid_read_generator, uid_internal.uid_read_segment,
+  uid_internal.uid_read_key, uid_internal.uid_change_segment, uid_internal.uid_place_segment,
+  uid_internal.uid_look_up_segment,
   uid_internal.uid_add_segment, uid_internal.uid_show_block, uid_internal.uid_slots,
   uid_internal.uid_sequence_next, uid_internal.uid_movable_column, uid_internal.uid_check_width,
   uid_internal.uid_beyond_plan, uid_internal.uid_grant_plan,
   uid_internal.uid_keep_sequence_plan, uid_internal.uid_distributed_plan, uid_internal.uid_adopt_plan, uid_internal.uid_first_free,
   uid_internal.uid_release_plan, uid_internal.uid_move TO PUBLIC;
-GRANT SELECT ON uid_internal.generators TO PUBLIC;
-GRANT SELECT, INSERT ON uid_internal.segments TO PUBLIC;
+GRANT SELECT ON uid_internal.generators, uid_internal.segments, uid_internal.keys TO PUBLIC;
 
 -- The owner of the database creates generators, segments and keys, and dumps and restores.
 GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner WITH GRANT OPTION;
 GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
-GRANT SELECT, INSERT ON uid_segment, uid_secrets.uid_key, uid_secrets.uid_fleet_key, uid_fleet_state,
-  uid_fleet_pool, uid_fleet_node, uid_fleet_segment TO pg_database_owner;
+GRANT SELECT ON uid_segment TO pg_database_owner;
+GRANT SELECT, INSERT ON uid_internal.uid_no_default, uid_secrets.uid_key, uid_secrets.uid_fleet_key,
+  uid_fleet_state, uid_fleet_pool, uid_fleet_node, uid_fleet_segment TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
 
 -- They let services use the tables of other services.

@@ -1,46 +1,51 @@
--- The table of generators, its guards, and the presets. pg_dump reads it, and so do people; uid_generator_create(),
--- uid_generator_alter() and uid_default_set() write it. The library reads the rows.
+-- The view of generators, the builtin one, and the presets. What a generator is, is said by the security label of its
+-- sequence, which uid_generator_create(), uid_generator_alter() and uid_default_set() write.
 
--- A field is a column here, with the default of hand-written rows and older dumps, and a parameter of the same name of
--- uid_generator_create() and uid_generator_alter(). The library finds columns by name. The defaults of
--- uid_generator_create() are those of uid_preset and of these columns.
-CREATE TABLE uid_generator (
-  generator        regclass    PRIMARY KEY,
-  preset           text        NOT NULL,
-  epoch            timestamptz NOT NULL,
-  tick_us          bigint      NOT NULL,
-  time_bits        smallint    NOT NULL,
-  datacenter_bits  smallint    NOT NULL,
-  worker_bits      smallint    NOT NULL,
-  sequence_bits    smallint    NOT NULL,
-  sequence_first   boolean     NOT NULL DEFAULT false,
-  backup_worker    boolean     NOT NULL DEFAULT false,
-  lease_ms         integer     NOT NULL,
-  max_ahead_ms     integer     NOT NULL,
-  when_full        text        NOT NULL DEFAULT 'borrow',
-  when_back        text        NOT NULL DEFAULT 'hold',
-  tolerance_ms     integer,
-  spread           boolean     NOT NULL DEFAULT false,
-  worker_policy    text        NOT NULL DEFAULT 'disposable',
-  worker_number    integer,
-  datacenter_id    integer,
-  mode             text        NOT NULL DEFAULT 'snowflake',
-  boost_power      integer     NOT NULL DEFAULT 3,
-  padding_factor   integer     NOT NULL DEFAULT 50,
-  schedule_ms      integer,
-  when_ring_full   text        NOT NULL DEFAULT 'stop',
-  when_ring_empty  text        NOT NULL DEFAULT 'pad',
-  max_staleness_ms integer     NOT NULL DEFAULT 5000,
-  created          timestamptz NOT NULL DEFAULT now(),
-  builtin          boolean     NOT NULL DEFAULT false,
-  is_default       boolean     NOT NULL DEFAULT false
-);
-CREATE UNIQUE INDEX uid_generator_one_default ON uid_generator (is_default) WHERE is_default;
-COMMENT ON TABLE uid_generator IS
-  'One row for each generator: its layout, its limits and its policies. uid_generator_create() inserts the row, and a '
-  'drop of the sequence deletes it.';
+-- A field is a column here, a word of the label (src/core/definition.hpp), and a parameter of the same name of
+-- uid_generator_create() and uid_generator_alter(). The defaults of uid_generator_create() are its own and those of
+-- uid_preset.
+CREATE FUNCTION uid_internal.uid_read_generator(label text,
+    OUT preset text, OUT epoch timestamptz, OUT tick_us bigint, OUT time_bits smallint,
+    OUT datacenter_bits smallint, OUT worker_bits smallint, OUT sequence_bits smallint, OUT sequence_first boolean,
+    OUT backup_worker boolean, OUT lease_ms integer, OUT max_ahead_ms integer, OUT when_full text,
+    OUT when_back text, OUT tolerance_ms integer, OUT spread boolean, OUT worker_policy text,
+    OUT worker_number integer, OUT datacenter_id integer, OUT own_pool boolean, OUT mode text,
+    OUT boost_power integer, OUT padding_factor integer, OUT schedule_ms integer, OUT when_ring_full text,
+    OUT when_ring_empty text, OUT max_staleness_ms integer, OUT created timestamptz, OUT is_default boolean)
+RETURNS record
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_definition';
+COMMENT ON FUNCTION uid_internal.uid_read_generator(text) IS
+  'Returns what the label of a generator''s sequence says; NULL if it cannot be read.';
+
+CREATE FUNCTION uid_internal.uid_define(sequence regclass, kind text, fields record) RETURNS void
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_define';
+COMMENT ON FUNCTION uid_internal.uid_define(regclass, text, record) IS
+  'Makes a sequence without a label a generator or a segment with those fields. uid_generator_create() and '
+  'segment_create() call it. Only the owner of the sequence may call it.';
+
+-- INCREMENT, MINVALUE and is_called make nextval fail without moving the counter, so that only uidgen takes leases.
+CREATE SEQUENCE uid_generators.uid_default
+  INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE;
+SELECT pg_catalog.setval('uid_generators.uid_default', 1, true);
+SELECT pg_catalog.pg_extension_config_dump('uid_generators.uid_default', '');
+COMMENT ON SEQUENCE uid_generators.uid_default IS
+  'Lease sequence of the builtin generator, the default generator behind uid_next() until another one is chosen.';
+
+CREATE VIEW uid_generator AS
+SELECT l.objoid::regclass AS generator,
+       d.preset, d.epoch, d.tick_us, d.time_bits, d.datacenter_bits, d.worker_bits, d.sequence_bits,
+       d.sequence_first, d.backup_worker, d.lease_ms, d.max_ahead_ms, d.when_full, d.when_back, d.tolerance_ms,
+       d.spread, d.worker_policy, d.worker_number, d.datacenter_id, d.own_pool, d.mode, d.boost_power,
+       d.padding_factor, d.schedule_ms, d.when_ring_full, d.when_ring_empty, d.max_staleness_ms, d.created,
+       l.objoid = 'uid_generators.uid_default'::regclass::oid AS builtin, d.is_default
+  FROM pg_catalog.pg_seclabel l CROSS JOIN LATERAL uid_internal.uid_read_generator(l.label) d
+ WHERE l.classoid = 'pg_catalog.pg_class'::regclass::oid AND l.objsubid = 0 AND l.provider = 'uidgen'::text
+   AND pg_catalog.starts_with(l.label, 'generator '::text);
+COMMENT ON VIEW uid_generator IS
+  'The generators: layout, limits and policies of each, which the security label of its sequence says. '
+  'uid_generator_create() makes one. All columns but the first are NULL if the label cannot be read.';
 COMMENT ON COLUMN uid_generator.generator IS 'lease sequence; USAGE on it lets a role draw';
-COMMENT ON COLUMN uid_generator.preset IS 'preset that the row was copied from';
+COMMENT ON COLUMN uid_generator.preset IS 'preset that the fields were copied from';
 COMMENT ON COLUMN uid_generator.epoch IS 'time of tick 0';
 COMMENT ON COLUMN uid_generator.tick_us IS 'length of a tick in microseconds, 1 to 3600000000';
 COMMENT ON COLUMN uid_generator.time_bits IS 'width of the time field, 1 to 47';
@@ -73,6 +78,9 @@ COMMENT ON COLUMN uid_generator.worker_policy IS
 COMMENT ON COLUMN uid_generator.worker_number IS 'worker id with worker_policy static';
 COMMENT ON COLUMN uid_generator.datacenter_id IS
   'datacenter id of this generator''s ids; NULL: the setting uidgen.datacenter_id';
+COMMENT ON COLUMN uid_generator.own_pool IS
+  'true: in a fleet, ids of this generator may be equal to those of generators of another epoch or of other widths with '
+  'the same sum';
 COMMENT ON COLUMN uid_generator.mode IS
   'snowflake: each call makes ids from the clock; cached: ids are made ahead of time, into a ring in shared memory. '
   'The columns boost_power to max_staleness_ms apply to cached mode';
@@ -92,73 +100,15 @@ COMMENT ON COLUMN uid_generator.max_staleness_ms IS
 COMMENT ON COLUMN uid_generator.created IS
   'creation time of the generator; of the builtin generator: a time before its first id';
 COMMENT ON COLUMN uid_generator.builtin IS
-  'true for the generator that comes with the extension, until it is altered';
+  'true for the generator that comes with the extension, which cannot be altered';
 COMMENT ON COLUMN uid_generator.is_default IS
-  'true for the generator behind uid_next(), which uid_default_set() chooses. Without such a row the default was '
+  'true for the generator behind uid_next(), which uid_default_set() chooses. Without one the default was '
   'dropped, and the database has none';
-
--- The owner of a sequence may insert the row that describes it, and the owner of the table may insert any row. The
--- owner of the database may insert the other rows of a dump in order to restore it. Row-level security could express
--- the same rule, but would keep the owner of the database from dumping the table.
-CREATE FUNCTION uid_internal.uid_check_registration() RETURNS trigger
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  sequence regclass;
-  is_builtin boolean := false; -- the row replaces the one that CREATE EXTENSION inserted
-  is_special boolean := false; -- the owner of the sequence may not insert it
-  owns_database boolean := pg_has_role('pg_database_owner', 'USAGE');
-BEGIN
-  -- Arguments of the trigger: the column that names the sequence, and the schema that the sequence must be in. The
-  -- fields are read by name: an invalidation may free the row type while to_jsonb() reads the names.
-  IF TG_ARGV[0] = 'generator' THEN
-    sequence := NEW.generator;
-    is_builtin := EXISTS (SELECT FROM uid_internal.generators g WHERE g.generator = sequence AND g.builtin);
-    is_special := NEW.builtin OR NEW.is_default AND NOT owns_database;
-  ELSE
-    sequence := NEW.sequence;
-  END IF;
-  -- NULL stands for the setting.
-  IF TG_ARGV[1] = 'uid_segments' THEN
-    IF NEW.step NOT BETWEEN 1 AND 1099511627776 THEN
-      RAISE EXCEPTION 'invalid step % for segment "%"', NEW.step, left(NEW.name, 63)
-        USING ERRCODE = 'invalid_parameter_value',
-              HINT = 'Use a step from 1 to 1099511627776 (2^40), or NULL for uidgen.segment_step.';
-    ELSIF NEW.max_step NOT BETWEEN coalesce(NEW.step, 1) AND 1099511627776 THEN
-      RAISE EXCEPTION 'invalid max_step % for segment "%"', NEW.max_step, left(NEW.name, 63)
-        USING ERRCODE = 'invalid_parameter_value',
-              HINT = 'Use a max_step from step to 1099511627776 (2^40), or NULL for uidgen.segment_max_step.';
-    END IF;
-  END IF;
-  IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE')
-     AND NOT (is_builtin AND owns_database)
-     AND (is_special
-          OR NOT EXISTS (SELECT FROM pg_class
-                          WHERE oid = sequence AND relkind = 'S'
-                            AND (relnamespace = TG_ARGV[1]::regnamespace OR owns_database)
-                            AND pg_has_role(relowner, 'USAGE'))) THEN
-    RAISE EXCEPTION 'permission denied to register sequence % in table %', sequence, TG_RELID::regclass
-      USING ERRCODE = 'insufficient_privilege',
-            HINT = 'Use uid_generator_create(), segment_create() or uid_key_create(), which register the sequence too.';
-  END IF;
-  RETURN NEW;
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_check_registration() IS
-  'Trigger function of uid_generator, uid_segment and uid_key. It lets only the owner of a sequence register it. The '
-  'owner of the database may also restore the rows of a dump. It rejects an invalid step of a segment.';
-
-CREATE FUNCTION uid_internal.uid_generator_changing() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'uid_generator_changing';
-COMMENT ON FUNCTION uid_internal.uid_generator_changing() IS
-  'Trigger function of uid_generator. It rejects an invalid row, and a change of the layout after ids were leased. '
-  'Any other change ends the current lease, so that the change applies from the next id on.';
 
 CREATE FUNCTION uid_internal.uid_keep_local() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_local';
 COMMENT ON FUNCTION uid_internal.uid_keep_local() IS
-  'Trigger function of uid_generator, uid_segment, uid_key, worker_node, and the tables of a fleet''s registry. '
+  'Trigger function of uid_segment_row, uid_no_default, uid_key, worker_node, and the tables of a fleet''s registry. '
   'Their rows describe sequences or grants of this server, so it skips rows that logical replication brings from '
   'another server, and refuses TRUNCATE.';
 
@@ -193,32 +143,18 @@ VALUES
   ('baidu_cached', NULL, 1000000, 28, 0, 22, 13,
    false, false, 16000, 32000, 'borrow', 'hold', NULL, false, 'cached', 'disposable');
 COMMENT ON VIEW uid_preset IS
-  'The presets that uid_generator_create() copies into a row of uid_generator. If epoch is NULL, the generator '
+  'The presets whose fields uid_generator_create() copies into a new generator. If epoch is NULL, the generator '
   'starts at midnight UTC of the day of its creation, so that no time of the layout is lost.';
 
--- INCREMENT, MINVALUE and is_called make nextval fail without moving the counter, so that only uidgen takes leases.
-CREATE SEQUENCE uid_generators.uid_default
-  INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE;
-SELECT pg_catalog.setval('uid_generators.uid_default', 1, true);
-SELECT pg_catalog.pg_extension_config_dump('uid_generators.uid_default', '');
-COMMENT ON SEQUENCE uid_generators.uid_default IS
-  'Lease sequence of the builtin generator, the default generator behind uid_next() until another one is chosen.';
-
--- The builtin generator. Its row is the same in each database, and a dump has it only if it was altered, or is not the
--- default.
-INSERT INTO uid_generator (generator, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits,
-  sequence_first, backup_worker, lease_ms, max_ahead_ms, when_full, when_back, tolerance_ms, spread, mode, worker_policy,
-  created, builtin, is_default)
-SELECT 'uid_generators.uid_default', p.*, '2026-01-02 00:00:00+00', true, true
-  FROM uid_preset p WHERE p.preset OPERATOR(pg_catalog.=) 'snowflake'::text;
-
-CREATE TRIGGER uid_check_registration BEFORE INSERT ON uid_generator
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('generator', 'uid_generators');
-CREATE TRIGGER uid_generator_changing BEFORE INSERT OR UPDATE OR DELETE ON uid_generator
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_generator_changing();
-ALTER TABLE uid_generator ENABLE ALWAYS TRIGGER uid_generator_changing; -- for restores
+-- The builtin generator, the same in each database: no dump has it. It is the default until another one is chosen.
+SECURITY LABEL FOR uidgen ON SEQUENCE uid_generators.uid_default IS
+  'generator preset="snowflake" epoch=2026-01-01T00:00:00Z tick_us=1000 time_bits=41 datacenter_bits=5 worker_bits=5 '
+  'sequence_bits=12 sequence_first=false backup_worker=false lease_ms=1000 max_ahead_ms=2000 when_full=borrow '
+  'when_back=hold tolerance_ms=null spread=true worker_policy=disposable worker_number=null datacenter_id=null '
+  'own_pool=false mode=snowflake boost_power=3 padding_factor=50 schedule_ms=null when_ring_full=stop '
+  'when_ring_empty=pad max_staleness_ms=5000 created=2026-01-02T00:00:00Z is_default=true';
 
 CREATE VIEW uid_generator_config AS SELECT * FROM uid_generator;
-COMMENT ON VIEW uid_generator_config IS 'Layout, limits and policies of each generator: the rows of uid_generator.';
+COMMENT ON VIEW uid_generator_config IS 'Layout, limits and policies of each generator: the same as uid_generator.';
 CREATE VIEW uid_internal.generators AS SELECT * FROM uid_generator_config;
 COMMENT ON VIEW uid_internal.generators IS 'The view uid_generator_config, for functions.';

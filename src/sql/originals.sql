@@ -4,11 +4,20 @@
 CREATE FUNCTION uid_internal.uid_show_block() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_show_block';
 COMMENT ON FUNCTION uid_internal.uid_show_block() IS
-  'Trigger function of uid_segment (for t_sequence) and leaf_alloc. It reserves a block of values for each version '
+  'Trigger function of uid_segment_row (for t_sequence) and leaf_alloc. It reserves a block of values for each version '
   'of a row, and writes into the row what was reserved. The caller needs USAGE on the sequence of the segment.';
-CREATE TRIGGER uid_show_block BEFORE UPDATE OF current_val, increment_val ON uid_segment
+CREATE TRIGGER uid_show_block BEFORE UPDATE OF current_val, increment_val ON uid_internal.uid_segment_row
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
-ALTER TABLE uid_segment ENABLE ALWAYS TRIGGER uid_show_block;
+ALTER TABLE uid_internal.uid_segment_row ENABLE ALWAYS TRIGGER uid_show_block;
+
+CREATE FUNCTION uid_internal.uid_rename_segment() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_rename_segment';
+COMMENT ON FUNCTION uid_internal.uid_rename_segment() IS
+  'Trigger function of uid_segment_row. Another pk_seq_name in t_sequence becomes the name of the segment. Only the owner '
+  'of the sequence may rename it.';
+CREATE TRIGGER uid_rename_segment BEFORE UPDATE OF name, sequence ON uid_internal.uid_segment_row
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_rename_segment();
+ALTER TABLE uid_internal.uid_segment_row ENABLE ALWAYS TRIGGER uid_rename_segment;
 
 CREATE FUNCTION uid_internal.uid_add_segment() RETURNS trigger
 LANGUAGE plpgsql
@@ -28,8 +37,7 @@ BEGIN
     value := NEW.max_id;
   ELSE
     segment := NEW.pk_seq_name;
-    -- uid_change_segment() takes the smallest bigint for NULL.
-    value := NEW.current_val + (NEW.current_val = -9223372036854775808)::integer;
+    value := NEW.current_val;
   END IF;
   IF NOT EXISTS (SELECT FROM uid_internal.segments s WHERE s.name = segment) THEN
     EXECUTE format('SELECT %s.segment_create($1, $2, $3, $3, $4, LEAST($2, 0::bigint), $3, false)',
@@ -39,7 +47,7 @@ BEGIN
       USING ERRCODE = 'unique_violation', HINT = 'Update its row, or drop the segment with segment_drop().';
   END IF;
   IF NOT is_leaf THEN
-    PERFORM uid_internal.uid_change_segment(sequence, current_val => value, increment_val => NEW.increment_val);
+    PERFORM uid_internal.uid_place_segment(sequence, value, NEW.increment_val);
   END IF;
   RETURN NEW;
 END
@@ -48,7 +56,7 @@ COMMENT ON FUNCTION uid_internal.uid_add_segment() IS
   'Trigger function of t_sequence and leaf_alloc. An INSERT creates a segment, and so does another biz_tag, unless '
   'leaf_alloc names one that exists. A DELETE from t_sequence fails.';
 
-CREATE VIEW t_sequence AS SELECT s.name AS pk_seq_name, s.current_val, s.increment_val FROM uid_segment s;
+CREATE VIEW t_sequence AS SELECT s.name AS pk_seq_name, s.current_val, s.increment_val FROM uid_internal.uid_segment_row s;
 ALTER VIEW t_sequence ALTER COLUMN increment_val SET DEFAULT 1;
 CREATE TRIGGER uid_add_segment INSTEAD OF INSERT OR DELETE ON t_sequence
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_add_segment();

@@ -214,21 +214,22 @@ BEGIN
             HINT = 'If it is created again under that name, it begins after that value.';
     RETURN NULL;
   END IF;
-  SELECT sign(s.seqincrement) AS direction, coalesce(pg_sequence_last_value(NEW.sequence), s.seqstart) AS counter
+  SELECT sign(s.seqincrement) AS direction, abs(s.seqincrement::numeric) = 9223372036854775806 AS is_attached,
+         coalesce(pg_sequence_last_value(NEW.sequence::regclass), s.seqstart) AS counter
     INTO rule FROM pg_sequence s WHERE s.seqrelid = NEW.sequence;
-  IF NEW.registry_name IS NOT NULL OR (rule.counter::numeric - given) * rule.direction > 0 THEN
+  IF rule.is_attached OR (rule.counter::numeric - given) * rule.direction > 0 THEN
     RETURN NULL;
   END IF;
-  PERFORM setval(NEW.sequence, given, true);
+  PERFORM setval(NEW.sequence::regclass, given, true);
   RAISE NOTICE 'segment "%" begins after %', left(NEW.name, 63), given
     USING DETAIL = 'Members of the fleet were given its values up to that one, when it existed before.';
   RETURN NULL;
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_segment_given() IS
-  'Trigger function of uid_segment. A segment that is created under a name of uid_fleet_segment begins after the values '
+  'Trigger function of uid_segment_row. A segment that is created under a name of uid_fleet_segment begins after the values '
   'that members have; a drop of one raises a warning.';
-CREATE TRIGGER uid_segment_given AFTER INSERT OR UPDATE OF name OR DELETE ON uid_segment
+CREATE TRIGGER uid_segment_given AFTER INSERT OR DELETE ON uid_internal.uid_segment_row
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_given();
 
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_state', '');

@@ -1,23 +1,40 @@
 -- Segments: sequences whose values are reserved a range at a time. Applications call segment_next(),
 -- segment_next_array(), segment_reserve() and segment_last(); owners of segments call the others. The library reads
--- the table.
+-- their security labels, and finds them by a table.
 
-CREATE TABLE uid_segment (
-  name        text     PRIMARY KEY CHECK (name <> ''),
-  sequence    regclass NOT NULL UNIQUE,
-  step        bigint,
-  max_step    bigint,
-  registry_name text,
-  fleet       bigint   CHECK (fleet > 0),
-  increment   bigint   CHECK (increment <> 0),
-  current_val bigint,
+-- The name of a segment finds its sequence here, unless the sequence has that name. No dump has the rows: the label of
+-- the sequence says what is in one, but for current_val.
+CREATE TABLE uid_internal.uid_segment_row (
+  name          text   PRIMARY KEY,
+  sequence      oid    NOT NULL UNIQUE,
+  current_val   bigint,
   increment_val bigint NOT NULL DEFAULT 1
-              CONSTRAINT "increment_val from 1 to 2^40" CHECK (increment_val BETWEEN 1 AND 1099511627776),
-  CHECK ((registry_name IS NULL) = (fleet IS NULL) AND (registry_name IS NULL) = (increment IS NULL))
+                CONSTRAINT "increment_val from 1 to 2^40" CHECK (increment_val BETWEEN 1 AND 1099511627776)
 );
-COMMENT ON TABLE uid_segment IS
-  'One row for each named segment. segment_create() and segment_attach() insert the row, and a drop of the sequence '
-  'deletes it.';
+COMMENT ON TABLE uid_internal.uid_segment_row IS
+  'One row for each named segment, from its definition to the drop of its sequence: what t_sequence shows.';
+COMMENT ON COLUMN uid_internal.uid_segment_row.name IS 'name of the segment';
+COMMENT ON COLUMN uid_internal.uid_segment_row.sequence IS 'its sequence';
+COMMENT ON COLUMN uid_internal.uid_segment_row.current_val IS 'see uid_segment';
+COMMENT ON COLUMN uid_internal.uid_segment_row.increment_val IS 'see uid_segment';
+
+CREATE FUNCTION uid_internal.uid_read_segment(label text, OUT name text, OUT step bigint, OUT max_step bigint,
+    OUT registry_name text, OUT fleet bigint, OUT increment bigint, OUT increment_val bigint)
+RETURNS record
+LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_definition';
+COMMENT ON FUNCTION uid_internal.uid_read_segment(text) IS
+  'Returns what the label of a segment''s sequence says; NULL if it cannot be read.';
+
+CREATE VIEW uid_segment AS
+SELECT r.name, r.sequence::regclass AS sequence, d.step, d.max_step, d.registry_name, d.fleet, d.increment,
+       r.current_val, r.increment_val
+  FROM uid_internal.uid_segment_row r
+  JOIN pg_catalog.pg_seclabel l ON l.objoid = r.sequence AND l.classoid = 'pg_catalog.pg_class'::regclass::oid
+   AND l.objsubid = 0 AND l.provider = 'uidgen'::text
+ CROSS JOIN LATERAL uid_internal.uid_read_segment(l.label) d;
+COMMENT ON VIEW uid_segment IS
+  'The named segments. segment_create() and segment_attach() make one. The security label of its sequence says what it '
+  'is. The columns from step to increment are NULL if the label cannot be read.';
 COMMENT ON COLUMN uid_segment.name IS 'name of the segment, any text';
 COMMENT ON COLUMN uid_segment.sequence IS 'sequence that holds the counter; USAGE on it lets a role draw';
 COMMENT ON COLUMN uid_segment.step IS
@@ -38,19 +55,12 @@ COMMENT ON COLUMN uid_segment.increment_val IS 'increment_val of t_sequence, the
 -- Without the counter, which is for roles that may use the sequence.
 CREATE VIEW uid_internal.segments AS
 SELECT name, sequence, step, max_step, registry_name, fleet, increment FROM uid_segment;
-COMMENT ON VIEW uid_internal.segments IS 'The table uid_segment without its counters, for functions.';
+COMMENT ON VIEW uid_internal.segments IS 'The view uid_segment without its counters, for functions.';
 
--- Whoever may take blocks changes current_val and increment_val. uid_show_block() checks that.
-CREATE TRIGGER uid_check_registration
-  BEFORE INSERT OR UPDATE OF name, sequence, step, max_step, registry_name, fleet, increment ON uid_segment
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_check_registration('sequence', 'uid_segments');
-
-CREATE FUNCTION uid_internal.uid_segment_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'uid_segment_changed';
-COMMENT ON FUNCTION uid_internal.uid_segment_changed() IS
-  'Trigger function of uid_segment and uid_key. It makes every session look up segment names again, or keys.';
-CREATE TRIGGER uid_segment_changed AFTER INSERT OR UPDATE OF name, sequence OR DELETE ON uid_segment
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_changed();
+CREATE FUNCTION uid_internal.uid_has_label(sequence regclass) RETURNS boolean
+LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_has_label';
+COMMENT ON FUNCTION uid_internal.uid_has_label(regclass) IS
+  'Returns whether a sequence is a generator, a segment or a key.';
 
 CREATE FUNCTION segment_create(name text, start bigint DEFAULT 1, step bigint DEFAULT NULL,
     max_step bigint DEFAULT NULL, increment bigint DEFAULT NULL,
@@ -80,10 +90,15 @@ BEGIN
     RAISE EXCEPTION 'invalid increment % for segment "%"', stride, left(name, 63)
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Use an increment of at most 9223372036854775806.';
   END IF;
-  EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', relation, start,
-                 stride, lowest, highest, CASE WHEN cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
-  sequence := format('uid_segments.%I', relation)::regclass;
-  INSERT INTO uid_internal.segments VALUES (name, sequence, step, max_step);
+  -- A sequence that has no label is one that was restored without it.
+  sequence := to_regclass(format('uid_segments.%I', relation));
+  IF sequence IS NULL OR uid_internal.uid_has_label(sequence) THEN
+    EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', relation, start,
+                   stride, lowest, highest, CASE WHEN cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
+    sequence := format('uid_segments.%I', relation)::regclass;
+  END IF;
+  PERFORM uid_internal.uid_define(sequence, 'segment'::text, s)
+     FROM (SELECT name, step, max_step, 1::bigint AS increment_val) s;
   RETURN sequence;
 END
 $$;
@@ -91,7 +106,9 @@ COMMENT ON FUNCTION segment_create IS
   'Creates a named segment whose first value is start. It reserves step values at a time (NULL: uidgen.segment_step), '
   'and up to max_step under load (NULL: uidgen.segment_max_step). increment, min_value, max_value and cycle are those '
   'of its sequence. NULL stands for an increment of 1, for no cycle, and for the widest bounds in the direction of the '
-  'increment; a segment that counts up then has no value below 1 and start. The caller owns its sequence in the schema '
+  'increment; a segment that counts up then has no value below 1 and start. A '
+  'sequence of that name and the caller''s that has lost its label, in a restore without labels, is taken over as it '
+  'is. The caller owns its sequence in the schema '
   'uid_segments, and needs CREATE on that schema. Let other roles draw with GRANT USAGE ON SEQUENCE.';
 
 CREATE FUNCTION segment_alter(name text, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL)
@@ -103,12 +120,16 @@ COMMENT ON FUNCTION segment_alter(text, bigint, bigint) IS
   'max_step applies from the next range on. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION uid_internal.uid_change_segment(sequence regclass, step bigint DEFAULT NULL,
-    max_step bigint DEFAULT NULL, fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL,
-    current_val bigint DEFAULT NULL, increment_val bigint DEFAULT NULL) RETURNS void
+    max_step bigint DEFAULT NULL, fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_change_segment';
-COMMENT ON FUNCTION uid_internal.uid_change_segment(regclass, bigint, bigint, bigint, bigint, bigint, bigint) IS
-  'Sets those columns of a segment''s row that are not NULL. segment_attach() and an INSERT into t_sequence call it. '
-  'Only the owner of the sequence may call it.';
+COMMENT ON FUNCTION uid_internal.uid_change_segment(regclass, bigint, bigint, bigint, bigint) IS
+  'Sets those fields of a segment that are not NULL. segment_attach() calls it. Only the owner of the sequence may call '
+  'it.';
+
+CREATE FUNCTION uid_internal.uid_place_segment(sequence regclass, current_val bigint, increment_val bigint) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_place_segment';
+COMMENT ON FUNCTION uid_internal.uid_place_segment(regclass, bigint, bigint) IS
+  'Sets what an INSERT into t_sequence says of a new segment. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION segment_drop(name text) RETURNS void
 LANGUAGE plpgsql

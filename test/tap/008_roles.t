@@ -157,40 +157,31 @@ SQL
 	$session->quit;
 }
 
-# The tables: who may add, and that nobody changes or removes.
+# Labels: their sequence's owner sets them. The tables: nobody changes or removes rows.
 {
-	sql('CREATE SEQUENCE public.of_super; GRANT CREATE ON SCHEMA public TO alice');
-	sql('SET SESSION AUTHORIZATION alice; CREATE SEQUENCE public.of_alice; CREATE TABLE uid_generators.a_table (id bigint)');
-	sql("CREATE SEQUENCE uid_generators.of_super; CREATE SEQUENCE uid_segments.of_super");
-	my $generator = sub {
-		my ($sequence, $flag) = @_;
-		my $columns = 'preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, lease_ms, max_ahead_ms';
-		return "INSERT INTO uid_generator (generator, $columns, " . ($flag // 'builtin') . ") SELECT '$sequence', $columns, "
-		  . (defined $flag ? 'true' : 'false') . " FROM uid_preset WHERE preset = 'snowflake'";
+	my $label = sub {
+		my ($sequence, $default) = @_;
+		return sql("SELECT format('SECURITY LABEL FOR uidgen ON SEQUENCE %s IS %L', '$sequence', regexp_replace(label, 'is_default=.*', 'is_default=" . ($default // 'false')
+			  . "')) FROM pg_seclabel WHERE objoid = 'uid_generators.uid_default'::regclass");
 	};
-	foreach my $sequence ('uid_generators.of_super', 'public.of_alice', 'public.of_super', 'uid_generators.a_table')
+	sql('CREATE SEQUENCE public.of_super; CREATE SEQUENCE uid_generators.of_super; CREATE SEQUENCE uid_segments.of_super');
+	foreach my $sequence ('uid_generators.of_super', 'uid_segments.of_super', 'public.of_super', 'uid_generators.uid_default')
 	{
-		like(failure('SET SESSION AUTHORIZATION alice; ' . $generator->($sequence)), qr/ERROR:  42501/, "alice adds no row for $sequence to uid_generator");
+		like(failure('SET SESSION AUTHORIZATION alice; ' . $label->($sequence)), qr/ERROR:  42501/, "alice does not label $sequence");
+		like(failure("SET SESSION AUTHORIZATION alice; SELECT uid_internal.uid_define('$sequence', 'segment'::text, s) FROM (SELECT 'mine' AS name, 1 AS increment_val) s"),
+			qr/ERROR:  42501/, "... nor by the function");
 	}
-	like(failure('SET SESSION AUTHORIZATION bob; ' . $generator->('uid_generators.a')), qr/ERROR:  42501/, "nor bob one for alice's generator");
+	like(failure('SET SESSION AUTHORIZATION bob; ' . $label->('uid_generators.a')), qr/ERROR:  42501/, "nor bob alice's generator");
 	sql('SET SESSION AUTHORIZATION alice; CREATE SEQUENCE uid_generators.by_hand INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE');
-	foreach my $flag ('builtin', 'is_default')
-	{
-		like(failure('SET SESSION AUTHORIZATION alice; ' . $generator->('uid_generators.by_hand', $flag)), qr/ERROR:  42501/, "nobody adds a row with $flag");
-	}
-	sql('SET SESSION AUTHORIZATION alice; ' . $generator->('uid_generators.by_hand'));
-	is(sql("SET SESSION AUTHORIZATION alice; SELECT uid_next('uid_generators.by_hand') > 0"), 't', 'a row for a sequence of her own works');
-	like(failure('SET SESSION AUTHORIZATION alice; ' . $generator->('uid_generators.by_hand')), qr/ERROR:  23505/, 'once');
-	foreach my $sequence ('uid_segments.of_super', 'public.of_alice', 'public.of_super', 'uid_generators.a')
-	{
-		like(failure("SET SESSION AUTHORIZATION alice; INSERT INTO uid_internal.segments VALUES ('mine', '$sequence')"), qr/ERROR:  42501: permission denied to register/, "alice adds no row for $sequence to uid_segment");
-	}
-	like(failure("SET SESSION AUTHORIZATION bob; INSERT INTO uid_internal.segments VALUES ('mine', 'uid_segments.a')"), qr/ERROR:  42501: permission denied to register/, "nor bob one for alice's segment");
-	like(failure("SET SESSION AUTHORIZATION alice; INSERT INTO uid_segment VALUES ('mine', 'uid_segments.a')"), qr/ERROR:  42501: permission denied for table/, 'nor anybody one to the table itself');
+	like(failure('SET SESSION AUTHORIZATION alice; ' . $label->('uid_generators.by_hand', 'true')), qr/ERROR:  55000/, 'a label takes the default from a builtin generator that has not drawn');
+	sql('SET SESSION AUTHORIZATION alice; ' . $label->('uid_generators.by_hand'));
+	is(sql("SET SESSION AUTHORIZATION alice; SELECT uid_next('uid_generators.by_hand') > 0"), 't', 'a label for a sequence of her own works');
+	like(failure('SET SESSION AUTHORIZATION alice; ' . $label->('uid_generators.by_hand') =~ s/lease_ms=1000/lease_ms=500/r), qr/ERROR:  42710/, 'once');
 	foreach my $role ('alice', 'bob')
 	{
-		foreach my $change ('UPDATE uid_generator SET builtin = true', 'DELETE FROM uid_generator', 'TRUNCATE uid_generator',
-			"UPDATE uid_segment SET name = 'other'", 'DELETE FROM uid_segment', 'TRUNCATE uid_segment',
+		foreach my $change ('UPDATE pg_seclabel SET label = label', 'DELETE FROM pg_seclabel',
+			"UPDATE uid_internal.uid_segment_row SET name = 'other'", 'DELETE FROM uid_internal.uid_segment_row', 'TRUNCATE uid_internal.uid_segment_row',
+			"UPDATE t_sequence SET pk_seq_name = 'other'", 'INSERT INTO uid_internal.uid_no_default VALUES (true)', 'DELETE FROM uid_secrets.uid_key',
 			'UPDATE worker_node SET worker_id = 0', 'DELETE FROM worker_node', 'TRUNCATE worker_node', 'SELECT * FROM worker_node',
 			"INSERT INTO worker_node SELECT 1, '', '', 1, now(), now(), now(), '', 0, 0, 0, 0",
 			"SELECT nextval('worker_node_id_seq')", "SELECT setval('worker_node_id_seq', 1)", "SELECT segment_next('worker_node_id_seq')",
@@ -200,7 +191,7 @@ SQL
 			like(failure("SET SESSION AUTHORIZATION $role; $change"), qr/ERROR:  42501/, "$role may not: $change");
 		}
 	}
-	like(failure($generator->('uid_generators.of_super') . "; SELECT uid_next('uid_generators.of_super')"),
+	like(failure($label->('uid_generators.of_super') . "; SELECT uid_next('uid_generators.of_super')"),
 		qr/ERROR:  55000/, 'a sequence that nextval could move is no lease sequence');
 	# What changes rows, marks and the choice of a default, by who may not.
 	{
@@ -219,7 +210,7 @@ SQL
 		is(sql($rows) . sql('SELECT last_value FROM uid_generators.a'), $before, 'nothing changed');
 		is(sql("SET SESSION AUTHORIZATION alice; SELECT uid_generator_alter('uid_generators.a', lease_ms => 500); SELECT uid_generator_raise('uid_generators.a', 5); "
 				. "SELECT segment_alter('a', 5); SELECT lease_ms, step FROM uid_generator, uid_segment WHERE generator = 'uid_generators.a'::regclass AND name = 'a'"),
-			"\n\n\n500|5", 'the owner of the sequence changes its row');
+			"\n\n\n500|5", 'the owner of the sequence changes its definition');
 		sql('REVOKE ALL ON SEQUENCE uid_generators.a FROM bob');
 		# The owner of the database chooses its default, though neither generator is his.
 		$node->safe_psql('own', "SELECT uid_generator_create('later', epoch => '2020-01-01')");
@@ -296,7 +287,7 @@ SQL
 		"SELECT uid_fleet_admit('bob')" => 'function uid_fleet_admit',
 		'SELECT uid_fleet_fence()' => 'function uid_fleet_fence',
 		'SELECT uid_fleet_takeover(0, 0)' => 'function uid_fleet_takeover',
-		'DELETE FROM uid_generator' => 'table uid_generator');
+		'DELETE FROM worker_node' => 'table worker_node');
 	like(failure("SET SESSION AUTHORIZATION bob; $_", 'generous'), qr/ERROR:  42501: permission denied for \Q$calls{$_}\E/, "bob may not: $_") foreach sort keys %calls;
 	# A habit that reaches all that is in the schema of the applications.
 	$node->safe_psql('none', 'GRANT SELECT ON ALL TABLES IN SCHEMA public TO bob');

@@ -242,26 +242,26 @@ $_->quit foreach $drawer, $open, $other;
 	$session->quit;
 }
 
-# A changed row of uid_segment counts from the next range on: step is how many are reserved at first and at least,
-# max_step how far that may grow. Only the table's owner may change it.
+# A changed definition counts from the next range on: step is how many are reserved at first and at least,
+# max_step how far that may grow. Only the owner may change it.
 {
 	my $length = sub {
 		my ($update) = @_;
 		sql("SELECT segment_drop(name) FROM uid_segment WHERE name = 'changed'; SELECT segment_create('changed', 1, 10, 20)");
 		sql("SELECT segment_next('changed')");
-		sql("UPDATE uid_segment SET $update WHERE name = 'changed'");
-		is(sql("SELECT segment_next('changed')"), 2, "SET $update: the range in use is used on");
+		sql("SELECT segment_alter('changed', $update)");
+		is(sql("SELECT segment_next('changed')"), 2, "$update: the range in use is used on");
 		sql("SELECT count(segment_next('changed')) FROM generate_series(1, 9)");
 		return status('uid_segments.changed', 'range_first, range_length');
 	};
-	is($length->('step = 10'), '11|20', '... the same step changes nothing');
-	is($length->('max_step = 15'), '11|15', '... a smaller max_step counts from the next range on');
-	is($length->('step = 3, max_step = 5'), '11|5', '... also below the step in use');
-	is($length->('step = 500, max_step = 500'), '11|500', '... a larger step counts from the next range on');
-	cmp_ok((split /\|/, $length->('step = 300, max_step = 1000'))[1], '>=', 300, '... and is the least');
-	cmp_ok((split /\|/, $length->('step = NULL, max_step = NULL'))[1], '>=', 1000, '... NULL: the setting, likewise');
+	is($length->('step => 10'), '11|20', '... the same step changes nothing');
+	is($length->('max_step => 15'), '11|15', '... a smaller max_step counts from the next range on');
+	is($length->('step => 3, max_step => 5'), '11|5', '... also below the step in use');
+	is($length->('step => 500, max_step => 500'), '11|500', '... a larger step counts from the next range on');
+	cmp_ok((split /\|/, $length->('step => 300, max_step => 1000'))[1], '>=', 300, '... and is the least');
+	cmp_ok((split /\|/, $length->('step => 0, max_step => 0'))[1], '>=', 1000, '... 0: the setting, likewise');
 	sql('GRANT CREATE ON SCHEMA uid_segments TO one; SET ROLE one; SELECT segment_create($$of one$$, 1, 5)');
-	is(sqlstate($node, 'SET ROLE one; UPDATE uid_segment SET step = 6'), '42501', "the owner of a segment is not the table's");
+	is(sqlstate($node, q{SET ROLE one; SELECT segment_alter('changed', 6)}), '42501', 'no other owner changes it');
 }
 
 # The steady state: the next range is reserved when a tenth of one is used, and the WAL writer flushes it before its

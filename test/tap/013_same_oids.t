@@ -148,18 +148,21 @@ is(next_node("BEGIN; DROP SEQUENCE $again; ROLLBACK"), $granted, 'a generator wh
 isnt(next_node("DROP SEQUENCE $again; " . with_oid($create{generator})), $granted, 'another generator with its oid gets a node of its own');
 sql($node, "DROP SEQUENCE $again");
 
+# In a binary upgrade a label makes no row.
+my $row = q{INSERT INTO uid_internal.uid_segment_row VALUES ('again', 'uid_segments.again'::regclass)};
+
 # As segment_attach() makes it, but for a look-up at the registry, without which a restore goes, too.
 sub attach
 {
 	my ($name, $fleet) = @_;
 	return with_oid('CREATE SEQUENCE uid_segments.again INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1')
-	  . "; SELECT FROM setval('uid_segments.again', -1); INSERT INTO uid_segment VALUES ('again', 'uid_segments.again', 100, 100, '$name', $fleet, 1)";
+	  . "; SELECT FROM setval('uid_segments.again', -1); SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.again IS 'segment name=\"again\" step=100 max_step=100 registry_name=\"$name\" fleet=$fleet increment=1 increment_val=1'; $row";
 }
 
 my $values = q{SELECT min(v), max(v) FROM (SELECT segment_next('again') FROM generate_series(1, 250)) AS d(v)};
 my $is_ready = q{SELECT next_ready FROM segment_status WHERE name = 'again'};
 my $fleet = sql($node, 'SELECT fleet FROM uid_registry_status LIMIT 1');
-my $plain = with_oid('CREATE SEQUENCE uid_segments.again') . q{; INSERT INTO uid_segment (name, sequence) VALUES ('again', 'uid_segments.again')};
+my $plain = with_oid('CREATE SEQUENCE uid_segments.again') . q{; SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.again IS 'segment name="again" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1'; } . $row;
 my $above = 0;
 foreach my $case ([ 'attached to the first', attach('a', $fleet) ], [ 'to the second', attach('b', $fleet), 1000000 ],
 	[ 'to none', $plain, 1 ], [ 'to the first again', attach('a', $fleet) ])

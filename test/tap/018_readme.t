@@ -165,6 +165,7 @@ my %needs = (
 	'SELECT uid_fleet_move()' => '032_registrar.t',
 	"SELECT * FROM uid_fleet_reserve(pool => 1, nodes => 2)" => '030_registry.t',
 	'DROP SUBSCRIPTION from_blue' => '034_multi_master.t',
+	'ALTER SUBSCRIPTION move REFRESH SEQUENCES' => '027_publication.t',
 	'CREATE EXTENSION citus' => '036_citus.t',
 	"SELECT citus_update_node(nodeid, 'coordinator2', 5432) FROM pg_dist_node WHERE groupid = 0" => '036_citus.t',
 	'ALTER TABLE lines ALTER order_id TYPE bigint' => 'CREATE TABLE lines (order_id integer)',

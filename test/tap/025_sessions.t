@@ -72,19 +72,19 @@ $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'),
 	$session->quit;
 }
 
-# A session whose first call makes a slot while other sessions make the first ones of the server.
+# Sessions whose first calls make the first slots of the server at the same time.
 {
 	$node->safe_psql('postgres', join ';', map { "SELECT uid_generator_create('g$_')" } 1 .. 5);
 	$node->restart;
-	my ($late, $locker) = map { hold_open($node) } 1 .. 2;
-	my $pid = $late->query_safe('SELECT pg_backend_pid()');
-	$locker->query_safe('BEGIN; LOCK TABLE uid_segment');
-	send_query($late, "SELECT segment_next('plain'::regclass) > 0");
-	$node->poll_query_until('postgres', "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $pid") or die 'it does not wait';
-	$node->safe_psql('postgres', "SELECT uid_next('uid_generators.g$_')") foreach 1 .. 5;
+	my @calls = ("segment_next('plain'::regclass)", map { "uid_next('uid_generators.g$_')" } 1 .. 5);
+	my $locker = hold_open($node);
+	my @sessions = map { hold_open($node) } @calls;
+	$locker->query_safe('BEGIN; LOCK TABLE pg_seclabel');
+	send_query($sessions[$_], "SELECT $calls[$_] > 0") foreach 0 .. $#calls;
+	$node->poll_query_until('postgres', "SELECT count(*) = 6 FROM pg_stat_activity WHERE wait_event_type = 'Lock'") or die 'they do not wait';
 	$locker->query_safe('COMMIT');
-	is((finish_query($late))[0], 't', 'a first call, as the slots of other sessions appear');
-	$_->quit foreach $late, $locker;
+	is(join(' ', map { (finish_query($_))[0] } @sessions), 't t t t t t', 'first calls as the slots of other sessions appear');
+	$_->quit foreach ($locker, @sessions);
 }
 
 # A failed draw resets only what its own transaction has created. Otherwise other sessions, which draw from the sequence

@@ -1,5 +1,5 @@
-# Logical replication of all tables, with the extension on both sides: rows of user tables arrive, and the rows that
-# describe each side's generators and segments stay local.
+# Logical replication of all tables, with the extension on both sides: rows of user tables arrive, generators, segments and
+# keys of each side are its own, and stop nothing. And a move to another server by it.
 use UidgenTest 'preloaded';
 
 my $conf = "wal_level = logical\nmax_logical_replication_workers = 12\nmax_worker_processes = 20\nwal_retrieve_retry_interval = 100ms\n";
@@ -9,7 +9,7 @@ start_uidgen($_) foreach ($left, $right);
 
 my $setup = <<'SQL';
 CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT uid_next(), made_by text, n bigint DEFAULT segment_next('same'));
-SELECT uid_generator_create('same', 'twitter'), segment_create('same', 1, 10);
+SELECT uid_generator_create('same', 'twitter'), segment_create('same', 1, 10), uid_key_create('same');
 SQL
 sub insert
 {
@@ -29,12 +29,11 @@ sub arrived
 }
 
 # Each side's own: what must be as it was whatever the other does.
-my $own = 'SELECT * FROM uid_generator ORDER BY generator::text; SELECT * FROM uid_segment ORDER BY name';
+my $own = 'SELECT * FROM uid_generator ORDER BY generator::text; SELECT * FROM uid_segment ORDER BY name; SELECT * FROM uid_secrets.uid_key; SELECT * FROM uid_internal.uid_no_default';
 
 sql($_, $setup . 'CREATE TABLE mark (name text PRIMARY KEY, n integer DEFAULT 1)') foreach ($left, $right);
-# An altered builtin generator on both sides, another default on one; a generator and a segment of different figures.
-sql($left, "SELECT uid_generator_alter('uid_generators.uid_default', spread => false, lease_ms => 900)");
-sql($right, "SELECT uid_generator_alter('uid_generators.uid_default', lease_ms => 800)");
+# Another default on one side; a generator and a segment of different figures.
+sql($left, "SELECT uid_generator_alter('uid_generators.same', spread => false, lease_ms => 900)");
 sql($right, "SELECT uid_default_set('uid_generators.same')");
 sql($right, "SELECT segment_alter('same', 20, 2000)");
 insert($left, 100);
@@ -49,7 +48,7 @@ my $option = $both_ways ? ', origin = none' : '';
 sql($right, "CREATE SUBSCRIPTION from_left CONNECTION '" . $left->connstr . " dbname=postgres' PUBLICATION everything WITH (copy_data = true$option)");
 ok( $right->poll_query_until('postgres', "SELECT count(*) > 0 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel"),
 	'all tables are copied, those of the extension too');
-is(sql($right, $own), $right_rows, 'and the rows of generators and segments are not touched');
+is(sql($right, $own), $right_rows, 'and generators, segments and keys are not touched');
 is(sql($right, 'SELECT count(*) FROM rows'), 100, 'rows of a user table are there');
 if ($both_ways)
 {
@@ -61,15 +60,16 @@ if ($both_ways)
 # Every kind of change, on one side or on both.
 my @changes = (
 	[ 'alter a generator', "SELECT uid_generator_alter('uid_generators.same', lease_ms => 500)", '' ],
-	[ 'alter the builtin one', "SELECT uid_generator_alter('uid_generators.uid_default', lease_ms => 700)", '' ],
 	[ 'alter a segment', "SELECT segment_alter('same', 30)", '' ],
 	[ 'choose a default', "SELECT uid_default_set('uid_generators.same')", '' ],
-	[ 'make them, on the other side first',
-		"SELECT uid_generator_create('later'), segment_create('later')", "SELECT uid_generator_create('later', 'js53'), segment_create('later', 5, 6)" ],
-	[ 'drop them', "SELECT uid_generator_drop('uid_generators.later'), segment_drop('later')", '' ],
+	[ 'make them, on the other side first', "SELECT uid_generator_create('later'), segment_create('later'), uid_key_create('later')",
+		"SELECT uid_generator_create('later', 'js53'), segment_create('later', 5, 6), uid_key_create('later')" ],
+	[ 'make them on this side only', "SELECT uid_generator_create('only'), segment_create('only'), uid_key_create('only', 63, 2)", '' ],
+	[ 'change a key', "SELECT uid_key_rotate('only')", '' ],
+	[ 'a block of t_sequence', "UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'same'", '' ],
+	[ 'drop them', "SELECT uid_generator_drop('uid_generators.later'), segment_drop('later'), segment_drop('only'); DROP SEQUENCE uid_keys.later", '' ],
 	[ 'drop the default', 'DROP SEQUENCE uid_generators.same', '' ],
-	[ 'choose one again', "SELECT uid_default_set('uid_generators.uid_default')", '' ],
-	[ 'change a row by hand', "UPDATE uid_generator SET lease_ms = 300 WHERE generator = 'uid_generators.uid_default'::regclass", '' ]);
+	[ 'choose one again', "SELECT uid_default_set('uid_generators.uid_default')", '' ]);
 foreach my $change (@changes)
 {
 	my ($what, $on_left, $on_right) = @$change;
@@ -79,7 +79,7 @@ foreach my $change (@changes)
 	$left_rows = sql($left, $own);
 	arrived($left, $right);
 	arrived($right, $left) if $both_ways;
-	is(sql($right, $own), $right_rows, "$what: the other side's rows stay");
+	is(sql($right, $own), $right_rows, "$what: what the other side has stays");
 	is(sql($left, $own), $left_rows, '... and its own');
 }
 like($right_rows, qr/^later\|/m, 'what the other side made last is there on this side only');
@@ -110,18 +110,9 @@ is(sql($right, 'SELECT count(*) FROM worker_node WHERE system_identifier <> (SEL
 	0, 'rows of worker_node do not arrive');
 
 # A TRUNCATE could not be left out, so it is refused where it would begin.
-is(sqlstate($left, 'TRUNCATE uid_generator'), '0A000', 'nobody truncates uid_generator');
-is(sqlstate($left, 'SET session_replication_role = replica; TRUNCATE uid_segment'), '0A000', 'or uid_segment');
+is(sqlstate($left, 'TRUNCATE uid_secrets.uid_key'), '0A000', 'nobody truncates uid_key');
+is(sqlstate($left, 'SET session_replication_role = replica; TRUNCATE uid_internal.uid_segment_row'), '0A000', 'or uid_segment_row');
 is(sql($right, $own), $right_rows, 'the rows are there');
-
-# What exists on the publisher only stops the subscription until it is made there, as any DDL.
-sql($left, "SELECT segment_create('only left')");
-insert($left, 10);
-ok($right->wait_for_log(qr/relation "uid_segments.only left" does not exist/), 'a segment that is not there: the log tells its name');
-sql($right, "SELECT segment_create('only left', 7)");
-arrived($left, $right);
-is(sql($right, "SELECT count(*) FROM rows WHERE made_by = 'left'"), 410, 'made there, replication goes on');
-like(sql($right, $own), qr/^only left\|/m, 'with the row as it was made there');
 
 # Only what replication brings is left out, whatever a restore has set.
 sql($right, "SET session_replication_role = replica; INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created)"
@@ -129,7 +120,7 @@ sql($right, "SET session_replication_role = replica; INSERT INTO worker_node (id
 is(sql($right, 'SELECT host_name FROM worker_node WHERE id = 4711'), 'restored', 'a session that restores writes rows');
 
 # A restore with disabled triggers leaves them in another state. As docs/operations.md says:
-sql($right, 'ALTER TABLE worker_node ENABLE TRIGGER ALL; ALTER TABLE uid_segment ENABLE TRIGGER ALL');
+sql($right, 'ALTER TABLE worker_node ENABLE TRIGGER ALL; ALTER TABLE uid_secrets.uid_key ENABLE TRIGGER ALL');
 sql($right, block_of('docs/operations.md', qr/ENABLE ALWAYS TRIGGER/));
 is(sql($right, q{SELECT count(*) FROM pg_trigger JOIN pg_proc p ON p.oid = tgfoid WHERE proname = 'uid_keep_local' AND tgenabled <> 'A'}),
 	0, 'all triggers that keep rows act on replication again');
@@ -142,5 +133,61 @@ is(sql($right, 'SELECT host_name FROM worker_node WHERE id = 4711'), 'restored',
 sql($left, 'CREATE ROLE somebody; CREATE TABLE mine (LIKE worker_node); ALTER TABLE mine OWNER TO somebody');
 my $trigger = 'CREATE TRIGGER t BEFORE INSERT ON mine FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local()';
 is(sqlstate($left, "SET ROLE somebody; $trigger"), '42501', 'a role cannot have it on a table of its own');
+
+# A move to another server, as docs/operations.md says.
+sql($left, 'CREATE DATABASE shop');
+sql($left, <<'SQL', 'shop');
+CREATE EXTENSION uidgen;
+SELECT uid_generator_create('web', 'js53'), uid_generator_create('busy', sequence_bits => 0, max_ahead_ms => 600000), segment_create('orders', 100), uid_key_create('k');
+SELECT uid_default_set('uid_generators.web');
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), busy bigint DEFAULT uid_next('uid_generators.busy'), n bigint DEFAULT segment_next('orders'), plain bigserial, code bigint);
+INSERT INTO orders SELECT FROM generate_series(1, 10000);
+UPDATE orders SET code = uid_conceal(id, 'k');
+SQL
+sql($right, 'CREATE DATABASE shop');
+sub in_the_move
+{
+	my ($block, $what) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	shell_ok($right, for_servers($block, OLD => $left), $what);
+}
+my $newest = sql($left, 'SHOW server_version_num') >= 190000;
+in_the_move(block_of('docs/operations.md', qr/CREATE PUBLICATION move/), 'the schema, and a subscription');
+sql($left, "SELECT uid_generator_create('later'), segment_create('later'), uid_key_create('later'); INSERT INTO orders SELECT FROM generate_series(1, 100)", 'shop');
+ok($right->poll_query_until('shop', 'SELECT count(*) = 10100 FROM orders'), 'all rows are there, whatever was made meanwhile');
+my $highest = sql($left, 'SELECT max(id), max(busy), max(n), max(plain) FROM orders', 'shop');
+if ($newest)
+{
+	sql($left, 'CREATE PUBLICATION counters FOR ALL SEQUENCES', 'shop');
+	sql($left, 'DROP SEQUENCE uid_generators.later, uid_segments.later, uid_keys.later', 'shop');
+	sql($right, 'ALTER SUBSCRIPTION move ADD PUBLICATION counters', 'shop');
+	ok($right->poll_query_until('shop', "SELECT last_value >= 10100 FROM orders_plain_seq"), 'PostgreSQL copies the counters');
+	$right->poll_query_until('shop', "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel") or die;
+}
+in_the_move(block_of('docs/operations.md', qr/DROP SUBSCRIPTION move/), 'the switch') unless $newest;
+in_the_move(block_of('docs/operations.md', qr/table=uid_secrets.uid_key/), 'the secrets of keys');
+sub above
+{
+	my ($what) = @_;
+	my ($id, $busy, $n, $plain) = split /\|/, $highest;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$highest = sql($right, "INSERT INTO orders DEFAULT VALUES RETURNING id, busy, n, plain", 'shop');
+	is(sql($right, "SELECT id > $id, id < 1::bigint << 53, busy > $busy, n > $n, plain > $plain FROM orders WHERE (id, busy, n, plain) = (" . $highest =~ s/\|/, /gr . ')', 'shop'), 't|t|t|t|t', $what);
+}
+above('ids and values are above those of the old server');
+is(sql($right, "SELECT bool_and(uid_reveal(code, 'k') = id) FROM orders WHERE code IS NOT NULL", 'shop'), 't', 'keys reveal what they concealed there');
+if ($newest)
+{
+	# A refresh after the switch sets the counters back. A generator knows better, even if it was altered meanwhile.
+	my @ids = split /\n/, sql($right, "SELECT unnest(uid_next_array('uid_generators.busy', 30000))", 'shop');
+	my $mark = sql($right, 'SELECT last_value FROM uid_generators.busy', 'shop');
+	sql($right, "SELECT uid_generator_alter('uid_generators.busy', lease_ms => 900)", 'shop');
+	sql($right, statement_of('docs/operations.md', qr/REFRESH SEQUENCES/), 'shop');
+	ok($right->poll_query_until('shop', "SELECT last_value < $mark FROM uid_generators.busy"), 'a refresh after the switch sets counters back');
+	push @ids, split /\n/, sql($right, "SELECT unnest(uid_next_array('uid_generators.busy', 1000))", 'shop');
+	is(repeated(@ids), '', 'no id comes twice');
+	cmp_ok(sql($right, 'SELECT last_value FROM uid_generators.busy', 'shop'), '>=', $mark, 'the generator has written its counter up again');
+	sql($right, 'DROP SUBSCRIPTION move', 'shop');
+}
 
 done_testing();

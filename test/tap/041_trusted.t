@@ -49,7 +49,7 @@ sub is_harmless
 		'5000|5006', 'and draws');
 	is(sql_as('nobody', 'test_app', 'SELECT count(*) FROM uid_generator_status'), 2, 'other roles see the status');
 	wait_for_node_rows($node, 'uid_generators.own', 1, dbname => 'test_app');
-	like(error_of('app', 'test_app', 'DELETE FROM uid_generator'), qr/^42501/, 'the tables belong to a superuser');
+	like(error_of('app', 'test_app', 'DELETE FROM worker_node'), qr/^42501/, 'the tables belong to a superuser');
 	is($node->safe_psql('test_app', "SELECT extowner::regrole FROM pg_extension WHERE extname = 'uidgen'"), 'app', 'the extension to the role');
 
 	my $dump = "$directory/app.dump";
@@ -159,15 +159,16 @@ foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO home.uid_generator DO ALSO SELECT home.trap()',
 	'ALTER TABLE home.uid_fleet_state ALTER COLUMN epoch SET DEFAULT 1',
 	'ALTER TABLE home.uid_generator ALTER COLUMN preset TYPE bigint USING 0',
-	'ALTER TABLE home.uid_generator DISABLE TRIGGER ALL',
-	'ALTER TABLE home.uid_segment ENABLE ROW LEVEL SECURITY',
+	'ALTER TABLE uid_internal.uid_segment_row DISABLE TRIGGER ALL',
+	'ALTER TABLE uid_internal.uid_segment_row ENABLE ROW LEVEL SECURITY',
 	'ALTER TABLE home.uid_segment RENAME TO other',
 	'ALTER TABLE home.uid_segment SET SCHEMA public',
-	'CREATE POLICY p ON home.uid_segment USING (home.trap() IS NULL)',
+	'CREATE POLICY p ON uid_internal.uid_segment_row USING (home.trap() IS NULL)',
 	'CREATE INDEX ON home.worker_node (home.trap())',
-	'CREATE TABLE child () INHERITS (home.uid_segment)',
-	'CREATE TABLE referring (name text REFERENCES home.uid_segment)',
-	'UPDATE home.uid_generator SET max_ahead_ms = 1',
+	'CREATE TABLE child () INHERITS (uid_internal.uid_segment_row)',
+	'CREATE TABLE referring (name text REFERENCES uid_internal.uid_segment_row)',
+	'UPDATE pg_seclabel SET label = label',
+	'UPDATE uid_internal.uid_segment_row SET current_val = 1',
 	'DELETE FROM home.worker_node',
 	'TRUNCATE home.uid_fleet_node',
 	'CREATE OR REPLACE VIEW home.uid_preset AS SELECT 1',
@@ -197,11 +198,8 @@ is_harmless('no statement made it a superuser');
 my $fakes = <<'SQL';
 CREATE SCHEMA prepared;
 CREATE TABLE prepared.uid_fleet_state (LIKE home.uid_fleet_state INCLUDING ALL);
-CREATE TABLE prepared.uid_generator (LIKE home.uid_generator INCLUDING ALL);
-INSERT INTO prepared.uid_generator SELECT * FROM home.uid_generator;
 INSERT INTO prepared.uid_fleet_state SELECT * FROM home.uid_fleet_state;
 CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_fleet_state FOR EACH ROW EXECUTE FUNCTION home.spring();
-CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_generator FOR EACH ROW EXECUTE FUNCTION home.spring();
 CREATE VIEW prepared.uid_segment AS SELECT s.name FROM home.uid_segment s WHERE trap.springs();
 CREATE VIEW prepared.uid_generator_config AS SELECT g.generator, true AS is_default, 1 AS tick_us, 'cached' AS mode, 1 AS max_staleness_ms FROM home.uid_generator_config g WHERE trap.springs();
 CREATE FUNCTION prepared.uid_decode(bigint, regclass) RETURNS TABLE (datacenter_id int, worker_id int, generated_at timestamptz, backup boolean) LANGUAGE sql AS 'SELECT 1, 1, now(), trap.springs()';
@@ -234,12 +232,13 @@ sub mallory
 sub steal_names
 {
 	my ($table, $statement, $names_are_held, $is_superuser) = @_;
+	my $view = $table eq 'uid_internal.uid_segment_row' ? 'home.t_sequence' : $table;
 	my ($reader, $vacuum, $caller, $thief) = map { mallory() } 1 .. 4;
 	my ($start) = $statement =~ /^([^(]*)/;
 	$caller->query_safe('RESET SESSION AUTHORIZATION') if $is_superuser;
 	$thief->query_safe($fakes);
-	$reader->query_safe("BEGIN; SELECT FROM home.$table");
-	send_query($vacuum, "VACUUM FULL home.$table");
+	$reader->query_safe("BEGIN; SELECT FROM $view");
+	send_query($vacuum, "VACUUM FULL $table");
 	waits('VACUUM FULL') or die 'VACUUM FULL does not wait';
 	send_query($caller, $statement);
 	waits($start) or die "$statement does not wait";
@@ -306,35 +305,13 @@ sub steal_names
 }
 
 sql_as('mallory', 'hostile', "SELECT home.uid_generator_create('chosen')");
-steal_names('uid_fleet_state', "SELECT home.uid_fleet_admit('nobody', 'new')", 1);
-steal_names('uid_fleet_state', 'SELECT home.uid_fleet_fence()', 1);
-steal_names('uid_generator', "SELECT home.uid_default_set('uid_generators.chosen')", 0);
-steal_names('uid_generator', "SELECT home.uid_generator_alter('uid_generators.chosen', max_ahead_ms => 4000)", 0);
+steal_names('home.uid_fleet_state', "SELECT home.uid_fleet_admit('nobody', 'new')", 1);
+steal_names('home.uid_fleet_state', 'SELECT home.uid_fleet_fence()', 1);
 # So do functions that other objects call, with the rights of a caller who names no schema of the thief's.
 $node->safe_psql('hostile', "SELECT home.segment_create('s'::text); CREATE FUNCTION leaf.origin() RETURNS text LANGUAGE sql BEGIN ATOMIC SELECT home.uid_origin(1::bigint); END");
-steal_names('uid_segment', "INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES ('s', 10)", 0, 'superuser');
-steal_names('uid_segment', "INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES ('new', 10)", 0, 'superuser');
-steal_names('uid_generator', 'SELECT leaf.origin()', 0, 'superuser');
-
-# The event trigger calls a function by its name. The owner of the extension drops it meanwhile, and puts another function
-# in its place. A session whose client reads no messages can be held between any two statements of the event trigger, so
-# it must wait before it looks the name up.
-{
-	my ($dropper, $thief) = map { mallory() } 1, 2;
-	$dropper->query_safe('CREATE SEQUENCE trap.s');
-	$thief->query_safe('SET client_min_messages = error; BEGIN; DROP EXTENSION uidgen CASCADE; CREATE SCHEMA uid_internal');
-	$thief->query_safe("CREATE FUNCTION uid_internal.uid_delete_rows(oid[]) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()'");
-	send_query($dropper, 'DROP SEQUENCE trap.s');
-	waits('DROP SEQUENCE') or die 'DROP SEQUENCE does not wait';
-	is($node->safe_psql('postgres', "SELECT wait_event FROM pg_stat_activity WHERE query ~ '^DROP SEQUENCE'"), 'transactionid',
-		'a drop of a sequence waits for the end of a DROP EXTENSION');
-	$thief->query_safe('COMMIT');
-	my (undef, $error) = finish_query($dropper);
-	unlike($error, qr/ERROR/, '... and succeeds');
-	is_harmless('... and runs no code of the owner of the extension');
-	$_->quit foreach ($dropper, $thief);
-	sql_as('mallory', 'hostile', 'DROP SCHEMA uid_internal CASCADE; CREATE EXTENSION uidgen SCHEMA home');
-}
+steal_names('uid_internal.uid_segment_row', "INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES ('s', 10)", 0, 'superuser');
+steal_names('uid_internal.uid_segment_row', "INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES ('new', 10)", 0, 'superuser');
+steal_names('home.worker_node', 'SELECT leaf.origin()', 0, 'superuser');
 
 # The owner drops the extension while a statement is between the look-up of the function and that of the tables, and
 # creates tables in its place. A lock that the statement waits for first makes it wait there.
@@ -357,7 +334,8 @@ sub plant
 	return $error;
 }
 
-$node->safe_psql('hostile', "SET SESSION AUTHORIZATION mallory; SELECT home.uid_fleet_admit('nobody', 'new')");
+$node->safe_psql('hostile', "SET SESSION AUTHORIZATION mallory; SET client_min_messages = error; DROP EXTENSION uidgen CASCADE;"
+	  . " CREATE EXTENSION uidgen SCHEMA home; SELECT home.uid_fleet_admit('nobody', 'new')");
 like(plant('uid_fleet_fence()', 'SELECT', <<'SQL'), qr/extension uidgen was dropped by another session/, 'the registry finds tables of others');
 CREATE TABLE home.planted_state (LIKE home.uid_fleet_state INCLUDING ALL);
 CREATE TABLE home.planted_pool (LIKE home.uid_fleet_pool INCLUDING ALL);
@@ -370,16 +348,16 @@ ALTER TABLE home.planted_node RENAME TO uid_fleet_node;
 CREATE SEQUENCE home.uid_fleet_serial;
 CREATE TRIGGER spring BEFORE UPDATE ON home.uid_fleet_state FOR EACH ROW EXECUTE FUNCTION home.spring()
 SQL
-foreach my $types ([ 'oid', 'bigint', 'secrets', 'text' ], [ 'text', 'text', 'sequence', 'oid' ])
+foreach my $types ([ 'bigint', 'bigint', 'secrets', 'text' ], [ 'text', 'text', 'id', 'bigint' ])
 {
-	my ($type_of_sequence, $type_of_secrets, $column, $type) = @$types;
+	my ($type_of_id, $type_of_secrets, $column, $type) = @$types;
 	$node->safe_psql('hostile', "SET SESSION AUTHORIZATION mallory; SELECT home.uid_key_create('k')");
-	like(plant("uid_conceal(1, 'k')", "SELECT 'uid_keys.k'::regclass, has_sequence_privilege('uid_keys.k', 'USAGE')", <<"SQL"), qr/a table of extension uidgen has no column "$column" of type $type/, "a column $column of another type is not read");
-CREATE TABLE home.planted AS SELECT 'uid_keys.k'::regclass::oid AS sequence;
+	# The key itself goes with the extension, because it depends on it.
+	like(plant("uid_conceal(1, 'k')", "SELECT 'uid_keys.k'::regclass, has_sequence_privilege('uid_keys.k', 'USAGE')", <<"SQL"), qr/key "k" does not exist/, "a column $column of another type is not read");
 DROP EXTENSION uidgen CASCADE;
 CREATE SCHEMA uid_secrets;
-CREATE TABLE uid_secrets.uid_key (sequence $type_of_sequence UNIQUE, width int DEFAULT 63, version_bits int DEFAULT 0, versions int DEFAULT 1, secrets $type_of_secrets);
-INSERT INTO uid_secrets.uid_key (sequence, secrets) SELECT sequence, '4096'::$type_of_secrets FROM home.planted
+CREATE TABLE uid_secrets.uid_key (id $type_of_id UNIQUE, width int DEFAULT 63, version_bits int DEFAULT 0, versions int DEFAULT 1, secrets $type_of_secrets);
+INSERT INTO uid_secrets.uid_key (id, secrets) SELECT 1, '4096'::$type_of_secrets
 SQL
 }
 
@@ -404,6 +382,8 @@ CREATE FUNCTION uid_internal.uid_adopt_plan(regclass, name, regclass) RETURNS SE
 CREATE FUNCTION uid_internal.uid_release_plan(regclass, name, bigint) RETURNS SETOF text LANGUAGE sql AS 'SELECT trap.springs()::text';
 CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass, OUT next numeric, OUT increment bigint) LANGUAGE plpgsql AS 'BEGIN RAISE lock_not_available; END';
 CREATE VIEW uid_internal.generators AS SELECT 0::regclass AS generator, trap.springs() AS is_default, false AS builtin;
+CREATE FUNCTION uid_internal.uid_has_label(regclass) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()';
+CREATE FUNCTION uid_internal.uid_define(regclass, text, record) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RETURN trap.springs(); END';
 CREATE VIEW uid_internal.segments AS SELECT 'dropped'::text AS name, 0::regclass AS sequence, 1::bigint AS step, 1::bigint AS max_step WHERE trap.springs();
 CREATE FUNCTION trap.inserted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM trap.springs(); RETURN NEW; END';
 CREATE TRIGGER spring INSTEAD OF INSERT ON uid_internal.segments FOR EACH ROW EXECUTE FUNCTION trap.inserted();

@@ -40,7 +40,7 @@ SELECT uid_key_rotate('orders');
 UPDATE codes SET code = uid_conceal(id, 'orders') WHERE id > 250;
 SQL
 my $reveals = "SET ROLE app; SELECT count(*) FROM codes WHERE uid_reveal(code, 'orders') = id";
-my $keys = 'SELECT k.sequence, relowner::regrole, relacl, width, version_bits, versions, created, rotated, md5(secrets::text) FROM uid_secrets.uid_key k JOIN pg_class c ON c.oid = k.sequence ORDER BY relname';
+my $keys = 'SELECT n.sequence, relowner::regrole, relacl, width, version_bits, versions, created, rotated, md5(secrets::text) FROM uid_secrets.uid_key k JOIN uid_internal.keys n USING (id) JOIN pg_class c ON c.oid = n.sequence ORDER BY relname';
 is(sql($source, $reveals, 'shop'), 500, 'values of two versions are revealed');
 
 # A dump by the owner of the database, who is no superuser.
@@ -51,7 +51,7 @@ sub dump_to
 }
 
 dump_to('plain.sql', '-Fp');
-like(slurp_file("$directory/plain.sql"), qr/^[a-z.]+[0-9a-f]{128}\tuid_keys\.orders\t53\t/m, 'a dump has the keys');
+like(slurp_file("$directory/plain.sql"), qr/^[a-z.]+[0-9a-f]{128}\t\d+\t53\t/m, 'a dump has the keys');
 dump_to('none.sql', '-Fp', '--inserts', '--exclude-table-data=*.uid_key');
 unlike(slurp_file("$directory/none.sql"), qr/[0-9a-f]{64}/, 'a dump without the data of uid_key has no secret');
 like(slurp_file("$directory/none.sql"), qr/^CREATE SEQUENCE uid_keys\.orders$/m, '... but the key');
@@ -70,7 +70,7 @@ is(sql($target, 'SELECT count(DISTINCT code) FROM order_code', 'shop'), 500, 'a 
 sql($target, 'CREATE DATABASE shop3 OWNER dba');
 $target->command_ok([ 'pg_restore', '--exit-on-error', '-d', $target->connstr('shop3'), "$directory/without.dump" ], 'a restore without the data of uid_key');
 like(failure($target, "SET ROLE app; SELECT uid_conceal(5, 'local')", 'shop3'), qr/ERROR:  55000: key "local" has no secret\n.*HINT:  Copy the row of uid_key/s, 'a key without its row says so');
-my $row = "SELECT * FROM uid_secrets.uid_key WHERE sequence = 'uid_keys.local'::regclass";
+my $row = "SELECT * FROM uid_secrets.uid_key WHERE id = (SELECT id FROM uid_internal.keys WHERE name = 'local')";
 $source->command_ok([ 'psql', '-Xq', '-d', $source->connstr('shop'), '-c', "\\copy ($row) TO '$directory/local.txt'" ], 'the owner of the database copies it');
 is(($target->psql('shop3', "SET ROLE dba;\n\\copy uid_secrets.uid_key FROM '$directory/local.txt'\n", on_error_stop => 1))[0], 0, 'the owner of the database adds it there');
 is(sql($target, "SET ROLE app; SELECT count(*) FROM codes WHERE uid_reveal(of_local, 'local') = id", 'shop3'), 500, 'and it reveals what it concealed');
@@ -126,18 +126,17 @@ is(sql($source, "SELECT versions FROM uid_key_config WHERE name = 'orders'", 'sh
 $_->quit foreach ($first, $second);
 
 # Lines of COPY that are refused, in each place where a line can be. What the client is told counts, too.
-my $line = sql($source, "COPY (SELECT * FROM uid_secrets.uid_key WHERE sequence = 'uid_keys.orders'::regclass) TO STDOUT", 'shop');
+my $line = sql($source, "COPY (SELECT * FROM uid_secrets.uid_key WHERE id = (SELECT id FROM uid_internal.keys WHERE name = 'orders')) TO STDOUT", 'shop');
 my $spaces = $line =~ s/\t/ /gr;
-sql($source, 'SET ROLE dba; CREATE SEQUENCE uid_keys.restored', 'shop');
-my $restored = $line =~ s/orders/restored/r;
+sql($source, 'SET ROLE dba; CREATE SEQUENCE uid_keys.restored; SECURITY LABEL FOR uidgen ON SEQUENCE uid_keys.restored IS $$key id=4711$$', 'shop');
+my $restored = $line =~ s/\t\d+\t/\t4711\t/r;
 my $messages = '';
 foreach my $refused (
 	[ 'of a key that is there', $line, qr/23505/ ],
-	[ 'of a key that is not', $line =~ s/orders/absent/r, qr/42P01/ ],
 	[ 'of a key of another role', $restored, qr/42501/, 'SET ROLE app;' ],
 	[ 'with a column too much', "$line\tmore", qr/extra data/ ],
 	[ 'without the last column', $line =~ s/\t[^\t]*$//r, qr/missing data/ ],
-	[ 'without the sequence', $line =~ s/\tuid_keys.orders//r, qr/ERROR/ ],
+	[ 'without the id', $line =~ s/\t\d+\t/\t/r, qr/ERROR/ ],
 	[ 'with another width', $restored =~ s/\t53\t/\t5\t/r, qr/invalid width/ ],
 	[ 'with a word for the width', $restored =~ s/\t53\t/\twide\t/r, qr/22P02/ ],
 	[ 'with a digit too few', $restored =~ s/[0-9a-f]\t/\t/r, qr/invalid secrets/ ],
@@ -146,7 +145,7 @@ foreach my $refused (
 	[ 'with a delimiter that COPY is not told', $spaces =~ s/ /;/gr, qr/missing data/ ],
 	[ 'whose delimiter is the space', $spaces, qr/extra data|invalid input/, '', "WITH (DELIMITER ' ')" ],
 	[ 'as a comma-separated one', $line, qr/missing data/, '', 'WITH (FORMAT csv)' ],
-	[ 'with a byte that is no character', $line =~ s/orders/\xff/r, qr/22021/ ],
+	[ 'with a byte that is no character', $line =~ s/\t53\t/\t\xff\t/r, qr/22021/ ],
 	[ 'after a cancel', $restored, qr/57014/, 'ALTER TABLE uid_secrets.uid_key ADD CHECK (pg_sleep(100) IS NULL) NOT VALID; SET statement_timeout = 100;' ],
 	[ 'for a CHECK of somebody', $restored, qr/23514/, 'ALTER TABLE uid_secrets.uid_key ADD CHECK (width < 20) NOT VALID;' ])
 {

@@ -64,6 +64,8 @@ my %values = (
 	jsonb => [ map { literal($_, 'jsonb') } '{}', '[]', 'null', '1', '"x"', '{"a": [{"b": 1e400}]}', '{"generator": null}', '{"generator": 1}',
 		'{"time_bits": "x"}', '{"tick_us": 1e30}', '{"epoch": "infinity"}', '{"builtin": true}', '{"is_default": true}', '{"when_full": 7}',
 		'{"created": null}', '{"nothing": 1}' ],
+	record => [ 'ROW()', 'ROW(1)', 'ROW(NULL::text, 5)', '(SELECT g FROM uid_internal.generators g LIMIT 1)',
+		q{(SELECT s FROM (SELECT 'made'::text AS name, 5 AS step, 1::smallint AS increment_val) s)}, q{(SELECT s FROM (SELECT 'x' AS name, now() AS step) s)} ],
 	regclass => [],
 	regrole => []);
 
@@ -212,7 +214,7 @@ SELECT uid_key_create('key', 63, 2), uid_key_create('we.ird "key'' %s', 53);
 -- As segment_attach() leaves it.
 CREATE SEQUENCE uid_segments.attached INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1;
 SELECT setval('uid_segments.attached', -1, true);
-INSERT INTO uid_segment VALUES ('attached', 'uid_segments.attached', 5, 5, 'seg', 1, 1);
+SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.attached IS 'segment name="attached" step=5 max_step=5 registry_name="seg" fleet=1 increment=1 increment_val=1';
 SELECT uid_leaf_alloc_create('things');
 UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'seg';
 SELECT uid_fleet_admit('fleet', 'new');
@@ -306,6 +308,7 @@ sub typical
 	my ($function, $parameter, $catalog) = @_;
 	my ($name, $type) = @$parameter{qw(bare type)};
 	return $catalog->{values}{message}[0] if $type eq 'message';
+	return $catalog->{values}{record}[0] if $type eq 'record';
 	return literal('seg', 'text') if $name eq 'name' && $function->{bare} =~ /^segment_/ && $function->{bare} !~ /create/;
 	return literal('key', 'text') if $name eq 'name' && $function->{bare} =~ /key/ && $function->{bare} !~ /create/;
 	return literal($catalog->{typical}{key}, 'regclass') if $name eq 'sequence' && $function->{bare} =~ /key/;
@@ -667,7 +670,8 @@ sub check_end_of_sweep
 	foreach my $database (@databases)
 	{
 		my $rows = sub { "SELECT count(*) FROM $_[0] WHERE $_[1] NOT IN (SELECT oid FROM pg_class WHERE relkind = 'S')" };
-		my @without = map { $node->safe_psql($database, $rows->(@$_)) } [ "$quoted_home.uid_generator", 'generator' ], [ "$quoted_home.uid_segment", 'sequence' ], [qw(uid_secrets.uid_key sequence)];
+		my @without = map { $node->safe_psql($database, $rows->(@$_)) } [ "$quoted_home.uid_generator", 'generator' ], [qw(uid_internal.uid_segment_row sequence)];
+		push @without, $node->safe_psql($database, 'SELECT count(*) FROM uid_secrets.uid_key WHERE id NOT IN (SELECT id FROM uid_internal.keys)');
 		is("@without", '0 0 0', "$database: each row has its sequence");
 		$node->safe_psql($database, 'DROP EXTENSION uidgen CASCADE');
 		$node->safe_psql('postgres', "DROP DATABASE $database");

@@ -36,8 +36,9 @@ sub upgrades_without_uidgen
 
 my $old = new_node('old', install_path => $older, @initdb);
 my $new = new_node('new', @initdb);
+my $bare = new_node('bare', @initdb, conf => "shared_preload_libraries = ''\n");
 cmp_ok($old->pg_version, '<', $new->pg_version, 'from PostgreSQL ' . $old->pg_version . ' to ' . $new->pg_version);
-foreach my $node ($old, $new)
+foreach my $node ($old, $new, $bare)
 {
 	use_fake_clock($node);
 	freeze_clock($node);
@@ -80,6 +81,21 @@ RESET ROLE;
 CREATE TABLE t (id bigserial);
 CREATE SEQUENCE strided START 2 INCREMENT 3;
 SQL
+# Another default, every kind of name, definitions elsewhere than they were made, and none of all that any more.
+$old->safe_psql('postgres', "CREATE DATABASE $_") foreach 'chosen', 'without', 'dropped';
+$old->safe_psql($_, <<'SQL') foreach 'chosen', 'dropped';
+CREATE EXTENSION uidgen;
+SELECT uid_generator_create('With "quotes", it''s odd', 'js53'), uid_generator_create('own', tick_us => 1234567, time_bits => 30, lease_ms => 7000, max_ahead_ms => 60000);
+SELECT segment_create(repeat('long ', 30), 7, 10, 100), segment_create(E'two\nlines\\'), uid_key_create('k');
+SELECT uid_default_set('uid_generators."With ""quotes"", it''s odd"');
+ALTER SEQUENCE uid_generators.own SET SCHEMA public;
+UPDATE t_sequence SET increment_val = 20, current_val = current_val + increment_val WHERE pk_seq_name LIKE 'two%';
+CREATE TABLE documents (id bigint DEFAULT uid_next() CHECK (uid_timestamp(id) > '2020-01-01'), own bigint DEFAULT uid_next('own'), n bigint DEFAULT segment_next(repeat('long ', 30)), code bigint);
+INSERT INTO documents SELECT FROM generate_series(1, 1500);
+UPDATE documents SET code = uid_conceal(id, 'k');
+SQL
+$old->safe_psql('dropped', 'SET client_min_messages = error; DROP EXTENSION uidgen CASCADE');
+$old->safe_psql('without', "SET client_min_messages = error; CREATE EXTENSION uidgen; SELECT uid_generator_create('g'); SELECT uid_default_set('uid_generators.g'); DROP SEQUENCE uid_generators.g");
 my %highest;
 foreach my $stream (@streams)
 {
@@ -102,6 +118,7 @@ foreach my $stream (grep { $_->[3] == 0 } @streams)
 }
 
 my $before = $old->safe_psql('postgres', $everything);
+my $chosen_before = $old->safe_psql('chosen', $everything);
 my %counter = map { $_->[0] => $old->safe_psql('postgres', "SELECT last_value FROM $_->[2]") } @streams;
 $old->stop('fast');
 
@@ -117,8 +134,23 @@ if (!$upgraded && !upgrades_without_uidgen())
 }
 ok($upgraded, 'pg_upgrade') or BAIL_OUT('nothing to look at');
 
+# To a server with the preload, and to one without it.
+ok(upgrade($old, $bare), 'pg_upgrade without the preload');
+start_node($bare);
 start_node($new);
 is($new->safe_psql('postgres', $everything), $before, 'every row, counter, privilege, member and trigger is there');
+foreach my $node ($new, $bare)
+{
+	my $name = $node->name;
+	is($node->safe_psql('chosen', $everything), $chosen_before, "$name: so it is with another default");
+	is($node->safe_psql('chosen', 'INSERT INTO documents SELECT FROM generate_series(1, 1500); SELECT count(DISTINCT id), count(DISTINCT own), count(DISTINCT n), max(id) < 1::bigint << 53 FROM documents'),
+		'3000|3000|3000|t', '... no id and no value comes twice');
+	is($node->safe_psql('chosen', "SELECT bool_and(uid_reveal(code, 'k') = id) FROM documents WHERE code IS NOT NULL"), 't', '... and what was concealed is revealed');
+	is($node->safe_psql('chosen', "SELECT count(*) FROM pg_depend WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_extension'::regclass AND deptype = 'n'"), 5, '... and each sequence depends on the extension');
+	is(sqlstate($node, 'SELECT uid_next()', 'without'), '42704', '... a database without a default has none');
+	is($node->safe_psql('dropped', 'SELECT count(*), count(code) FROM documents; SELECT count(*) FROM pg_seclabel'), "1500|1500\n0", '... and one without the extension has its rows');
+}
+$bare->stop;
 
 foreach my $stream (@streams)
 {

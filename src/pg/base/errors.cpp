@@ -14,23 +14,6 @@ const char *name_of(Oid relation) {
 
 const char *show_instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
 
-const char *advice_for(core::LayoutFault fault) {
-    switch (fault) {
-    case core::LayoutFault::tick_length:
-        return "Set tick_us to a number from 1 to 3600000000 (an hour).";
-    case core::LayoutFault::epoch:
-        return "Set epoch to a finite timestamp that is not before 1970-01-01 00:00:00+00.";
-    case core::LayoutFault::widths:
-        return "Set time_bits to a number from 1 to 47, and datacenter_bits, worker_bits and sequence_bits to numbers "
-               "from 0 to 31, at most 63 together. With backup_worker, set worker_bits to at least 1.";
-    case core::LayoutFault::beyond_calendar:
-        return "Reduce time_bits or tick_us, because the last tick is after the year 10889.";
-    case core::LayoutFault::none:
-        break;
-    }
-    return "Retry the command.";
-}
-
 } // namespace
 
 const char *qualified_name(Oid relation) {
@@ -80,12 +63,6 @@ void report_in_recovery() {
                     errhint("Draw on the primary, or promote this server.")));
 }
 
-void report_layout(Oid generator, core::LayoutFault fault) {
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("invalid layout for generator \"%s\"", name_of(generator)), errhint("%s", advice_for(fault))));
-}
-
 void report_generator_field(const char *field, const char *value, const char *hint, const char *detail) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("invalid value for parameter \"%s\": \"%s\"", field, shown(value)),
@@ -96,13 +73,6 @@ void report_other_call(const char *function, const char *trigger) {
     ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                     errmsg("function \"%s\" must be called as a %s", function, trigger),
                     errhint("Use it only on the tables of uidgen.")));
-}
-
-void report_newer_row(Oid sequence, const char *table) {
-    ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-                    errmsg("could not alter \"%s\" because its row in table \"%s\" is newer than this transaction",
-                           name_of(sequence), table),
-                    errhint("Retry the transaction.")));
 }
 
 void check_parts(const core::Layout &layout, const core::Parts &parts) {

@@ -23,17 +23,12 @@ inline const char *shown(const text *value) { return shown(text_to_cstring(value
 // The server is a standby, or still recovering.
 [[noreturn]] void report_in_recovery();
 
-// A field of uid_generator, or an argument of that name; hint and detail are whole sentences.
+// A field of a definition, or an argument of that name; hint and detail are whole sentences.
 [[noreturn]] void report_generator_field(const char *field, const char *value, const char *hint,
                                          const char *detail = nullptr);
 
 // A trigger function was called in another way than as that kind of trigger.
 [[noreturn]] void report_other_call(const char *function, const char *trigger);
-
-// The row was changed after the transaction's snapshot.
-[[noreturn]] void report_newer_row(Oid sequence, const char *table);
-
-[[noreturn]] void report_layout(Oid generator, core::LayoutFault fault);
 
 // Error if a part does not fit its field.
 void check_parts(const core::Layout &layout, const core::Parts &parts);

@@ -7,6 +7,7 @@
 #include "config/extension.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"
+#include "session/define.hpp"
 
 #ifdef UIDGEN_OPENSSL
 #include <openssl/evp.h>
@@ -76,10 +77,10 @@ core::Block aes_encrypt(AesKey *, const core::Block &) { report_no_openssl(); }
 // The keys that ids are concealed with, as this session knows them. The versions that it has used stay expanded.
 //
 //   1. A key is a sequence in the schema uid_keys, and a row of uid_key. The sequence carries the name, the owner and
-//      the privileges. The row carries the secrets.
+//      the privileges. The row carries the secrets. The sequence's label has the id of the row.
 //   2. The name is looked up and USAGE is checked at each call. So a rename, a drop and a REVOKE apply at once.
 //   3. A version's secret never changes (the trigger uid_key_changing). Which version is the newest may change, and a
-//      key may be dropped. Each such change of uid_key reaches this session, and all versions are read again.
+//      key may be dropped. Each such change reaches this session, and all versions are read again.
 // ---------------------------------------------------------------------------------------------------------
 
 constexpr int32_t newest_version = 0;
@@ -88,7 +89,7 @@ constexpr int32_t newest_version = 0;
 struct Key {
     Oid sequence;
     int32_t requested; // version, or newest_version
-    uint64_t as_of;    // of relation_changes; 0: not complete
+    uint64_t as_of;    // of definition_changes; 0: not complete
     core::KeyFormat format;
     int32_t version;
     int32_t versions; // of the key
@@ -114,9 +115,12 @@ Key kept[17] = {};
         report_no_key(name);
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("key \"%s\" has no secret", shown(name)),
-             errdetail("The table uid_secrets.uid_key has no valid row for the sequence %s.", qualified_name(sequence)),
-             errhint("Copy the row of uid_key from the database that the key comes from. While a dump is restored, "
-                     "restore the data of uid_key first.")));
+             errdetail("The table uid_secrets.uid_key has no valid row for the sequence %s, or the sequence has no "
+                       "label.",
+                       qualified_name(sequence)),
+             errhint("Copy the row of uid_key and the label from the database that the key comes from. If the row is "
+                     "lost, run SELECT uid_key_create(%s), which makes another secret.",
+                     quote_literal_cstr(text_to_cstring(name)))));
 }
 
 // The secrets of all versions end the text, as hexadecimal digits.
@@ -132,9 +136,17 @@ bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t 
     return true;
 }
 
+Row find_secrets(const core::Definition &definition) {
+    if (definition.kind != core::DefinitionKind::key)
+        return {nullptr, nullptr};
+    return find_row(schema_of_keys(), "uid_key", "id", F_INT8EQ, Int64GetDatum(definition.key.id));
+}
+
 // Reads the row of a key, and the secret of one version. False: there is none, or the row is not valid.
 bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
-    const Row row = find_row(schema_of_keys(), "uid_key", "sequence", F_OIDEQ, ObjectIdGetDatum(sequence));
+    watch(sequence);
+    const core::Definition definition = read_definition(sequence, core::DefinitionKind::key);
+    const Row row = find_secrets(definition);
     if (row.tuple == nullptr)
         return false;
     (void)column_number(row.desc, "secrets", TEXTOID);
@@ -184,7 +196,7 @@ const Key &open_key(const text *name, int32_t version) {
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE) != ACLCHECK_OK)
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
     Key *place = &kept[(sequence + static_cast<uint32_t>(version)) % lengthof(kept)];
-    if (place->sequence != sequence || place->requested != version || place->as_of != relation_changes)
+    if (place->sequence != sequence || place->requested != version || place->as_of != definition_changes)
         load(name, sequence, version, place);
     return *place;
 }
@@ -195,23 +207,54 @@ const Key &open_key(const text *name, int32_t version) {
 
 constexpr char key_table_name[] = "uid_key";
 
+core::Definition new_key() {
+    core::Definition definition = {};
+    definition.kind = core::DefinitionKind::key;
+    if (!pg_strong_random(&definition.key.id, sizeof(definition.key.id)))
+        ereport(ERROR, (errcode(ERRCODE_SYSTEM_ERROR), errmsg("could not generate random bits"),
+                        errhint("Check the operating system's source of random numbers.")));
+    definition.key.id = Max(definition.key.id & PG_INT64_MAX, 1);
+    return definition;
+}
+
+// A sequence that has no secret is one that was restored without it. InvalidOid: there is no sequence.
+Oid sequence_without_secret(const char *name) {
+    const Oid sequence = get_relname_relid(name, get_namespace_oid("uid_keys", false));
+    if (!OidIsValid(sequence))
+        return InvalidOid;
+    check_owner(sequence);
+    const core::Definition definition = read_definition(sequence, core::DefinitionKind::key);
+    if (find_secrets(definition).tuple != nullptr || get_rel_relkind(sequence) != RELKIND_SEQUENCE)
+        ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("key \"%s\" already exists", shown(name)),
+                        errhint("Use another name, or drop the key with DROP SEQUENCE.")));
+    return sequence;
+}
+
 // The caller creates the sequence, and the owner of uid_key inserts the row. A trigger checks the numbers.
 Oid create_key(FunctionCallInfo fcinfo) {
     const char *name = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
         ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid key name: \"%s\"", shown(name)),
                         errhint("Use a text of 1 to 63 bytes.")));
-    const char *create = psprintf("CREATE SEQUENCE %s", quote_qualified_identifier("uid_keys", name));
-    check_spi(SPI_connect(), "SPI_connect", create);
-    check_spi(SPI_execute(create, false, 0), "SPI_execute", create);
-    check_spi(SPI_finish(), "SPI_finish", create);
-    const Oid sequence = get_relname_relid(name, get_namespace_oid("uid_keys", false));
-    Oid types[] = {OIDOID, INT4OID, INT4OID};
-    Datum values[] = {ObjectIdGetDatum(sequence), fcinfo->args[1].value, fcinfo->args[2].value};
+    Oid sequence = sequence_without_secret(name);
+    if (!OidIsValid(sequence)) {
+        const char *create = psprintf("CREATE SEQUENCE %s", quote_qualified_identifier("uid_keys", name));
+        check_spi(SPI_connect(), "SPI_connect", create);
+        check_spi(SPI_execute(create, false, 0), "SPI_execute", create);
+        check_spi(SPI_finish(), "SPI_finish", create);
+        sequence = get_relname_relid(name, get_namespace_oid("uid_keys", false));
+    }
+    core::Definition definition = read_definition(sequence, core::DefinitionKind::key);
+    if (definition.kind == core::DefinitionKind::none) {
+        definition = new_key();
+        define(sequence, definition);
+    }
+    Oid types[] = {INT8OID, INT4OID, INT4OID};
+    Datum values[] = {Int64GetDatum(definition.key.id), fcinfo->args[1].value, fcinfo->args[2].value};
     const char nulls[] = {' ', PG_ARGISNULL(1) ? 'n' : ' ', PG_ARGISNULL(2) ? 'n' : ' '};
     write_as_owner(required_table(schema_of_keys(), key_table_name),
-                   "INSERT INTO %1$s (sequence, width, version_bits) VALUES ($1, $2, $3)", lengthof(types), types,
-                   values, nulls);
+                   "INSERT INTO %1$s (id, width, version_bits) VALUES ($1, $2, $3)", lengthof(types), types, values,
+                   nulls);
     return sequence;
 }
 
@@ -219,14 +262,17 @@ Oid create_key(FunctionCallInfo fcinfo) {
 // another rotation may have come before this one.
 int32_t rotate_key(const text *name) {
     const Oid sequence = key_named(name);
-    const Oid table = required_table(schema_of_keys(), key_table_name);
-    check_owner(sequence, table);
-    Oid types[] = {OIDOID};
-    Datum values[] = {ObjectIdGetDatum(sequence)};
-    write_as_owner(table,
-                   "UPDATE %1$s SET versions = versions OPERATOR(pg_catalog.+) 1 "
-                   "WHERE sequence::pg_catalog.oid OPERATOR(pg_catalog.=) $1",
+    check_owner(sequence);
+    const core::Definition definition = lock_definition(sequence, core::DefinitionKind::key);
+    if (definition.kind == core::DefinitionKind::none)
+        report_no_secret(name, sequence);
+    Oid types[] = {INT8OID};
+    Datum values[] = {Int64GetDatum(definition.key.id)};
+    write_as_owner(required_table(schema_of_keys(), key_table_name),
+                   "UPDATE %1$s SET versions = versions OPERATOR(pg_catalog.+) 1 WHERE id OPERATOR(pg_catalog.=) $1",
                    lengthof(types), types, values);
+    CacheInvalidateRelcacheByRelid(sequence);
+    CommandCounterIncrement();
     Key key = {};
     uint8_t secret[aes_key_bytes];
     if (!read_key(sequence, newest_version, &key, secret))

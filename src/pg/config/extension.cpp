@@ -7,9 +7,31 @@
 namespace uidgen::pg {
 
 uint64_t relation_changes = 1;
+uint64_t definition_changes = 1;
+
+namespace {
+
+// Sequences share places, so a change of another one may count, too.
+bool watched[1024] = {};
+bool *place_of(Oid sequence) { return &watched[murmurhash32(sequence) % lengthof(watched)]; }
+
+} // namespace
+
+void watch(Oid sequence) { *place_of(sequence) = true; }
+
+void note_change(Oid relation) {
+    relation_changes++;
+    if (!OidIsValid(relation) || *place_of(relation))
+        definition_changes++;
+}
+
+void forget_all_names() {
+    relation_changes++;
+    definition_changes++;
+}
 
 Extension find_extension() {
-    Extension found = {InvalidOid, InvalidOid};
+    Extension found = {InvalidOid, InvalidOid, InvalidOid};
     ScanKeyData key;
     ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ, CStringGetDatum("uidgen"));
     Relation rel = table_open(ExtensionRelationId, AccessShareLock);
@@ -17,7 +39,7 @@ Extension find_extension() {
     HeapTuple tuple = systable_getnext(scan);
     if (HeapTupleIsValid(tuple)) {
         const auto *extension = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple));
-        found = {extension->extnamespace, extension->extowner};
+        found = {extension->oid, extension->extnamespace, extension->extowner};
     }
     systable_endscan(scan);
     table_close(rel, AccessShareLock);
@@ -104,8 +126,7 @@ void hold_names(Oid schema) {
 }
 
 uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
-    const Oid home = get_rel_namespace(table);
-    hold_names(home == schema_of_keys() ? extension_schema() : home);
+    hold_names(extension_schema());
     if (get_rel_name(table) == nullptr)
         report_dropped();
     const char *schema = quote_identifier(get_namespace_name(get_rel_namespace(table)));
@@ -113,11 +134,10 @@ uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *type
                       nulls);
 }
 
-void check_owner(Oid sequence, Oid table) {
-    const char kind = get_rel_relkind(sequence);
-    if (kind == '\0')
+void check_owner(Oid sequence) {
+    if (get_rel_relkind(sequence) == '\0')
         report_no_sequence(sequence);
-    if (!has_privs_of_role(GetUserId(), owner_of(sequence)) && !has_privs_of_role(GetUserId(), owner_of(table)))
+    if (!has_privs_of_role(GetUserId(), owner_of(sequence)))
         aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
 }
 

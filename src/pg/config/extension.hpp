@@ -1,4 +1,5 @@
-// The row of this database's extension in pg_extension, and statements on its tables.
+// The row of this database's extension in pg_extension, statements on its tables, and how a session learns that what it
+// has read of a definition has changed.
 #pragma once
 
 #include "base/postgres.hpp"
@@ -6,7 +7,8 @@
 namespace uidgen::pg {
 
 struct Extension {
-    Oid schema; // of its tables; InvalidOid: the database has no extension uidgen
+    Oid oid;    // InvalidOid: the database has no extension uidgen
+    Oid schema; // of its tables
     Oid owner;
 };
 Extension find_extension();
@@ -49,25 +51,32 @@ uint64 execute_as(Oid owner, const char *statement, int arguments, Oid *types, D
 uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values,
                       const char *nulls = nullptr);
 
-// Error unless the current user owns the sequence that a row of the table is about, or the table.
-void check_owner(Oid sequence, Oid table);
+// Error unless the current user owns the sequence.
+void check_owner(Oid sequence);
 
 // ---------------------------------------------------------------------------------------------------------
-// What a session keeps of the extension's tables is up to date as long as no change of a relation reaches it.
+// What a session keeps of definitions is up to date as long as definition_changes stays the same, and what it keeps of
+// names, as long as relation_changes does.
 // ---------------------------------------------------------------------------------------------------------
 
-// Counts the changes that reached this session, from 1.
+// Counts the changes of relations that reached this session, from 1; and those of watched sequences.
 [[gnu::visibility("hidden")]] extern uint64_t relation_changes;
+[[gnu::visibility("hidden")]] extern uint64_t definition_changes;
 
-// Calls read(), and again if a change comes meanwhile. Returns what relation_changes is then; 0: changes came each time
-// (debug_discard_caches).
+// From now on a change of the sequence, or of its definition, counts.
+void watch(Oid sequence);
+void note_change(Oid relation); // for module.cpp; InvalidOid: any relation
+void forget_all_names();        // the same for what is kept of names
+
+// Calls read(), which watches what it reads, and again if a change comes meanwhile. Returns what definition_changes is
+// then; 0: changes came each time (debug_discard_caches).
 template <typename Read> uint64_t read_unchanged(Read read) {
     constexpr int most_rounds = 8;
     for (int round = 0; round < most_rounds; round++) {
         const uint64_t before = relation_changes;
         read();
         if (before == relation_changes)
-            return before;
+            return definition_changes;
     }
     return 0;
 }

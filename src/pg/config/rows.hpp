@@ -26,13 +26,6 @@ const char *text_column(Row row, const char *name); // "" for NULL
 bool is_relation(Oid oid);
 bool is_database(Oid oid);
 
-// ---------------------------------------------------------------------------------------------------------
-// Reading the extension's own tables: uid_generator and uid_segment.
-//
-// Tables are read with a new snapshot, as catalogs are. So a generator that another session has just committed is
-// visible to a transaction with an older snapshot too, as its sequence is.
-// ---------------------------------------------------------------------------------------------------------
-
 // A table of the extension, or one of its sequences; error if it does not exist.
 Oid required_table(Oid schema, const char *name, char kind = RELKIND_RELATION);
 // Such a table, locked, for the caller to close.
@@ -42,7 +35,8 @@ Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = Acces
 // Copies a name into a field of that size, without cutting a character in two.
 void copy_clipped(char *to, const char *from, size_t size);
 
-// A copy of the row whose column has that value. Without one the tuple is null.
+// A copy of the row whose column has that value, as of now: with a new snapshot, as catalogs are read. Without one the
+// tuple is null.
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value);
 
 // Calls visit(row) for each row.
@@ -54,35 +48,5 @@ template <typename Visit> void for_each_row(Oid schema, const char *table, Visit
     systable_endscan(scan);
     table_close(rel, AccessShareLock);
 }
-
-// The configuration in a row of uid_generator; error if it is not valid.
-GeneratorConfig generator_config_of(Row row);
-
-// A copy of a generator's row. Without one the tuple is null.
-Row find_generator_row(Oid schema, Oid generator);
-
-// The configuration of a generator. Error if the sequence is not a generator's. To draw from its open sequence, also an
-// error if the open transaction has altered the generator, or made one of a sequence that existed before.
-GeneratorConfig read_generator_config(Oid schema, Oid generator, Relation to_draw = nullptr);
-
-// The default generator's lease sequence. If it was dropped: InvalidOid, or an error.
-Oid find_default_generator(Oid schema);
-Oid read_default_generator(Oid schema);
-
-// The sequence of a named segment; InvalidOid if there is none of that name.
-Oid read_segment_by_name(Oid schema, const text *name);
-
-// A segment's row; all 0 and null without one.
-struct SegmentRow {
-    int64_t step; // 0: the row has none
-    int64_t max_step;
-    const char *name;
-    const char *registry_name; // null: not attached to a segment of a fleet's registry
-    uint64_t fleet;            // whose registry it is attached to
-    int64_t increment;         // of the segment there
-
-    bool is_attached() const { return registry_name != nullptr; }
-};
-SegmentRow read_segment_row(Oid schema, Oid sequence);
 
 } // namespace uidgen::pg

@@ -2,7 +2,7 @@
 
 #include "base/time_source.hpp"
 #include "memory/server_state.hpp"
-#include "config/rows.hpp"
+#include "config/definition.hpp"
 #include "base/errors.hpp"
 
 namespace uidgen::pg {
@@ -37,7 +37,7 @@ const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon
     const GeneratorConfig &config = e->slot->generator.config;
     const int64_t moved_us = clock_moved_us();
     const bool is_as_at_start = moved_us < suspicious_jump_us && moved_us > -suspicious_jump_us;
-    const bool is_default = find_default_generator(extension_schema()) == e->sequence;
+    const bool is_default = find_default_generator() == e->sequence;
     const int64_t most_us = ahead_us + config.policy.max_ahead * config.layout.tick_us;
     const SimilarGenerator other = similar_generator(e->sequence, config.layout, most_us);
     const char *unless_above = other.is_above ? "" : ", above => false";

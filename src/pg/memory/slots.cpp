@@ -108,6 +108,7 @@ void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
         slot->segment.ordinals.reset(init.first_position);
         slot->segment.bounds = init.bounds;
         slot->segment.step = init.bounds.base;
+        slot->segment.name_hash = init.name_hash;
     }
 }
 
@@ -203,7 +204,7 @@ SlotEntry *find_or_make_entry(const SlotKey &key) {
     auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &key, &found));
     end_allocation(context);
     if (!found)
-        *entry = {key, {InvalidDsaPointer, InvalidDsaPointer}, 0};
+        *entry = {key, {InvalidDsaPointer, InvalidDsaPointer}, 0, InvalidOid};
     return entry;
 }
 
@@ -304,6 +305,41 @@ int64_t lost_until_us() {
     const int64_t until_us = entry != nullptr ? entry->lost_until_us : 0;
     release(entry);
     return until_us;
+}
+
+bool slot_has_name(const SlotKey &key, uint64_t name_hash) {
+    Slot *slot = find_slot(key, SlotKind::segment);
+    if (slot == nullptr)
+        return false;
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    const bool has = slot->phase == SlotPhase::ready && same_key(slot->key, key) && name_hash != 0 &&
+                     slot->segment.name_hash == name_hash;
+    LWLockRelease(&slot->lock);
+    return has;
+}
+
+void slot_forget_name(Slot *segment) {
+    LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
+    segment->segment.name_hash = 0;
+    LWLockRelease(&segment->lock);
+}
+
+Oid known_default() {
+    if (!attach_area())
+        return InvalidOid;
+    const SlotKey database = slot_key(InvalidOid);
+    auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &database, false));
+    const Oid generator = entry != nullptr ? entry->default_generator : InvalidOid;
+    release(entry);
+    return generator;
+}
+
+void note_default(Oid generator) {
+    if (!attach_area() || (!OidIsValid(generator) && !OidIsValid(known_default())))
+        return;
+    SlotEntry *entry = find_or_make_entry(slot_key(InvalidOid));
+    entry->default_generator = generator;
+    release(entry);
 }
 
 core::Ring<> ring_of(Slot *slot) {

@@ -58,14 +58,15 @@ using core::WhenRingEmpty;
 using core::worker_policy_names;
 using core::WorkerPolicy;
 
-// What the row of uid_generator says, copied when the slot is made; and the incarnation's salt.
+// What the generator's definition says, copied when the slot is made; and the incarnation's salt.
 struct GeneratorConfig {
     core::Layout layout;
     core::ClockPolicy policy;
     CachedConfig cached;
     WorkerPolicy worker_policy;
-    int32_t worker_number;    // of WorkerPolicy::fixed
-    int32_t datacenter_id;    // -1: none of its own
+    int32_t worker_number; // of WorkerPolicy::fixed
+    int32_t datacenter_id; // -1: none of its own
+    bool own_pool;
     char preset[NAMEDATALEN]; // shortened if need be
 };
 
@@ -218,6 +219,7 @@ struct SegmentState {
     int64_t step;                       // page: of the last range
     bool disturbed;                     // page: another command has moved the counter since the last range was reserved
     bool was_disturbed;                 // page: the same at the time when the last range was reserved
+    uint64_t name_hash;                 // lock: of a named segment's name; 0: it has none, or it may be rolled back
     uint64_t fleet; // page: the fleet whose registry gave its ranges; 0: they are of the sequence itself
     // page: start of the interval that the next pace is measured over. It is the time of a reservation on the monotonic
     // clock (0: none yet), and the next ordinal at that time plus the ordinals invalidated since. A reservation begins
@@ -262,6 +264,7 @@ struct SlotInit {
     int64_t mark;            // generator: the high-water mark
     uint64_t first_position; // no position or ordinal below it is handed out
     core::StepBounds bounds; // segment
+    uint64_t name_hash;      // segment
 };
 
 // ---------------------------------------------------------------------------------------------------------
@@ -289,6 +292,18 @@ void free_slot(const SlotKey &key, SlotKind kind);
 
 // The latest one that is remembered for this database, in microseconds; 0: none.
 int64_t lost_until_us();
+
+// Whether the slot is ready, and of a segment whose name has that hash. Callers need no lock on the sequence.
+bool slot_has_name(const SlotKey &key, uint64_t name_hash);
+void slot_forget_name(Slot *segment);
+
+// The default generator of this database, so that no session reads labels to find it; InvalidOid: they must be read.
+//
+//   1. It is noted under RowExclusiveLock on that generator, after its label was read under this lock.
+//   2. A session that makes another default, or drops it, notes InvalidOid under a lock that excludes those, and keeps
+//      it to the end of its transaction. So what is known was committed, and is the default until that lock is taken.
+Oid known_default();
+void note_default(Oid generator);
 
 // This process's view of a generator's ring. Valid as long as the slot's generation does not change.
 core::Ring<> ring_of(Slot *slot);

@@ -4,13 +4,13 @@
 #include "base/time_source.hpp"
 #include "segment/draw.hpp"
 #include "session/slot_life.hpp"
-#include "config/rows.hpp"
+#include "config/definition.hpp"
 #include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-bool refuse_increment(const Registry &registry, Call *call) {
+bool refuse_increment(Call *call) {
     const SegmentOfCall &segment = call->segment;
     FleetAnswer *answer = &call->answer;
     const FleetRequest &request = call->request;
@@ -24,7 +24,7 @@ bool refuse_increment(const Registry &registry, Call *call) {
             answer, "no_privilege", psprintf("this server's login may not use segment \"%s\"", name),
             psprintf("Run GRANT USAGE ON SEQUENCE %s on the registry, to the role that uidgen.registry names.",
                      sequence));
-    if (read_segment_row(registry.schema, segment.sequence).is_attached())
+    if (is_attached(read_segment(segment.sequence)))
         return refuse(answer, "attached", psprintf("segment \"%s\" at the registry is itself attached", name),
                       "Attach to the segment that its values come from.");
     const core::SequenceRule rule = sequence_rule(segment.sequence);
@@ -73,7 +73,7 @@ void open_segment(const Registry &registry, Call *call) {
     SegmentOfCall *segment = &call->segment;
     if (call->answer.refusal != nullptr || request.segment == nullptr || request.generator.incarnation != 0)
         return;
-    segment->sequence = read_segment_by_name(registry.schema, cstring_to_text(request.segment));
+    segment->sequence = find_segment(cstring_to_text(request.segment));
     if (!OidIsValid(segment->sequence) ||
         pg_class_aclcheck(segment->sequence, registry.role, ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
         return;
@@ -85,18 +85,18 @@ void open_segment(const Registry &registry, Call *call) {
                      "Wait until the transaction there that locks its sequence has ended.");
 }
 
-bool refuse_segment(const Registry &registry, Call *call) {
+bool refuse_segment(Call *call) {
     const FleetRequest &request = call->request;
     const SegmentOfCall &segment = call->segment;
     FleetAnswer *answer = &call->answer;
-    if (refuse_increment(registry, call))
+    if (refuse_increment(call))
         return true;
     answer->is_synchronous = standbys_are_awaited();
     answer->count = 0;
     if (request.count == 0)
         return false;
     const core::SequenceRule rule = sequence_rule(segment.sequence);
-    const core::StepBounds bounds = step_bounds(read_segment_row(registry.schema, segment.sequence), rule);
+    const core::StepBounds bounds = step_bounds(read_segment(segment.sequence), rule);
     const core::SequenceState counter = counter_of(segment.entry);
     const bool up = rule.increment > 0;
     const int64_t known = read_given(request.segment, up ? PG_INT64_MIN : PG_INT64_MAX);

@@ -319,7 +319,7 @@ void answer(const Registry &registry, Newcomers *known, Call *call) {
     else if (r.segment != nullptr && r.count > 0 && view.shown.number != 0) // its rival may give the same values
         (void)refuse_judged(registry, call, core::Refusal::rival);
     else if (r.segment != nullptr)
-        (void)refuse_segment(registry, call);
+        (void)refuse_segment(call);
 }
 
 // Other members wait for the lock meanwhile, and give up after four seconds.

@@ -92,7 +92,7 @@ void put_member(const Registry &registry, const Call &call, const core::NodeRow 
 void open_segment(const Registry &registry, Call *call);
 
 // Gives the block, unless it is refused.
-bool refuse_segment(const Registry &registry, Call *call);
+bool refuse_segment(Call *call);
 
 // The message and the way out for the member that asked (refusals.cpp). Any role that draws there reads it. So it names
 // no other member, and no login: the view uid_fleet and the log do. Each function returns whether the call is refused.

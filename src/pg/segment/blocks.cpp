@@ -3,13 +3,14 @@
 #include "session/slot_life.hpp"
 #include "sequence/sequence.hpp"
 #include "base/errors.hpp"
+#include "config/rows.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-// A change of a setting, or of the row, is noticed that late.
+// A change of a setting, or of the definition, is noticed that late.
 constexpr int64_t longest_wait_us = us_per_second;
 
 bool is_refused(const BlockAnswer &answer, const char *refusal) {
@@ -67,7 +68,7 @@ void check_length(const SessionEntry *e, const core::StepBounds &bounds, uint64_
 }
 
 core::StepBounds bounds_of(const SessionEntry *e, const core::SequenceRule &rule) {
-    return step_bounds(read_segment_row(extension_schema(), e->sequence), rule);
+    return step_bounds(read_segment(e->sequence), rule);
 }
 
 int64_t in_sequence(const core::SequenceRule &rule, int64_t shown) {
@@ -130,34 +131,37 @@ core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int6
     return reserve_values(e, rule, {1, static_cast<uint64_t>(count), 0}, &known, &lsn);
 }
 
-const char *name_at_registry(const SegmentRow &row) {
-    const char *name = pg_server_to_any(row.registry_name, static_cast<int>(strlen(row.registry_name)), PG_UTF8);
+const char *name_at_registry(const core::SegmentDefinition &definition) {
+    const char *name =
+        pg_server_to_any(definition.registry_name, static_cast<int>(strlen(definition.registry_name)), PG_UTF8);
     if (strlen(name) > longest_registry_name)
-        ereport(ERROR,
-                (errcode(ERRCODE_NAME_TOO_LONG), errmsg("segment name \"%s\" is too long", shown(row.registry_name)),
-                 errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
+        ereport(ERROR, (errcode(ERRCODE_NAME_TOO_LONG),
+                        errmsg("segment name \"%s\" is too long", shown(definition.registry_name)),
+                        errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
     return name;
 }
 
-void ask_registry(Slot *segment, const SegmentRow &row, int64_t values, int64_t known, Counters *counters) {
+void ask_registry(Slot *segment, const core::SegmentDefinition &definition, int64_t values, int64_t known,
+                  Counters *counters) {
     if (fleet_epoch() == 0) {
         count(counters, Stat::refused_registry);
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("segment \"%s\" takes its values from a registry, but uidgen.registry is not set",
-                               shown(row.name)),
+                               shown(definition.name)),
                         errhint("Set uidgen.registry in postgresql.conf and reload the server.")));
     }
     BlockAsk ask = {};
     ask.count = values;
     ask.shown = known;
-    ask.fleet = row.fleet;
-    ask.increment = row.increment;
-    strlcpy(ask.registry_name, name_at_registry(row), sizeof(ask.registry_name));
+    ask.fleet = static_cast<uint64_t>(definition.fleet);
+    ask.increment = definition.increment;
+    strlcpy(ask.registry_name, name_at_registry(definition), sizeof(ask.registry_name));
     copy_clipped(ask.database, get_database_name(MyDatabaseId), sizeof(ask.database));
     blocks_ask(segment, ask);
 }
 
-void wait_for_block(Slot *segment, const SegmentRow &row, int64_t *give_up_at_us, Counters *counters) {
+void wait_for_block(Slot *segment, const core::SegmentDefinition &definition, int64_t *give_up_at_us,
+                    Counters *counters) {
     const int64_t now_us = monotonic_us();
     const int64_t max_wait_us = settings::max_wait_ms * us_per_ms;
     const BlockAnswer answer = blocks_look(segment);
@@ -173,11 +177,12 @@ void wait_for_block(Slot *segment, const SegmentRow &row, int64_t *give_up_at_us
         ereport(
             ERROR,
             (errcode(used_up ? ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("segment \"%s\" has no values from the registry", shown(row.name)),
+             errmsg("segment \"%s\" has no values from the registry", shown(definition.name)),
              error_details(answer.error, waited_us,
                            changed ? psprintf("Correct uidgen.registry or the segment there, or run SELECT "
                                               "segment_attach(%s, %s) to go on with the segment as it is there now.",
-                                              quote_literal_cstr(row.name), quote_literal_cstr(row.registry_name))
+                                              quote_literal_cstr(definition.name),
+                                              quote_literal_cstr(definition.registry_name))
                                    : nullptr)));
     }
     if (answer.state == BlockState::asked) {
@@ -187,18 +192,19 @@ void wait_for_block(Slot *segment, const SegmentRow &row, int64_t *give_up_at_us
 }
 
 // A block of another fleet, segment or increment was asked for before the segment was attached again.
-core::PlannedRange take_block(Slot *segment, const char *name, const SegmentRow &row,
+core::PlannedRange take_block(Slot *segment, const char *name, const core::SegmentDefinition &definition,
                               const core::SequenceState &counter) {
     FleetBlock block;
-    if (!blocks_take(segment, name, &block) || block.count == 0 || block.fleet != row.fleet ||
-        block.increment != row.increment || !core::is_beyond(counter, block.increment, block.first))
+    if (!blocks_take(segment, name, &block) || block.count == 0 ||
+        block.fleet != static_cast<uint64_t>(definition.fleet) || block.increment != definition.increment ||
+        !core::is_beyond(counter, block.increment, block.first))
         return {0, 0, 0};
     const auto length = static_cast<int64_t>(block.count - 1);
     return {block.count, block.first, block.first + length * block.increment};
 }
 
 void refuse_attached(Oid sequence) {
-    if (!read_segment_row(extension_schema(), sequence).is_attached())
+    if (!is_attached(read_segment(sequence)))
         return;
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                     errmsg("segment of sequence \"%s\" is attached to a fleet's registry", get_rel_name(sequence)),

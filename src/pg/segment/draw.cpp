@@ -1,6 +1,6 @@
 #include "draw.hpp"
 
-#include "config/rows.hpp"
+#include "config/definition.hpp"
 #include "sequence/sequence.hpp"
 #include "session/slot_life.hpp"
 #include "base/errors.hpp"
@@ -23,19 +23,19 @@ constexpr uint64_t prefetch_divisor = 10;
 }
 
 // Where a segment's ranges come from: its own sequence or, if it is attached, blocks of the fleet's registry. Of these
-// only the increment of the rule counts. Read for each range, so that a changed row or sequence takes effect with the
-// next range.
+// only the increment of the rule counts. Read for each range, so that a changed definition or sequence takes effect
+// with the next range.
 struct Source {
-    SegmentRow row;
+    core::SegmentDefinition definition;
     core::SequenceRule rule;
     const char *name; // at the registry, of one that is attached
 };
 
 Source source_of(const SessionEntry *e) {
-    const SegmentRow row = read_segment_row(extension_schema(), e->sequence);
-    if (!row.is_attached())
-        return {row, sequence_rule(e->sequence), nullptr};
-    return {row, {row.increment, 0, 0, false}, name_at_registry(row)};
+    const core::SegmentDefinition definition = read_segment(e->sequence);
+    if (!is_attached(definition))
+        return {definition, sequence_rule(e->sequence), nullptr};
+    return {definition, {definition.increment, 0, 0, false}, name_at_registry(definition)};
 }
 
 struct RangeState {
@@ -98,7 +98,7 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     uint64_t lsn = InvalidXLogRecPtr;
     bool more = true;
     const int64_t now_us = monotonic_us();
-    const core::StepBounds bounds = step_bounds(source.row, source.rule);
+    const core::StepBounds bounds = step_bounds(source.definition, source.rule);
 
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_of(slot, rel);
@@ -108,8 +108,8 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     const bool wanted = ahead ? segment.ranges.room(next) : !segment.ranges.find(next, &in_use);
     if (wanted) {
         const int64_t step = size_next_range(segment, bounds, now_us);
-        const core::PlannedRange planned = source.row.is_attached()
-                                               ? take_block(slot, source.name, source.row, counter)
+        const core::PlannedRange planned = is_attached(source.definition)
+                                               ? take_block(slot, source.name, source.definition, counter)
                                                : core::plan_range(counter, source.rule, static_cast<uint64_t>(step));
         more = planned.count > 0;
         if (more) {
@@ -120,7 +120,7 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
             const uint64_t end = begin + planned.count + (fault_is(Fault::overreach) ? 1 : 0);
             segment.ranges.add({begin, end, planned.first, source.rule.increment});
             (void)segment.ordinals.publish(begin, end, lsn);
-            segment.fleet = source.row.fleet;
+            segment.fleet = is_attached(source.definition) ? static_cast<uint64_t>(source.definition.fleet) : 0;
             count(&slot->counters, Stat::records);
             note_refill(&segment, ahead, now_us);
         }
@@ -134,14 +134,14 @@ bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
 
 // Asks for the block that follows, unless it is there already.
 void ask_for_block(const SessionEntry *e, const Source &source) {
-    const core::StepBounds bounds = step_bounds(source.row, source.rule);
+    const core::StepBounds bounds = step_bounds(source.definition, source.rule);
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
     const int64_t values = size_next_range(e->slot->segment, bounds, monotonic_us());
     const int64_t shown = read_page(page).counter.last_value;
     unlock_page(&page);
     relation_close(rel, NoLock);
-    ask_registry(e->slot, source.row, values, shown, &e->slot->counters);
+    ask_registry(e->slot, source.definition, values, shown, &e->slot->counters);
 }
 
 // No block is reserved ahead: while sessions draw, the next one stays in its place (memberships.hpp). A server that has
@@ -200,12 +200,12 @@ SegmentValues draw_segment(SessionEntry *e, uint64_t want) {
             const Source source = source_of(e);
             if (!reserve_range(e, source, false)) {
                 Counters *counters = &e->slot->counters;
-                if (!source.row.is_attached()) {
+                if (!is_attached(source.definition)) {
                     count(counters, Stat::refused_used_up);
                     report_used_up(e->sequence, source.rule);
                 }
                 ask_for_block(e, source);
-                wait_for_block(e->slot, source.row, &give_up_at_us, counters);
+                wait_for_block(e->slot, source.definition, &give_up_at_us, counters);
             }
         }
         CHECK_FOR_INTERRUPTS();

@@ -3,7 +3,7 @@
 // (blocks.cpp).
 #pragma once
 
-#include "config/rows.hpp"
+#include "config/definition.hpp"
 #include "core/range.hpp"
 #include "memory/memberships.hpp"
 #include "session/session.hpp"
@@ -65,18 +65,20 @@ core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int6
 
 // Asks the registrar for a block, unless one is asked for or ready. Returns at once. Error if the server is in no
 // fleet.
-void ask_registry(Slot *segment, const SegmentRow &row, int64_t values, int64_t known, Counters *counters);
+void ask_registry(Slot *segment, const core::SegmentDefinition &definition, int64_t values, int64_t known,
+                  Counters *counters);
 
 // After ask_registry(): returns when there may be a block. Error if the registry refuses, or after uidgen.max_wait.
 // *give_up_at_us is 0 in the first call of a draw.
-void wait_for_block(Slot *segment, const SegmentRow &row, int64_t *give_up_at_us, Counters *counters);
+void wait_for_block(Slot *segment, const core::SegmentDefinition &definition, int64_t *give_up_at_us,
+                    Counters *counters);
 
 // An attached segment's name at the registry, in UTF-8. Error if it is too long.
-const char *name_at_registry(const SegmentRow &row);
+const char *name_at_registry(const core::SegmentDefinition &definition);
 
 // The values of the block that is ready, if it follows the counter; a count of 0: there is none. Under the page's
 // exclusive lock, with name_at_registry().
-core::PlannedRange take_block(Slot *segment, const char *name, const SegmentRow &row,
+core::PlannedRange take_block(Slot *segment, const char *name, const core::SegmentDefinition &definition,
                               const core::SequenceState &counter);
 
 // Error if the segment is attached: then its sequence is neither set nor reserved from.

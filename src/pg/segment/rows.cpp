@@ -1,5 +1,5 @@
-// uid_show_block(): the trigger of rows from which nodes of other services take blocks of values: those of uid_segment,
-// which the view t_sequence shows, and those of leaf_alloc tables.
+// uid_show_block(): the trigger of rows from which nodes of other services take blocks of values: those of
+// uid_segment_row, which the view t_sequence shows, and those of leaf_alloc tables.
 //
 // Every row version shows a block that was reserved for it alone. The block holds whatever a node may take, as long as
 // all nodes of one row read it in one way:
@@ -14,13 +14,15 @@
 #include "base/settings.hpp"
 #include "draw.hpp"
 #include "config/rows.hpp"
+#include "session/define.hpp"
+#include "session/slot_life.hpp"
 #include "sequence/sequence.hpp"
 #include "config/extension.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-constexpr int64_t largest_increment = INT64_C(1) << 40; // as in uid_segment
+constexpr int64_t largest_increment = INT64_C(1) << 40; // of a segment's definition
 
 // A row before and after a statement, and what it shows.
 struct BlockRow {
@@ -103,6 +105,17 @@ Datum with_value(BlockRow r, int64_t value) {
 
 int64_t increment_val(Row row) { return DatumGetInt64(column(row, "increment_val")); }
 
+// Rows are in no dump, so the label has it, too. Error if it is none.
+void keep_increment_val(Oid sequence, int64_t increment_val) {
+    if (read_segment(sequence).increment_val == increment_val)
+        return;
+    const core::Definition former = lock_definition(sequence, core::DefinitionKind::segment);
+    core::Definition next = former;
+    next.segment.increment_val = increment_val;
+    if (former.kind == core::DefinitionKind::segment)
+        redefine(sequence, former, next);
+}
+
 // Whether this transaction has created the sequence and drawn nothing: an INSERT into t_sequence.
 bool is_unused(const SessionEntry *e) {
     Relation rel = open_sequence(e);
@@ -126,8 +139,8 @@ Datum shown_in_t_sequence(const BlockRow &r) {
         report_move(r);
     const SessionEntry *e = open_segment(r);
     const bool begins = places && is_unused(e);
-    const bool is_valid = increment_val(r.after) >= 1 && increment_val(r.after) <= largest_increment;
-    const int64_t increment = is_valid ? increment_val(r.after) : 1; // else the table refuses it
+    const int64_t increment = increment_val(r.after);
+    keep_increment_val(r.sequence, increment);
     int64_t shown = PG_INT64_MIN;
     if (!is_new)
         shown = saturating_add(r.from(), 2 * increment_val(r.before));
@@ -176,7 +189,7 @@ Datum leaf_alloc_changes(BlockRow r) {
     }
     if (is_null(r.after, r.column) || (!r.was_null() && r.from() == r.to()))
         return PointerGetDatum(r.after.tuple);
-    r.sequence = read_segment_by_name(extension_schema(), cstring_to_text(r.name));
+    r.sequence = find_segment(cstring_to_text(r.name));
     if (!OidIsValid(r.sequence))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("segment \"%s\" does not exist", shown(r.name)),
                         errhint("Create it with segment_create().")));
@@ -187,10 +200,12 @@ Datum leaf_alloc_changes(BlockRow r) {
 } // namespace uidgen::pg
 
 using namespace uidgen::pg;
+namespace core = uidgen::core;
 
 extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_show_block);
+UIDGEN_SQL_FUNCTION(uid_rename_segment);
 
 // Any role may use it as a trigger on its own tables, with columns of any type.
 Datum uid_show_block(PG_FUNCTION_ARGS) {
@@ -203,7 +218,7 @@ Datum uid_show_block(PG_FUNCTION_ARGS) {
     BlockRow r = {};
     r.before = {is_update ? trigger->tg_trigtuple : nullptr, desc};
     r.after = {is_update ? trigger->tg_newtuple : trigger->tg_trigtuple, desc};
-    if (RelationGetRelid(trigger->tg_relation) != required_table(extension_schema(), "uid_segment")) {
+    if (RelationGetRelid(trigger->tg_relation) != segment_row_table()) {
         r.column = "max_id";
         return leaf_alloc_changes(r);
     }
@@ -211,5 +226,23 @@ Datum uid_show_block(PG_FUNCTION_ARGS) {
     r.name = text_column(r.after, "name");
     r.sequence = DatumGetObjectId(column(r.after, "sequence"));
     return shown_in_t_sequence(r);
+}
+
+// The owner of a segment renames it in t_sequence. The label follows.
+Datum uid_rename_segment(PG_FUNCTION_ARGS) {
+    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+    if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
+        !TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) || RelationGetRelid(trigger->tg_relation) != segment_row_table())
+        report_other_call("uid_rename_segment", "trigger of uid_segment_row for UPDATE");
+    const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
+    const Oid sequence = DatumGetObjectId(column({trigger->tg_trigtuple, desc}, "sequence"));
+    check_owner(sequence);
+    lock_sequence(sequence, excludes_draws);
+    const core::Definition former = lock_definition(sequence, core::DefinitionKind::segment);
+    core::Definition next = former;
+    next.segment.name = text_column({trigger->tg_newtuple, desc}, "name");
+    if (former.kind == core::DefinitionKind::segment)
+        redefine(sequence, former, next);
+    return PointerGetDatum(trigger->tg_newtuple);
 }
 }

@@ -1,16 +1,35 @@
 #include "names.hpp"
 
 #include "base/errors.hpp"
-#include "config/extension.hpp"
-#include "config/rows.hpp"
+#include "base/settings.hpp"
+#include "config/definition.hpp"
 
 namespace uidgen::pg {
 
 namespace {
 
-// The default generator, as of that value of relation_changes.
+// The default generator, as of that value of definition_changes.
 Oid default_sequence = InvalidOid;
 uint64 default_as_of = 0;
+
+// What is known in shared memory was the default a moment ago. If its sequence is gone, no event trigger saw the drop.
+Oid default_now() {
+    const bool may_be_known = settings::is_preloaded || server_state != nullptr;
+    const Oid known = may_be_known && !RecoveryInProgress() ? known_default() : InvalidOid;
+    const bool is_there = OidIsValid(known) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(known));
+    const Oid found = is_there ? known : read_default_generator();
+    watch(found);
+    return found;
+}
+
+// Under the lock on the generator.
+void note_if_default(Oid generator) {
+    if (OidIsValid(known_default()))
+        return;
+    const core::Definition definition = read_definition(generator, core::DefinitionKind::generator);
+    if (definition.kind == core::DefinitionKind::generator && definition.generator.is_default != 0)
+        note_default(generator);
+}
 
 } // namespace
 
@@ -21,13 +40,19 @@ SessionEntry *open_default() {
                         errmsg("cannot use the default generator because it was changed in this transaction"),
                         errdetail("If the transaction rolled back, later ids could be lower than ids drawn now."),
                         errhint("Commit the transaction before you draw.")));
+    constexpr int most_rounds = 8;
     SessionEntry *e = nullptr;
-    default_as_of = read_unchanged([&] {
-        if (default_as_of != relation_changes)
-            default_sequence = read_default_generator(extension_schema());
+    bool is_known = true;
+    for (int round = 0; e == nullptr || (default_as_of != definition_changes && round < most_rounds); round++) {
+        if (default_as_of != definition_changes) {
+            default_as_of = read_unchanged([] { default_sequence = default_now(); });
+            is_known = false;
+        }
         e = open_entry(default_sequence, SlotKind::generator);
-    });
-    last_used.default_generator = default_as_of == relation_changes ? e : &empty_entry;
+    }
+    if (!is_known)
+        note_if_default(default_sequence);
+    last_used.default_generator = default_as_of == definition_changes ? e : &empty_entry;
     return e;
 }
 
@@ -35,12 +60,15 @@ namespace {
 
 HTAB *names = nullptr;
 MemoryContext names_context = nullptr; // all of the above
-uint64 names_as_of = 0;                // relation_changes of the entries of `names`
 uint64 names_kept = 0;                 // look-ups that still occupy memory in `names_context`
+uint64 names_as_of = 0;                // relation_changes when it was empty
 
 // Bounds the memory. A session that keeps changing its search_path looks the same names up again and again, and each
-// look-up leaves a copy behind.
+// look-up leaves a copy behind. So does one that creates and drops segments.
 constexpr uint64 most_names = 16384;
+constexpr uint64 most_after_changes = 256;
+
+bool are_too_many() { return names_kept >= (relation_changes == names_as_of ? most_names : most_after_changes); }
 
 constexpr Size longest_qualified_name = 1024;
 
@@ -54,19 +82,39 @@ void start_afresh() {
     control.entrysize = sizeof(Name);
     control.hcxt = names_context;
     names = hash_create("uidgen segment names", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-    names_as_of = relation_changes;
     names_kept = 0;
+    forget_all_names(); // expressions point at what was here
+    names_as_of = relation_changes;
 }
 
-uint64 hash_of(const text *name) {
-    return hash_bytes_extended(reinterpret_cast<const unsigned char *>(VARDATA_ANY(name)),
-                               static_cast<int>(VARSIZE_ANY_EXHDR(name)), 0);
+// A sequence in uid_segments without its label is what a restore without labels leaves. The name must not mean another
+// sequence then.
+[[noreturn]] void report_without_label(Oid sequence, const text *name) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("sequence \"%s\" has lost its definition as a segment", get_rel_name(sequence)),
+                    errdetail("It has no security label of uidgen. A restore without labels leaves it so."),
+                    errhint("Run SELECT segment_create(%s), which takes the sequence over, with the step and max_step "
+                            "that it had.",
+                            quote_literal_cstr(text_to_cstring(name)))));
+}
+
+Oid named_segment(const text *name) {
+    const Oid own = own_sequence_of(name);
+    if (OidIsValid(own) && slot_has_name(slot_key(own), hash_of_name(name)))
+        return own;
+    if (OidIsValid(own) && !has_label(own))
+        report_without_label(own, name);
+    return find_segment(name);
 }
 
 // Resolves a name that is not remembered, and remembers it.
 const Name *look_up(const text *name) {
-    const Oid schema = extension_schema();
-    Oid sequence = read_segment_by_name(schema, name);
+    if (names == nullptr || are_too_many())
+        start_afresh();
+    names_kept++;
+    const uint64 definitions = definition_changes;
+    const uint64 relations = relation_changes;
+    Oid sequence = named_segment(name);
     const bool is_segment = OidIsValid(sequence);
     if (!is_segment) {
         const bool may_be_qualified = VARSIZE_ANY_EXHDR(name) < longest_qualified_name; // PostgreSQL shows all of it
@@ -78,18 +126,17 @@ const Name *look_up(const text *name) {
                     (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("segment or sequence \"%s\" does not exist", shown(name)),
                      errhint("Create it with segment_create(), or name an existing sequence.")));
     }
-    // The look-up may have processed invalidations, which invalidate the table.
-    if (names_kept++ >= most_names)
-        relation_changes++;
-    if (names == nullptr || names_as_of != relation_changes)
-        start_afresh();
-    const uint64 hash = hash_of(name);
+    watch(sequence);
+    const uint64 hash = hash_of_name(name);
     MemoryContext caller = MemoryContextSwitchTo(names_context);
     auto *copy = static_cast<text *>(static_cast<void *>(PG_DETOAST_DATUM_COPY(PointerGetDatum(name))));
     SearchPath *path = is_segment ? nullptr : copy_search_path(names_context);
     MemoryContextSwitchTo(caller);
     auto *entry = static_cast<Name *>(hash_search(names, &hash, HASH_ENTER, nullptr));
-    *entry = {hash, copy, path, GetUserId(), sequence};
+    // A change that came during the look-up may have been one of the sequence, which was not watched yet.
+    *entry = {hash, copy, path, GetUserId(), sequence, 0};
+    if (relations == relation_changes)
+        entry->as_of = is_segment ? definitions : relations;
     return entry;
 }
 
@@ -103,10 +150,10 @@ bool has_constant_argument(const FmgrInfo *flinfo) {
 }
 
 const Name *find_name(const text *name) {
-    if (names != nullptr && names_as_of == relation_changes) {
-        const uint64 hash = hash_of(name);
+    if (names != nullptr) {
+        const uint64 hash = hash_of_name(name);
         const auto *known = static_cast<const Name *>(hash_search(names, &hash, HASH_FIND, nullptr));
-        if (known != nullptr && same_text(known->name, name) && still_counts(*known, GetUserId()))
+        if (known != nullptr && is_current(*known) && same_text(known->name, name) && is_for(*known, GetUserId()))
             return known;
     }
     return look_up(name);
@@ -118,15 +165,15 @@ Oid sequence_named(const text *name) { return find_name(name)->sequence; }
 
 SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name) {
     const Name *known = find_name(name);
-    const uint64 as_of = names_as_of;
-    SessionEntry *entry = open_entry(known->sequence, SlotKind::segment);
+    const Name now = *known; // in case that the table is made anew
+    SessionEntry *entry = open_entry(now.sequence, SlotKind::segment);
     auto *last = static_cast<LastCall *>(fcinfo->flinfo->fn_extra);
     if (last == nullptr) {
         last = static_cast<LastCall *>(MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(LastCall)));
         fcinfo->flinfo->fn_extra = last;
     }
     // A name looked up again under another path replaces its entry in the table, but this text and path stay in memory.
-    *last = {as_of, has_constant_argument(fcinfo->flinfo), *known};
+    *last = {has_constant_argument(fcinfo->flinfo), now};
     return entry;
 }
 

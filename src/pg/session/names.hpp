@@ -1,6 +1,6 @@
 // What uid_next() and segment_next(text) mean.
 //
-// The generator behind uid_next() is looked up once, and again after any relation changed.
+// The generator behind uid_next() is looked up once, and again after it or its definition has changed.
 #pragma once
 
 #include "config/extension.hpp"
@@ -14,9 +14,9 @@ SessionEntry *open_default();
 // ---------------------------------------------------------------------------------------------------------
 // segment_next(text): resolves any text to a sequence, looked up once.
 //
-// A named segment wins over a sequence of the same name. A result stays valid until something is renamed, created or
-// dropped: any change of a relation, pg_class or pg_namespace invalidates all results. The result of a plain sequence
-// also requires the search_path that found it.
+// A named segment wins over a sequence of the same name. Its result stays valid until that sequence or a schema
+// changes. That of a plain sequence stays valid until anything is renamed, created or dropped, and requires the
+// search_path that found it.
 // ---------------------------------------------------------------------------------------------------------
 
 // The sequence of the segment of that name, else the sequence of that name; error if there is neither.
@@ -25,18 +25,22 @@ Oid sequence_named(const text *name);
 // The same, with its entry opened. The expression remembers its last name in fn_extra.
 SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name);
 
-// What a name means as long as nothing has changed. Text and path are valid that long.
+// What a name means as long as is_current(). Text and path are valid that long.
 struct Name {
     uint64 hash;      // must come first: the key of the session's table
     const text *name; // in full, because two names may share a hash
     SearchPath *path; // the path that found a plain sequence; null for a named segment
     Oid role;         // the role that looked it up: a plain sequence's schema may be closed to others
     Oid sequence;
+    uint64 as_of; // of definition_changes for a named segment, else of relation_changes; 0: not valid
 };
+
+inline bool is_current(const Name &known) {
+    return known.as_of == (known.path == nullptr ? definition_changes : relation_changes);
+}
 
 // What an expression remembers of its last call, in fn_extra.
 struct LastCall {
-    uint64_t as_of;   // of relation_changes
     bool is_constant; // each call of the expression has the same name
     Name known;
 };
@@ -52,7 +56,7 @@ inline bool is_name_of(const LastCall *last, Datum argument) {
     return !VARATT_IS_EXTERNAL(name) && !VARATT_IS_COMPRESSED(name) && same_text(last->known.name, name);
 }
 
-inline bool still_counts(const Name &known, Oid role) {
+inline bool is_for(const Name &known, Oid role) {
     return known.role == role && (known.path == nullptr || search_path_is(known.path));
 }
 
@@ -60,9 +64,9 @@ inline bool still_counts(const Name &known, Oid role) {
 // InvalidOid, which no entry has. The caller checks whether the entry is open.
 inline Oid remembered_sequence(FunctionCallInfo fcinfo, Oid role) {
     const auto *last = static_cast<const LastCall *>(fcinfo->flinfo->fn_extra);
-    if (unlikely(last == nullptr) || unlikely(last->as_of != relation_changes))
+    if (unlikely(last == nullptr) || unlikely(!is_current(last->known)))
         return InvalidOid;
-    const bool is_same = (last->is_constant || is_name_of(last, PG_GETARG_DATUM(0))) && still_counts(last->known, role);
+    const bool is_same = (last->is_constant || is_name_of(last, PG_GETARG_DATUM(0))) && is_for(last->known, role);
     return likely(is_same) ? last->known.sequence : InvalidOid;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
+#include "config/rows.hpp"
 #include "slot_life.hpp"
 #include "sequence/sequence.hpp"
 #include "node/worker_node.hpp"
@@ -210,10 +211,9 @@ void forget_last_values() {
 }
 
 void session_relation_changed(Oid relation) {
-    last_used.default_generator = &empty_entry;
-    const SessionEntry *e = OidIsValid(relation) ? find_entry(relation) : nullptr;
-    if (OidIsValid(relation) && e == nullptr)
+    if (OidIsValid(relation) && find_entry(relation) == nullptr)
         return;
+    last_used.default_generator = &empty_entry;
     open_all_again();
 }
 

@@ -4,6 +4,7 @@
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "config/extension.hpp"
+#include "config/definition.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"
 #include "session.hpp"
@@ -144,8 +145,10 @@ void init_generator(Relation rel, SlotInit *init) {
     const int64_t mark = Max(init->expected.counter.last_value, mark_in_memory(generator));
     init->mark = mark;
     const core::ClockPolicy &policy = init->config.policy;
-    init->config = read_generator_config(extension_schema(), generator, rel);
+    init->config = read_generator_config(generator, rel);
     check_lease_sequence(generator);
+    if (mark <= core::no_lease_yet && generator == builtin_generator())
+        refuse_lost_definitions(generator);
     warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
     const int64_t lost = mark > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
     init->first_position = core::position_above(policy, Max(mark, lost));
@@ -158,7 +161,10 @@ void init_segment(Relation rel, SlotInit *init) {
     if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
     init->first_position = 1;
-    init->bounds = step_bounds(read_segment_row(extension_schema(), sequence), sequence_rule(sequence));
+    const core::SegmentDefinition segment = read_segment(sequence);
+    init->bounds = step_bounds(segment, sequence_rule(sequence));
+    if (segment.name != nullptr && !label_is_written_here(sequence))
+        init->name_hash = hash_of_name(cstring_to_text(segment.name));
 }
 
 } // namespace
@@ -177,12 +183,12 @@ Slot *ready_slot(Relation rel, SlotKind kind) {
     return make_slot(key, init);
 }
 
-core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule) {
+core::StepBounds step_bounds(const core::SegmentDefinition &segment, const core::SequenceRule &rule) {
     // The registry bounds the blocks of an attached segment.
-    const uint64_t values = row.is_attached() ? PG_UINT64_MAX : core::values_in(rule);
+    const uint64_t values = is_attached(segment) ? PG_UINT64_MAX : core::values_in(rule);
     const auto bounded = [&](int64_t step) { return core::bounded_by_sequence(Min(step, largest_step), values); };
-    const int64_t base = row.step > 0 ? row.step : settings::segment_step;
-    const int64_t most = row.max_step > 0 ? row.max_step : settings::segment_max_step;
+    const int64_t base = segment.step > 0 ? segment.step : settings::segment_step;
+    const int64_t most = segment.max_step > 0 ? segment.max_step : settings::segment_max_step;
     return {bounded(base), bounded(Max(most, base))};
 }
 

@@ -1,10 +1,10 @@
-// The life of a slot: how it is made from a sequence (the checks of the sequence, its row's configuration, its first
+// The life of a slot: how it is made from a sequence (the checks of the sequence, its definition, its first
 // position), and how it is freed when the sequence is not there any more.
 #pragma once
 
 #include "core/clock_policy.hpp"
 #include "memory/slots.hpp"
-#include "config/rows.hpp"
+#include "config/definition.hpp"
 
 namespace uidgen::pg {
 
@@ -12,16 +12,17 @@ namespace uidgen::pg {
 // changed.
 Slot *ready_slot(Relation rel, SlotKind kind);
 
-// The step bounds of a segment: those of its row, else of the settings, and bounded by the size of the sequence.
-core::StepBounds step_bounds(const SegmentRow &row, const core::SequenceRule &rule);
+// The step bounds of a segment: its own, else of the settings, and bounded by the size of the sequence.
+core::StepBounds step_bounds(const core::SegmentDefinition &segment, const core::SequenceRule &rule);
 
-// A WARNING if the layout has ended, ends within two years or has not begun: when a row is inserted or a slot made.
+// A WARNING if the layout has ended, ends within two years or has not begun: when a generator is defined, and when a
+// slot is made.
 void warn_of_end(Oid generator, const core::Layout &layout);
 
 // ---------------------------------------------------------------------------------------------------------
 // A generator under a lock on its sequence, to the end of the transaction, that excludes every session that draws from
-// it. So the slot may be reset. The next draw makes again what it draws with, from the row that was committed, above
-// the high-water mark.
+// it. So the slot may be reset. The next draw makes again what it draws with, from the committed definition, above the
+// high-water mark.
 // ---------------------------------------------------------------------------------------------------------
 
 constexpr LOCKMODE excludes_draws = ShareRowExclusiveLock;
@@ -35,8 +36,8 @@ void end_lease(Oid generator, bool is_dropped = false);
 // For a sequence that becomes a generator's: frees the slot of a generator that had its oid. Under lock_generator().
 void forget_generator(Oid generator);
 
-// What the generator's sequence says, or this incarnation knows; without a sequence, that it never wrote a lease. (A
-// row may outlive its sequence where event triggers are off.) It may rise at once, except under lock_generator().
+// What the generator's sequence says, or this incarnation knows; without a sequence, that it never wrote a lease. It
+// may rise at once, except under lock_generator().
 int64_t high_water_mark_of(Oid generator);
 
 // Whether every id to come can be above `id`: the layout has such ids, and they are not too far ahead of the clock.

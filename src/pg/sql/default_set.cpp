@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
+#include "session/define.hpp"
 #include "session/slot_life.hpp"
 #include "session/session.hpp"
 #include "base/settings.hpp"
@@ -14,25 +15,19 @@
 namespace uidgen::pg {
 namespace {
 
-void check_may_choose_default(Oid table) {
-    if (!has_privs_of_role(GetUserId(), owner_of(table)) && !has_privs_of_role(GetUserId(), ROLE_PG_DATABASE_OWNER))
+void check_may_choose_default() {
+    if (!has_privs_of_role(GetUserId(), find_extension().owner) &&
+        !has_privs_of_role(GetUserId(), ROLE_PG_DATABASE_OWNER))
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the default generator"),
                  errdetail("Only the owner of the database or of the extension may choose it.")));
 }
 
-// Compares the number of rows that each statement writes with the present state of the table: the transaction may have
-// an older snapshot.
-void write_default(Oid table, uint64 former_rows, Oid generator) {
-    const char *unset = "UPDATE %1$s SET is_default = false WHERE is_default";
-    const char *set = psprintf("UPDATE %%1$s SET is_default = true "
-                               "WHERE generator::pg_catalog.oid OPERATOR(pg_catalog.=) %u::pg_catalog.oid",
-                               generator);
-    if (write_as_owner(table, unset, 0, nullptr, nullptr) != former_rows ||
-        write_as_owner(table, set, 0, nullptr, nullptr) != 1)
-        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-                        errmsg("could not choose the default generator due to a concurrent change"),
-                        errhint("Retry the transaction.")));
+void set_default(Oid generator, bool is_default) {
+    const core::Definition former = lock_definition(generator, core::DefinitionKind::generator);
+    core::Definition next = former;
+    next.generator.is_default = is_default ? 1 : 0;
+    redefine(generator, former, next);
 }
 
 // The new default, and a generator that may have been the default before it, with ids ahead of the clock.
@@ -137,14 +132,14 @@ bool may_meet(const Change &c) {
 // cannot, it starts at the clock: not below, even if the clock goes back once more before it draws. Above the former
 // default it must start, unless `above` is false. raise_above_id() says it if lost generators are further ahead.
 void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
-    Change c = {schema, InvalidOid, generator, {}, read_generator_config(schema, generator), 0, 0};
+    Change c = {schema, InvalidOid, generator, {}, read_generator_config(generator), 0, 0};
     c.now = core::tick_at(c.config.layout, wall_clock_us());
     const int64_t below_clock = core::first_id_of(c.config.layout, Max(c.now, 0)) - 1;
     int64_t highest = above || c.now >= c.config.policy.end ? -1 : below_clock;
     const char *hint = use_other_layout;
-    for_each_row(schema, "uid_generator", [&](Row row) {
-        c.other = DatumGetObjectId(column(row, "generator"));
-        c.other_config = generator_config_of(row);
+    for_each_definition(core::DefinitionKind::generator, [&](Oid other, const core::Definition &definition) {
+        c.other = other;
+        c.other_config = generator_config_of(definition);
         c.mark = c.other == generator ? core::no_lease_yet : high_water_mark_of(c.other);
         if (c.mark == core::no_lease_yet)
             return;
@@ -179,22 +174,25 @@ UIDGEN_SQL_FUNCTION(uid_default_set);
 Datum uid_default_set(PG_FUNCTION_ARGS) {
     const Oid generator = PG_GETARG_OID(0);
     const Oid schema = extension_schema();
-    const Oid table = required_table(schema, "uid_generator");
-    check_may_choose_default(table);
-    read_generator_config(schema, generator); // raises an error if it is no generator
+    check_may_choose_default();
+    read_generator_config(generator); // raises an error if it is no generator
     if (RecoveryInProgress())
         report_in_recovery();
-    LockRelationOid(table, ShareUpdateExclusiveLock);  // one choice at a time; rows may be added meanwhile
-    const Oid chosen = find_default_generator(schema); // none if it was dropped
+    lock_choice_of_default(true);                // one choice at a time
+    const Oid chosen = find_default_generator(); // none if it was dropped
     if (chosen == generator)
         PG_RETURN_VOID();
     // Both at once: no session that draws from the former one waits for a transaction that draws from the new one.
     if (OidIsValid(chosen))
         lock_sequences({generator, chosen}, excludes_draws);
     lock_generator(generator);
-    const Oid former = find_default_generator(schema); // another session may have dropped it meanwhile
+    const Oid former = find_default_generator(); // another session may have dropped it meanwhile
     start_beside_others(schema, former, generator, PG_GETARG_BOOL(1));
-    write_default(table, OidIsValid(former) ? 1 : 0, generator);
+    if (OidIsValid(former))
+        set_default(former, false);
+    set_default(generator, true);
+    write_as_owner(required_table(get_namespace_oid("uid_internal", false), "uid_no_default"), "DELETE FROM %1$s", 0,
+                   nullptr, nullptr);
     note_default_changed();
     PG_RETURN_VOID();
 }

@@ -5,7 +5,7 @@
 #include "session/names.hpp"
 #include "base/errors.hpp"
 #include "config/extension.hpp"
-#include "config/rows.hpp"
+#include "config/definition.hpp"
 #include "base/time_source.hpp"
 #include "core/clock_policy.hpp"
 #include "core/id_forms.hpp"
@@ -58,7 +58,7 @@ uint64_t draw_some_ids(SessionEntry *e, uint64_t want, int64_t *out) {
 
 // The layout used last, of a named generator or of the default one.
 struct KeptLayout {
-    uint64_t as_of; // of relation_changes; 0: never up to date
+    uint64_t as_of; // of definition_changes; 0: never up to date
     Oid generator;  // InvalidOid: the default one
     core::Layout layout;
 };
@@ -69,20 +69,20 @@ bool has_null(FunctionCallInfo fcinfo, int arguments) {
     return std::any_of(fcinfo->args, fcinfo->args + arguments, [](const NullableDatum &a) { return a.isnull; });
 }
 
-// The layout of the generator that is an argument (NULL: the default one), as of the last change of uid_generator.
+// The layout of the generator that is an argument (NULL: the default one), as of its last change.
 // Valid until the next call.
 const core::Layout &layout_of(FunctionCallInfo fcinfo, int argument) {
     const bool is_named = !PG_ARGISNULL(argument);
     const Oid generator = is_named ? PG_GETARG_OID(argument) : InvalidOid;
     if (is_named && !OidIsValid(generator))
         report_not_a_generator(generator);
-    if (kept.as_of == relation_changes && kept.generator == generator)
+    if (kept.as_of == definition_changes && kept.generator == generator)
         return kept.layout;
     core::Layout layout = {};
     const uint64_t as_of = read_unchanged([&] {
-        const Oid schema = extension_schema();
-        const Oid sequence = is_named ? generator : read_default_generator(schema);
-        layout = read_generator_config(schema, sequence).layout;
+        const Oid sequence = is_named ? generator : read_default_generator();
+        watch(sequence);
+        layout = read_generator_config(sequence).layout;
     });
     kept = {as_of, generator, layout};
     return kept.layout;

@@ -91,6 +91,7 @@ void lock_owned(Oid sequence) {
 } // namespace uidgen::pg
 
 using namespace uidgen::pg;
+namespace core = uidgen::core;
 
 extern "C" {
 
@@ -162,7 +163,8 @@ Datum segment_set(PG_FUNCTION_ARGS) {
 Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     TupleDesc desc;
     const Oid sequence = PG_GETARG_OID(0);
-    const SegmentRow row = {0, 0, text_to_cstring(PG_GETARG_TEXT_PP(1)), text_to_cstring(PG_GETARG_TEXT_PP(2)), 0, 0};
+    const core::SegmentDefinition definition = {
+        text_to_cstring(PG_GETARG_TEXT_PP(1)), 0, 0, text_to_cstring(PG_GETARG_TEXT_PP(2)), 0, 0, 0};
     if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "uid_look_up_segment must return a record");
     lock_owned(sequence);
@@ -171,11 +173,11 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     int64_t give_up_at_us = 0;
     blocks_forget(e->slot); // a block that was asked for before is of another segment, or of another time
     do {
-        ask_registry(e->slot, row, 0, 0, nullptr);
-        wait_for_block(e->slot, row, &give_up_at_us, nullptr);
-    } while (!blocks_take(e->slot, name_at_registry(row), &found));
-    if (!read_segment_row(extension_schema(), sequence).is_attached())
-        expire_slot(e->slot); // it was made without the row that is to come
+        ask_registry(e->slot, definition, 0, 0, nullptr);
+        wait_for_block(e->slot, definition, &give_up_at_us, nullptr);
+    } while (!blocks_take(e->slot, name_at_registry(definition), &found));
+    if (!is_attached(read_segment(sequence)))
+        expire_slot(e->slot); // it was made without the definition that is to come
     Datum values[] = {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment),
                       BoolGetDatum(found.is_synchronous)};
     bool nulls[lengthof(values)] = {};

@@ -1,0 +1,237 @@
+-- Security labels, which say what a sequence is: whose they are, when they count, and that they go with their sequence.
+\a \t
+CREATE EXTENSION uidgen;
+SET timezone = 'UTC';
+\getenv source PG_ABS_SRCDIR
+\set outcome :source '/test/outcome.sql'
+\i :outcome
+\set ECHO none
+CREATE FUNCTION label_of(tick bigint, bits integer) RETURNS text LANGUAGE sql AS $$
+  SELECT format('generator preset="own" epoch=2026-01-01T00:00:00Z tick_us=%s time_bits=%s datacenter_bits=0 worker_bits=0 '
+                'sequence_bits=%s sequence_first=false backup_worker=false lease_ms=1000 max_ahead_ms=2000 when_full=borrow '
+                'when_back=hold tolerance_ms=null spread=false worker_policy=disposable worker_number=null datacenter_id=null '
+                'own_pool=false mode=snowflake boost_power=3 padding_factor=50 schedule_ms=null when_ring_full=stop when_ring_empty=pad '
+                'max_staleness_ms=5000 created=2026-01-02T03:04:05.000006Z is_default=false', tick, bits, 62 - bits)
+$$;
+CREATE PROCEDURE label(sequence text, label text) LANGUAGE plpgsql AS $$
+BEGIN
+  EXECUTE format('SECURITY LABEL FOR uidgen ON SEQUENCE %s IS %L', sequence, label);
+END
+$$;
+CREATE PROCEDURE register(sequence regclass, tick bigint, bits integer) LANGUAGE plpgsql AS $$
+BEGIN
+  CALL label(sequence::text, label_of(tick, bits));
+END
+$$;
+CREATE FUNCTION labelled(what text, label text) RETURNS text LANGUAGE sql AS $$
+  SELECT outcome(format('SECURITY LABEL FOR uidgen ON %s IS %L', what, label))
+$$;
+-- Whether an id is of this minute by the generator's label.
+CREATE FUNCTION decodes(id bigint, generator regclass) RETURNS boolean LANGUAGE sql AS $$
+  SELECT abs(extract(epoch FROM uid_timestamp(id, generator) - clock_timestamp())) < 60
+$$;
+\set ECHO all
+
+-- A label that somebody gives a sequence of before counts from the commit on: it may be rolled back, and its ids would stay.
+CREATE SEQUENCE uid_generators.own INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+SELECT setval('uid_generators.own', 1);
+BEGIN;
+CALL register('uid_generators.own', 1000, 41);
+SELECT uid_next('uid_generators.own');
+ROLLBACK;
+BEGIN;
+SAVEPOINT a;
+CALL register('uid_generators.own', 1000, 41);
+SAVEPOINT b;
+SELECT count(*) FROM unnest(uid_next_array('uid_generators.own', 5));
+ROLLBACK TO a;
+SELECT uid_next('uid_generators.own');
+ROLLBACK;
+SELECT last_value AS no_lease FROM uid_generators.own;
+CALL register('uid_generators.own', 1000000, 31);
+SELECT decodes(uid_next('uid_generators.own'), 'uid_generators.own');
+-- Sequence and label made in one transaction: draws work, and follow the label where that is rolled back alone.
+BEGIN;
+CREATE SEQUENCE uid_generators.both INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+SELECT setval('uid_generators.both', 1);
+SAVEPOINT a;
+CALL register('uid_generators.both', 1000000, 31);
+SELECT decodes(uid_next('uid_generators.both'), 'uid_generators.both');
+SAVEPOINT b;
+ROLLBACK TO b;
+SELECT decodes(uid_next('uid_generators.both'), 'uid_generators.both');
+ROLLBACK TO a;
+SELECT uid_next('uid_generators.both');
+ROLLBACK TO a;
+SAVEPOINT c;
+SELECT setval('uid_generators.both', 1);
+CALL register('uid_generators.both', 1000, 41);
+RELEASE c;
+SELECT decodes(uid_next('uid_generators.both'), 'uid_generators.both');
+SAVEPOINT d;
+ROLLBACK TO d;
+SELECT decodes(uid_next('uid_generators.both'), 'uid_generators.both');
+ROLLBACK TO a;
+SELECT uid_next('uid_generators.both');
+ROLLBACK TO a;
+SELECT setval('uid_generators.both', 1);
+CALL register('uid_generators.both', 1000000, 31);
+SELECT uid_next('uid_generators.both') AS id \gset
+SELECT decodes(:id, 'uid_generators.both');
+COMMIT;
+SELECT uid_next('uid_generators.both') > :id AS above, decodes(uid_last(), 'uid_generators.both');
+BEGIN;
+SAVEPOINT a;
+SELECT uid_generator_create('made');
+SELECT decodes(uid_next('uid_generators.made'), 'uid_generators.made');
+RELEASE a;
+SAVEPOINT b;
+GRANT USAGE ON SEQUENCE uid_generators.made TO PUBLIC;
+SELECT decodes(uid_next('uid_generators.made'), 'uid_generators.made');
+COMMIT;
+SELECT decodes(uid_next('uid_generators.made'), 'uid_generators.made');
+
+-- The builtin generator is the same in each database.
+SELECT outcome('SELECT uid_generator_alter(''uid_generators.uid_default'', lease_ms => 700)');
+SELECT labelled('SEQUENCE uid_generators.uid_default', NULL);
+SELECT labelled('SEQUENCE uid_generators.uid_default', label) FROM pg_seclabel WHERE objoid = 'uid_generators.uid_default'::regclass;
+SELECT lease_ms, builtin, is_default FROM uid_generator WHERE generator = 'uid_generators.uid_default'::regclass;
+SELECT uid_next() AS id \gset
+
+-- Which sequences.
+CREATE TEMP SEQUENCE passing;
+CREATE TABLE identities (id bigint GENERATED ALWAYS AS IDENTITY, n serial);
+SELECT what, labelled(what, 'segment name="x" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1')
+  FROM unnest('{TABLE identities,COLUMN identities.id,SEQUENCE passing,SEQUENCE identities_id_seq,SCHEMA public}'::text[]) what;
+SELECT labelled('TABLE identities', NULL);
+-- One that a column owns may be a segment.
+CALL label('identities_n_seq', 'segment step=5 max_step=null name="of column" registry_name=null fleet=null increment=null increment_val=1');
+SELECT segment_next('of column'), segment_next('of column');
+SELECT name, sequence, step, max_step, current_val, increment_val FROM uid_segment;
+ALTER TABLE identities DROP COLUMN n;
+SELECT count(*) FROM uid_segment;
+
+-- What a label says is checked.
+CREATE SEQUENCE uid_generators.checked INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+SELECT setval('uid_generators.checked', 1);
+SELECT label, labelled('SEQUENCE uid_generators.checked', label) FROM (VALUES (''), ('generators'), ('generator'), ('key id=0'), ('key id=1 id=1'),
+  ('key id=1 di=2'), ('segment name="" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1'),
+  ('segment name="x" step=9 max_step=8 registry_name=null fleet=null increment=null increment_val=1')) v (label);
+SELECT next, labelled('SEQUENCE uid_generators.checked', replace(label_of(1000, 41), former, next)) FROM (VALUES ('tick_us=1000', 'tick_us=0'),
+  ('time_bits=41', 'time_bits=43'), ('when_back=hold', 'when_back=forward'), ('lease_ms=1000', 'lease_ms=9000'), (' spread=false', '')) v (former, next);
+-- By statement the first label only, and the same once more, in any order of its words.
+CALL label('uid_generators.checked', label_of(1000, 41));
+CALL label('uid_generators.checked', regexp_replace(label_of(1000, 41), ' (preset=\S+) (epoch=\S+)', ' \2 \1'));
+SELECT labelled('SEQUENCE uid_generators.checked', label_of(1000000, 31)), labelled('SEQUENCE uid_generators.checked', 'key id=1');
+-- It may be removed until the first lease.
+CALL label('uid_generators.checked', NULL);
+SELECT outcome('SELECT uid_next(''uid_generators.checked'')');
+SELECT count(*) FROM pg_depend WHERE objid = 'uid_generators.checked'::regclass AND refclassid = 'pg_extension'::regclass;
+CALL label('uid_generators.checked', label_of(1000000, 31));
+SELECT decodes(uid_next('uid_generators.checked'), 'uid_generators.checked');
+SELECT labelled('SEQUENCE uid_generators.checked', NULL);
+SELECT created FROM uid_generator WHERE generator = 'uid_generators.checked'::regclass;
+-- A sequence of a generator that lost its label is taken over, and draws above its mark.
+SELECT uid_next('uid_generators.checked') AS mine \gset
+DELETE FROM pg_seclabel WHERE objoid = 'uid_generators.checked'::regclass;
+SELECT outcome('SELECT uid_generator_create(''checked'', ''own'')');
+SELECT uid_generator_create('checked', tick_us => 1000000, time_bits => 31, datacenter_bits => 0, worker_bits => 0, sequence_bits => 31, spread => false);
+SELECT uid_next('uid_generators.checked') > :mine AS above;
+SELECT outcome('SELECT uid_generator_create(''checked'')');
+-- A label that cannot be read breaks no view.
+UPDATE pg_seclabel SET label = 'generator of a later version' WHERE objoid = 'uid_generators.checked'::regclass;
+SELECT generator, preset, epoch, builtin, is_default FROM uid_generator WHERE generator = 'uid_generators.checked'::regclass;
+SELECT outcome('SELECT uid_decode(5, ''uid_generators.checked'')');
+DROP SEQUENCE uid_generators.checked;
+
+-- Segments: a name belongs to one sequence. What a sequence is called does not matter.
+SELECT segment_create('orders', 100), segment_create(repeat('long ', 30));
+SELECT segment_next('orders'), segment_next(repeat('long ', 30));
+CREATE SEQUENCE invoices;
+SELECT labelled('SEQUENCE invoices', label) FROM pg_seclabel WHERE objoid = 'uid_segments.orders'::regclass;
+ALTER SEQUENCE uid_segments.orders RENAME TO former_orders;
+CREATE SEQUENCE orders;
+SELECT segment_next('orders');
+ALTER SEQUENCE uid_segments.former_orders SET SCHEMA public;
+SELECT segment_next('orders'), nextval('orders');
+ALTER SEQUENCE former_orders OWNED BY identities.id;
+SELECT segment_next('orders'), name, sequence FROM uid_segment WHERE name = 'orders';
+-- One that has lost its label does not mean another sequence of its name.
+SELECT segment_create('bills', 7), segment_next('bills');
+CREATE SEQUENCE bills;
+DELETE FROM pg_seclabel WHERE objoid = 'uid_segments.bills'::regclass;
+ALTER SEQUENCE uid_segments.bills CACHE 1;
+SELECT outcome('SELECT segment_next(''bills'')');
+SELECT segment_create('bills', 1, 5);
+SELECT segment_next('bills') > 7 AS above;
+SELECT labelled('SEQUENCE uid_segments.bills', NULL);
+-- Renamed in t_sequence, and back.
+UPDATE t_sequence SET pk_seq_name = 'x' WHERE pk_seq_name = 'bills';
+SELECT segment_next('x') > 7 AS above, outcome('SELECT segment_next(''bills'')');
+UPDATE t_sequence SET pk_seq_name = 'bills' WHERE pk_seq_name = 'x';
+SELECT outcome('UPDATE t_sequence SET pk_seq_name = ''orders'' WHERE pk_seq_name = ''bills''');
+-- increment_val of t_sequence is in the label, too.
+UPDATE t_sequence SET increment_val = 20, current_val = current_val + 1 WHERE pk_seq_name = 'bills';
+SELECT label FROM pg_seclabel WHERE objoid = 'uid_segments.bills'::regclass;
+SELECT segment_drop('bills'), segment_drop('orders');
+SELECT count(*) FROM uid_internal.uid_segment_row WHERE name IN ('bills', 'orders');
+DROP SEQUENCE bills, orders, invoices;
+
+-- Keys: no key has the id of another one.
+SELECT uid_key_create('first');
+CREATE SEQUENCE uid_keys.thief;
+SELECT outcome(format('SECURITY LABEL FOR uidgen ON SEQUENCE uid_keys.thief IS %L', label)) ~ 'is that of another key' AS refused
+  FROM pg_seclabel WHERE objoid = 'uid_keys.first'::regclass;
+SELECT uid_key_create('thief');
+SELECT labelled('SEQUENCE uid_keys.thief', NULL);
+DELETE FROM uid_secrets.uid_key WHERE id = (SELECT id FROM uid_internal.keys WHERE name = 'thief');
+SELECT name, width FROM uid_key_config ORDER BY name;
+SELECT uid_key_create('thief', 40);
+SELECT name, width FROM uid_key_config ORDER BY name;
+DROP SEQUENCE uid_keys.thief, uid_keys.first;
+SELECT count(*) FROM uid_secrets.uid_key;
+
+-- Whose they are. The default is taken from the builtin generator, by the owner of the database, before that has drawn.
+CREATE ROLE uidgen_labels;
+GRANT CREATE ON SCHEMA uid_generators, uid_segments TO uidgen_labels;
+SET ROLE uidgen_labels;
+SELECT labelled('SEQUENCE uid_generators.both', 'key id=5');
+CREATE SEQUENCE uid_generators.of_role INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+SELECT outcome('SELECT uid_internal.uid_define(''uid_generators.both'', ''generator''::text, ROW(1))');
+CALL label('uid_generators.of_role', label_of(1000, 41));
+SELECT label = label_of(1000, 41) AS same FROM pg_seclabel WHERE objoid = 'uid_generators.of_role'::regclass;
+DROP SEQUENCE uid_generators.of_role;
+RESET ROLE;
+CREATE SEQUENCE uid_generators.taker INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+SELECT setval('uid_generators.taker', 1);
+SELECT labelled('SEQUENCE uid_generators.taker', replace(label_of(1000, 41), 'is_default=false', 'is_default=true'));
+DROP SEQUENCE uid_generators.taker;
+DROP OWNED BY uidgen_labels;
+DROP ROLE uidgen_labels;
+
+-- The default dropped: another is never taken for it, in no session and after no restart.
+SELECT uid_generator_create('chosen', 'twitter');
+SELECT uid_default_set('uid_generators.chosen');
+SELECT decodes(uid_next(), 'uid_generators.chosen');
+DROP SEQUENCE uid_generators.chosen;
+SELECT outcome('SELECT uid_next()'), outcome('SELECT uid_timestamp(5)');
+SELECT generator, is_default FROM uid_generator_config ORDER BY generator::text;
+SELECT uid_next('uid_generators.uid_default') > :id AS above;
+SELECT outcome('SELECT uid_next()');
+SELECT count(*) FROM uid_internal.uid_no_default;
+SELECT uid_default_set('uid_generators.uid_default');
+SELECT uid_next() > :id AS above;
+
+SELECT count(*) FROM uid_internal.uid_no_default;
+-- No TRUNCATE: rows go with their sequences.
+SELECT * FROM outcomes('%s', 'TRUNCATE uid_internal.uid_segment_row', 'TRUNCATE uid_secrets.uid_key');
+
+-- A layout whose figures are at the end of their range does not stop a view for the others.
+SELECT uid_generator_create('short', 'twitter', tick_us => 1, time_bits => 1, epoch => '9000-01-01 00:00+00');
+SELECT generator, life_used < 0 AS not_begun, ids_per_second FROM uid_generator_limits WHERE generator = 'uid_generators.short'::regclass;
+
+DROP TABLE identities;
+DROP PROCEDURE register(regclass, bigint, integer), label;
+DROP FUNCTION decodes, labelled, label_of, outcome, outcomes;
+SET client_min_messages = warning;
+DROP EXTENSION uidgen CASCADE;

@@ -1,0 +1,397 @@
+#include "definition.hpp"
+
+#include "rows.hpp"
+#include "base/errors.hpp"
+#include "base/time_source.hpp"
+#include "sequence/sequence.hpp"
+
+namespace uidgen::pg {
+
+LabelScan begin_labels(Oid sequence, Snapshot snapshot) {
+    ScanKeyData keys[3];
+    ScanKeyInit(&keys[0], Anum_pg_seclabel_objoid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(sequence));
+    ScanKeyInit(&keys[1], Anum_pg_seclabel_classoid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(RelationRelationId));
+    ScanKeyInit(&keys[2], Anum_pg_seclabel_objsubid, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(0));
+    Relation catalog = table_open(SecLabelRelationId, AccessShareLock);
+    const bool is_of_one = OidIsValid(sequence);
+    return {catalog,
+            systable_beginscan(catalog, SecLabelObjectIndexId, is_of_one, snapshot, is_of_one ? 3 : 2,
+                               is_of_one ? keys : keys + 1),
+            InvalidOid, nullptr};
+}
+
+const char *next_label(LabelScan *scan) {
+    const TupleDesc desc = RelationGetDescr(scan->catalog);
+    const auto text_of = [&](AttrNumber column) {
+        bool null = false;
+        return DatumGetTextPP(heap_getattr(scan->tuple, column, desc, &null));
+    };
+    while (HeapTupleIsValid(scan->tuple = systable_getnext(scan->scan))) {
+        const text *provider = text_of(Anum_pg_seclabel_provider);
+        if (VARSIZE_ANY_EXHDR(provider) != strlen(label_provider) ||
+            memcmp(VARDATA_ANY(provider), label_provider, strlen(label_provider)) != 0)
+            continue;
+        scan->sequence = reinterpret_cast<const FormData_pg_seclabel *>(GETSTRUCT(scan->tuple))->objoid;
+        return text_to_cstring(text_of(Anum_pg_seclabel_label));
+    }
+    systable_endscan(scan->scan);
+    table_close(scan->catalog, AccessShareLock);
+    return nullptr;
+}
+
+core::DefinitionFault parse_label(const char *label, core::Definition *definition) {
+    return core::parse(label, definition, static_cast<char *>(palloc(strlen(label) + 1)));
+}
+
+const char *print_label(const core::Definition &definition) {
+    const size_t size = core::print(definition, nullptr, 0) + 1;
+    char *label = static_cast<char *>(palloc(size));
+    core::print(definition, label, size);
+    return label;
+}
+
+namespace {
+
+constexpr char how_to_label[] =
+    "Use the label of a dump, or create a generator with uid_generator_create(), a segment with "
+    "segment_create(), or a key with uid_key_create().";
+
+const char *why(const core::DefinitionFault &fault) {
+    const char *at = fault.at != nullptr ? shown(pnstrdup(fault.at, fault.size)) : "";
+    switch (fault.kind) {
+    case core::FaultKind::kind:
+        return "It does not begin with generator, segment or key.";
+    case core::FaultKind::repeated:
+        return psprintf("\"%s\" is there twice.", at);
+    case core::FaultKind::missing:
+        return psprintf("\"%s\" is missing.", fault.field->word);
+    default:
+        return psprintf("\"%s\" is not a field and its value.", at);
+    }
+}
+
+} // namespace
+
+void report_fault(const core::Definition &definition, const core::DefinitionFault &fault) {
+    char buffer[256];
+    const char *value = buffer;
+    if (fault.kind != core::FaultKind::value && fault.kind != core::FaultKind::rule)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("invalid label of a sequence"),
+                        errdetail("%s", why(fault)), errhint(how_to_label)));
+    if (fault.at != nullptr)
+        value = pnstrdup(fault.at, fault.size);
+    else
+        core::print_value(definition, *fault.field, buffer, sizeof(buffer));
+    char allowed[256];
+    core::print_allowed(*fault.field, allowed, sizeof(allowed));
+    report_generator_field(fault.field->word, value, fault.hint != nullptr ? fault.hint : pstrdup(allowed),
+                           fault.detail);
+}
+
+namespace {
+
+// In a parallel worker the relcache does not know what the leader has created. There it must be enough that the
+// transaction wrote the catalog row.
+bool made_in_this_transaction(Relation sequence) {
+    return sequence->rd_createSubid != InvalidSubTransactionId ||
+           (IsParallelWorker() && is_written_here(RelationGetRelid(sequence)));
+}
+
+bool is_written_here(HeapTuple tuple) {
+    return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+}
+
+// A label that the open transaction has changed or added may be rolled back, but its ids would stay. The exception is
+// a generator as new as its label: it is rolled back too.
+void refuse_altered_here(HeapTuple tuple, Relation sequence) {
+    if (is_written_here(tuple) &&
+        ((tuple->t_data->t_infomask & HEAP_UPDATED) != 0 || !made_in_this_transaction(sequence)))
+        report_altered_here(RelationGetRelid(sequence));
+}
+
+void end_labels(LabelScan *scan) {
+    while (next_label(scan) != nullptr)
+        continue;
+}
+
+// Calls visit(label, tuple), if there is a label.
+template <typename Visit> void with_label(Oid sequence, Visit visit) {
+    if (!OidIsValid(sequence))
+        return;
+    LabelScan scan = begin_labels(sequence);
+    const char *label = next_label(&scan);
+    if (label == nullptr)
+        return;
+    visit(label, scan.tuple);
+    end_labels(&scan);
+}
+
+} // namespace
+
+core::Definition read_definition(Oid sequence, core::DefinitionKind kind, Relation to_draw) {
+    core::Definition definition = {};
+    with_label(sequence, [&](const char *label, HeapTuple tuple) {
+        const core::DefinitionFault fault = parse_label(label, &definition);
+        if (fault.kind != core::FaultKind::none)
+            report_fault(definition, fault);
+        if (definition.kind != kind)
+            definition = {};
+        else if (to_draw != nullptr)
+            refuse_altered_here(tuple, to_draw);
+    });
+    return definition;
+}
+
+bool has_label(Oid sequence) {
+    bool found = false;
+    with_label(sequence, [&](const char *, HeapTuple) { found = true; });
+    return found;
+}
+
+bool label_is_written_here(Oid sequence) {
+    bool written = false;
+    with_label(sequence, [&](const char *, HeapTuple tuple) { written = is_written_here(tuple); });
+    return written;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Rows
+// ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+[[noreturn]] void report_value(const core::Field &field, const char *value) {
+    report_fault({}, {core::FaultKind::value, &field, value, strlen(value)});
+}
+
+} // namespace
+
+void set_field(core::Definition *definition, const core::Field &field, Datum value, Oid type) {
+    int64_t number = 0;
+    switch (type) {
+    case TEXTOID:
+        if (field.type == core::FieldType::text) {
+            *core::text_in(definition, field) = TextDatumGetCString(value);
+            return;
+        }
+        number = core::choice_of(field, TextDatumGetCString(value));
+        if (number < 0)
+            report_value(field, TextDatumGetCString(value));
+        break;
+    case TIMESTAMPTZOID:
+        // A time that is infinite, or far away, must not wrap into a valid one.
+        number = to_unix_us(DatumGetTimestampTz(value));
+        if (TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(value)) || number < 0)
+            report_value(field, timestamptz_to_str(DatumGetTimestampTz(value)));
+        break;
+    case BOOLOID:
+        number = DatumGetBool(value) ? 1 : 0;
+        break;
+    case INT2OID:
+        number = DatumGetInt16(value);
+        break;
+    case INT4OID:
+        number = DatumGetInt32(value);
+        break;
+    case INT8OID:
+        number = DatumGetInt64(value);
+        break;
+    default:
+        elog(ERROR, "field \"%s\" cannot be of type %u", field.word, type);
+    }
+    if (number == core::null_number)
+        report_value(field, psprintf(INT64_FORMAT, number));
+    *core::number_in(definition, field) = number;
+}
+
+void set_null(core::Definition *definition, const core::Field &field) {
+    if (field.type == core::FieldType::text)
+        *core::text_in(definition, field) = nullptr;
+    else
+        *core::number_in(definition, field) = core::null_number;
+}
+
+void set_fields(core::Definition *definition, HeapTupleHeader row) {
+    TupleDesc desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row), HeapTupleHeaderGetTypMod(row));
+    HeapTupleData tuple = {};
+    tuple.t_len = HeapTupleHeaderGetDatumLength(row);
+    tuple.t_data = row;
+    for (const core::Field &field : core::fields_of(definition->kind)) {
+        const int number = SPI_fnumber(desc, field.word);
+        bool null = true;
+        const Datum value = number > 0 ? heap_getattr(&tuple, number, desc, &null) : Datum(0);
+        if (null)
+            set_null(definition, field);
+        else
+            set_field(definition, field, value, SPI_gettypeid(desc, number));
+    }
+    ReleaseTupleDesc(desc);
+}
+
+namespace {
+
+Datum datum_of(const core::Definition &definition, const core::Field &field) {
+    switch (field.type) {
+    case core::FieldType::text:
+        return CStringGetTextDatum(core::text_in(definition, field));
+    case core::FieldType::choice:
+        return CStringGetTextDatum(field.words[core::number_in(definition, field)]);
+    case core::FieldType::time:
+        return TimestampTzGetDatum(to_timestamptz(core::number_in(definition, field)));
+    default: // every integer and boolean is the low bits of its Datum
+        return Int64GetDatum(core::number_in(definition, field));
+    }
+}
+
+} // namespace
+
+Datum row_of_definition(const core::Definition &definition, TupleDesc desc) {
+    Datum values[64] = {};
+    bool nulls[64];
+    memset(nulls, true, sizeof(nulls));
+    for (const core::Field &field : core::fields_of(definition.kind)) {
+        const int number = SPI_fnumber(desc, field.word);
+        if (number <= 0 || number > 64 || core::is_null(definition, field))
+            continue;
+        values[number - 1] = datum_of(definition, field);
+        nulls[number - 1] = false;
+    }
+    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Generators
+// ---------------------------------------------------------------------------------------------------------
+
+GeneratorConfig generator_config_of(const core::Definition &definition) {
+    const core::GeneratorDefinition &g = definition.generator;
+    const auto or_else = [](int64_t value, int32_t none) {
+        return value == core::null_number ? none : static_cast<int32_t>(value);
+    };
+    GeneratorConfig config = {};
+    config.layout = core::layout_of(g);
+    config.policy = core::policy_of(g);
+    config.cached = core::cached_of(g);
+    config.worker_policy = static_cast<WorkerPolicy>(g.worker_policy);
+    config.worker_number = config.worker_policy == WorkerPolicy::fixed ? or_else(g.worker_number, 0) : 0;
+    config.datacenter_id = or_else(g.datacenter_id, -1);
+    config.own_pool = g.own_pool != 0;
+    copy_clipped(config.preset, g.preset, sizeof(config.preset));
+    return config;
+}
+
+namespace {
+
+[[noreturn]] void report_lost_definition(Oid generator, Oid to_draw) {
+    const char *name = get_rel_name(generator);
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("cannot draw from generator \"%s\" because sequence \"%s\" has lost its definition",
+                    get_rel_name(to_draw), name),
+             errdetail("It has no security label of uidgen. A restore without labels leaves it so."),
+             errhint("Run SELECT uid_generator_create(%s, 'preset') with the preset that it had, which takes the "
+                     "sequence over, or drop it. If it was the default, run uid_default_set(), too.",
+                     quote_literal_cstr(name))));
+}
+
+} // namespace
+
+void refuse_lost_definitions(Oid to_draw) {
+    const Oid schema = get_namespace_oid("uid_generators", false);
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_class_relnamespace, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(schema));
+    Relation catalog = table_open(RelationRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 1, &key);
+    while (HeapTuple tuple = systable_getnext(scan)) {
+        const Oid sequence = reinterpret_cast<const FormData_pg_class *>(GETSTRUCT(tuple))->oid;
+        if (is_lease_sequence(sequence) && !has_label(sequence))
+            report_lost_definition(sequence, to_draw);
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+}
+
+GeneratorConfig read_generator_config(Oid generator, Relation to_draw) {
+    const core::Definition definition = read_definition(generator, core::DefinitionKind::generator, to_draw);
+    if (definition.kind == core::DefinitionKind::none && is_lease_sequence(generator) && !has_label(generator))
+        report_lost_definition(generator, generator);
+    if (definition.kind == core::DefinitionKind::none)
+        report_not_a_generator(generator);
+    return generator_config_of(definition);
+}
+
+Oid builtin_generator() { return get_relname_relid("uid_default", get_namespace_oid("uid_generators", false)); }
+
+// One label at most says so. Of the others most are left out without being parsed.
+Oid find_default_generator() {
+    Oid found = InvalidOid;
+    LabelScan scan = begin_labels();
+    while (const char *label = next_label(&scan)) {
+        core::Definition definition;
+        if (strstr(label, "is_default=true") != nullptr &&
+            parse_label(label, &definition).kind == core::FaultKind::none &&
+            definition.kind == core::DefinitionKind::generator && definition.generator.is_default != 0)
+            found = scan.sequence;
+    }
+    return found;
+}
+
+Oid read_default_generator() {
+    const Oid generator = find_default_generator();
+    if (!OidIsValid(generator))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("database has no default generator"),
+                        errhint("Draw with uid_next('uid_generators.name'), or choose a default with "
+                                "uid_default_set().")));
+    return generator;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Segments
+// ---------------------------------------------------------------------------------------------------------
+
+core::SegmentDefinition read_segment(Oid sequence) {
+    const core::Definition definition = read_definition(sequence, core::DefinitionKind::segment);
+    constexpr int64_t none = core::null_number;
+    return definition.kind == core::DefinitionKind::segment
+               ? definition.segment
+               : core::SegmentDefinition{nullptr, none, none, nullptr, none, none, none};
+}
+
+Oid own_sequence_of(const text *name) {
+    const Oid schema = get_namespace_oid("uid_segments", true);
+    const Oid relation = OidIsValid(schema) && VARSIZE_ANY_EXHDR(name) < NAMEDATALEN
+                             ? get_relname_relid(text_to_cstring(name), schema)
+                             : InvalidOid;
+    return OidIsValid(relation) && get_rel_relkind(relation) == RELKIND_SEQUENCE ? relation : InvalidOid;
+}
+
+namespace {
+
+bool is_named(Oid sequence, const text *name) {
+    const char *own = OidIsValid(sequence) ? read_segment(sequence).name : nullptr;
+    return own != nullptr && strlen(own) == VARSIZE_ANY_EXHDR(name) &&
+           memcmp(own, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name)) == 0;
+}
+
+} // namespace
+
+// A row may outlive its sequence, where event triggers are off. So the label counts.
+Oid find_segment(const text *name) {
+    const Oid own = own_sequence_of(name);
+    if (is_named(own, name))
+        return own;
+    const Row row =
+        find_row(get_namespace_oid("uid_internal", true), "uid_segment_row", "name", F_TEXTEQ, PointerGetDatum(name));
+    const Oid other = row.tuple != nullptr ? DatumGetObjectId(column(row, "sequence")) : InvalidOid;
+    return is_named(other, name) ? other : InvalidOid;
+}
+
+uint64_t hash_of_name(const text *name) {
+    return hash_bytes_extended(reinterpret_cast<const unsigned char *>(VARDATA_ANY(name)),
+                               static_cast<int>(VARSIZE_ANY_EXHDR(name)), 0);
+}
+
+Oid segment_row_table() { return get_relname_relid("uid_segment_row", get_namespace_oid("uid_internal", true)); }
+
+} // namespace uidgen::pg

@@ -1,0 +1,352 @@
+#include "define.hpp"
+
+#include "base/errors.hpp"
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
+#include "config/rows.hpp"
+#include "node/worker_node.hpp"
+#include "sequence/sequence.hpp"
+#include "session.hpp"
+#include "slot_life.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+ObjectAddress address_of(Oid sequence) { return {RelationRelationId, sequence, 0}; }
+
+const char *kind_of(const core::Definition &definition) {
+    return core::definition_kinds[static_cast<size_t>(definition.kind)];
+}
+
+bool same_definition(const core::Definition &a, const core::Definition &b) {
+    return strcmp(print_label(a), print_label(b)) == 0;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// The sequence, and that it depends on the extension
+// ---------------------------------------------------------------------------------------------------------
+
+void check_can_be_defined(Oid sequence) {
+    Oid table = InvalidOid;
+    int32 column = 0;
+    check_is_sequence(sequence);
+    if (get_rel_persistence(sequence) != RELPERSISTENCE_PERMANENT)
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("sequence \"%s\" is temporary or unlogged", get_rel_name(sequence)),
+                        errhint("Use a permanent sequence.")));
+    if (sequenceIsOwned(sequence, DEPENDENCY_INTERNAL, &table, &column))
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("sequence \"%s\" belongs to an identity column", get_rel_name(sequence)),
+                        errhint("Use a sequence of its own.")));
+}
+
+// A member depends on it already.
+void depend_on(const Extension &extension, Oid sequence) {
+    if (getExtensionOfObject(RelationRelationId, sequence) == extension.oid)
+        return;
+    const ObjectAddress needed = {ExtensionRelationId, extension.oid, 0};
+    const ObjectAddress depender = address_of(sequence);
+    deleteDependencyRecordsForSpecific(RelationRelationId, sequence, DEPENDENCY_NORMAL, ExtensionRelationId,
+                                       extension.oid);
+    recordDependencyOn(&depender, &needed, DEPENDENCY_NORMAL);
+}
+
+// DROP EXTENSION waits.
+Extension hold_extension() {
+    const Extension extension = find_extension();
+    if (!OidIsValid(extension.oid))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("extension uidgen does not exist in this database"),
+                        errhint("Run CREATE EXTENSION uidgen.")));
+    LockDatabaseObject(ExtensionRelationId, extension.oid, 0, AccessShareLock);
+    AcceptInvalidationMessages();
+    if (find_extension().oid != extension.oid)
+        report_dropped();
+    return extension;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Generators
+// ---------------------------------------------------------------------------------------------------------
+
+// Waits until the high-water mark is at most the new max_ahead above the clock. Beyond that it would look like the mark
+// of a clock that moved backwards. No session draws meanwhile, so the clock catches up.
+void wait_out_lead(Oid generator, const core::Layout &layout, int64_t mark, int64_t max_ahead) {
+    const int64_t until_us = monotonic_us() + settings::max_wait_ms * us_per_ms;
+    for (;;) {
+        const int64_t lead = mark - core::tick_at(layout, wall_clock_us());
+        const int64_t missing_us = (lead - max_ahead) * layout.tick_us;
+        const int64_t left_us = until_us - monotonic_us();
+        if (missing_us <= 0)
+            return;
+        if (left_us <= 0)
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("cannot reduce max_ahead_ms of generator \"%s\" yet", get_rel_name(generator)),
+                            errdetail("The generator has leased ids up to %.3f s ahead of the clock.",
+                                      static_cast<double>(lead * layout.tick_us) / 1e6),
+                            errhint("Try again in %lld s.", static_cast<long long>((missing_us + 999999) / 1000000))));
+        sleep_for(Min(missing_us, Min(left_us, 100 * us_per_ms)), wait_event("UidgenClock"));
+    }
+}
+
+// Whether a generator may change from one configuration to the other. Under lock_generator().
+void check_change(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted) {
+    const int64_t mark = high_water_mark_of(generator);
+    if (mark <= core::no_lease_yet)
+        return;
+    if (!core::same_layout(former.layout, wanted.layout))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("cannot change the layout of generator \"%s\"", get_rel_name(generator)),
+                        errdetail("The generator has leased ids. With another layout they would not decode, and could "
+                                  "be issued again."),
+                        errhint("Create another generator above it: "
+                                "SELECT uid_generator_create('name', above => %lld).",
+                                static_cast<long long>(core::largest_leased_id(former.layout, former.policy, mark)))));
+    if (wanted.policy.max_ahead < former.policy.max_ahead)
+        wait_out_lead(generator, former.layout, core::tick_of_mark(former.policy, mark), wanted.policy.max_ahead);
+}
+
+// By statement: a restore takes the default from the builtin generator, as that is made. It runs as the owner of the
+// sequence, so the session's own role counts, too.
+void take_default(Oid generator, const Extension &extension) {
+    if (creating_extension && CurrentExtensionObject == extension.oid)
+        return; // the builtin one
+    if (!has_privs_of_role(GetUserId(), ROLE_PG_DATABASE_OWNER) && !superuser_arg(GetAuthenticatedUserId()))
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the default generator"),
+                 errdetail("The label says is_default=true. Only the owner of the database may choose it.")));
+    if (!lock_choice_of_default(false))
+        ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+                        errmsg("another session is choosing the default generator"), errhint("Try again.")));
+    const Oid builtin = builtin_generator();
+    if (find_default_generator() != builtin || high_water_mark_of(builtin) > core::no_lease_yet)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("generator \"%s\" cannot become the default by its label", get_rel_name(generator)),
+                        errdetail("This database has chosen another default, or has drawn from the builtin one."),
+                        errhint("Use the label with is_default=false, and then choose it with uid_default_set().")));
+    const core::Definition former = lock_definition(builtin, core::DefinitionKind::generator);
+    core::Definition next = former;
+    next.generator.is_default = 0;
+    redefine(builtin, former, next);
+    note_default_changed();
+}
+
+// The sequence may have a slot that was made from an earlier definition, or of a sequence that had its oid.
+void begin_generator(Oid generator, const core::Definition &definition, const Extension &extension) {
+    const GeneratorConfig config = generator_config_of(definition);
+    forget_generator(generator);
+    warn_of_end(generator, config.layout);
+    note_datacenter_id(generator, config);
+    if (definition.generator.is_default != 0)
+        take_default(generator, extension);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Segments and keys
+// ---------------------------------------------------------------------------------------------------------
+
+// A row of another sequence is one that no event trigger saw dropped, unless a label says that it is the segment.
+void begin_segment(Oid sequence, const core::SegmentDefinition &segment) {
+    const text *name = cstring_to_text(segment.name);
+    const Oid other = find_segment(name);
+    if (OidIsValid(other) && other != sequence)
+        ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("segment \"%s\" already exists", shown(segment.name)),
+                        errdetail("Its sequence is %s.", qualified_name(other)),
+                        errhint("Use another name, or drop the segment with segment_drop().")));
+    if (Slot *slot = find_slot(slot_key(sequence), SlotKind::segment))
+        expire_slot(slot);
+    const Oid table = segment_row_table();
+    Oid types[] = {TEXTOID, OIDOID, INT8OID};
+    Datum values[] = {PointerGetDatum(name), ObjectIdGetDatum(sequence), Int64GetDatum(segment.increment_val)};
+    write_as_owner(table, "DELETE FROM %1$s WHERE name OPERATOR(pg_catalog.=) $1 OR sequence OPERATOR(pg_catalog.=) $2",
+                   2, types, values);
+    write_as_owner(table, "INSERT INTO %1$s (name, sequence, increment_val) VALUES ($1, $2, $3)", lengthof(types),
+                   types, values);
+}
+
+// With the number of another key its owner could reveal what that one concealed.
+void begin_key(Oid sequence, const core::KeyDefinition &key) {
+    for_each_definition(core::DefinitionKind::key, [&](Oid other, const core::Definition &definition) {
+        if (other != sequence && definition.key.id == key.id)
+            ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
+                            errmsg("the key's id %lld is that of another key", static_cast<long long>(key.id)),
+                            errhint("Create another key with uid_key_create().")));
+    });
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// A first definition, and none any more
+// ---------------------------------------------------------------------------------------------------------
+
+void begin(Oid sequence, const core::Definition &definition) {
+    lock_sequence(sequence, excludes_draws);
+    check_can_be_defined(sequence);
+    const Extension extension = hold_extension();
+    depend_on(extension, sequence);
+    CacheInvalidateRelcacheByRelid(sequence);
+    if (definition.kind == core::DefinitionKind::generator)
+        begin_generator(sequence, definition, extension);
+    else if (definition.kind == core::DefinitionKind::segment)
+        begin_segment(sequence, definition.segment);
+    else
+        begin_key(sequence, definition.key);
+    open_all_again();
+}
+
+bool is_used(Oid sequence, const core::Definition &definition) {
+    if (definition.kind == core::DefinitionKind::generator)
+        return sequence == builtin_generator() || definition.generator.is_default != 0 ||
+               high_water_mark_of(sequence) > core::no_lease_yet;
+    Relation rel = relation_open(sequence, NoLock);
+    const bool is_called = page_state(rel).counter.is_called;
+    relation_close(rel, NoLock);
+    return is_called || definition.kind == core::DefinitionKind::key;
+}
+
+// A label that cannot be read means nothing.
+void end(Oid sequence, const core::Definition &definition, const Extension &extension) {
+    lock_sequence(sequence, excludes_draws);
+    if (definition.kind != core::DefinitionKind::none && is_used(sequence, definition))
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("cannot remove the label of sequence \"%s\"", get_rel_name(sequence)),
+                 errdetail("It is a %s that is in use.", kind_of(definition)), errhint("Drop the sequence instead.")));
+    if (definition.kind == core::DefinitionKind::generator)
+        forget_generator(sequence);
+    if (definition.kind == core::DefinitionKind::segment) {
+        Oid types[] = {OIDOID};
+        Datum values[] = {ObjectIdGetDatum(sequence)};
+        if (Slot *slot = find_slot(slot_key(sequence), SlotKind::segment))
+            expire_slot(slot);
+        write_as_owner(segment_row_table(), "DELETE FROM %1$s WHERE sequence OPERATOR(pg_catalog.=) $1", 1, types,
+                       values);
+    }
+    deleteDependencyRecordsForSpecific(RelationRelationId, sequence, DEPENDENCY_NORMAL, ExtensionRelationId,
+                                       extension.oid);
+    CacheInvalidateRelcacheByRelid(sequence);
+    open_all_again();
+}
+
+const char *label_of(Oid sequence) {
+    const ObjectAddress address = address_of(sequence);
+    return GetSecurityLabel(&address, label_provider);
+}
+
+[[noreturn]] void refuse_change(Oid sequence) {
+    ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
+                    errmsg("sequence \"%s\" is a generator, segment or key already", get_rel_name(sequence)),
+                    errdetail("A statement cannot change its label."),
+                    errhint("Change a generator with uid_generator_alter() or uid_default_set(), a segment with "
+                            "segment_alter(), or drop the sequence first.")));
+}
+
+} // namespace
+
+bool lock_choice_of_default(bool wait) {
+    LOCKTAG tag;
+    SET_LOCKTAG_OBJECT(tag, MyDatabaseId, ExtensionRelationId, find_extension().oid, 0);
+    const bool is_locked = LockAcquire(&tag, ShareUpdateExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+    AcceptInvalidationMessages();
+    return is_locked;
+}
+
+// In a binary upgrade the tables of the extension are not there yet, and every label was checked in the former cluster.
+void check_label(const ObjectAddress *object, const char *label) {
+    const Oid sequence = object->objectId;
+    const bool is_sequence = object->classId == RelationRelationId && object->objectSubId == 0 &&
+                             get_rel_relkind(sequence) == RELKIND_SEQUENCE;
+    if (!is_sequence && label != nullptr)
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("uidgen labels sequences only"),
+                        errhint("Name the other provider with SECURITY LABEL FOR.")));
+    const Extension extension = find_extension();
+    if (!is_sequence || (label == nullptr && !OidIsValid(extension.oid)))
+        return;
+    if (IsBinaryUpgrade) {
+        depend_on(extension, sequence);
+        return;
+    }
+    core::Definition present = {};
+    const char *present_label = label_of(sequence);
+    const bool is_readable =
+        present_label != nullptr && parse_label(present_label, &present).kind == core::FaultKind::none;
+    if (label == nullptr) {
+        end(sequence, is_readable ? present : core::Definition{}, extension);
+        return;
+    }
+    core::Definition wanted;
+    const core::DefinitionFault fault = parse_label(label, &wanted);
+    if (fault.kind != core::FaultKind::none)
+        report_fault(wanted, fault);
+    if (is_readable && same_definition(present, wanted))
+        return;
+    if (present_label != nullptr)
+        refuse_change(sequence);
+    begin(sequence, wanted);
+}
+
+namespace {
+
+void set_label(Oid sequence, const core::Definition &definition) {
+    const ObjectAddress address = address_of(sequence);
+    SetSecurityLabel(&address, label_provider, print_label(definition));
+    CommandCounterIncrement();
+}
+
+void check_definition(const core::Definition &definition) {
+    const core::DefinitionFault fault = core::check(definition);
+    if (fault.kind != core::FaultKind::none)
+        report_fault(definition, fault);
+}
+
+} // namespace
+
+void define(Oid sequence, const core::Definition &definition) {
+    check_definition(definition);
+    lock_sequence(sequence, excludes_draws);
+    if (has_label(sequence))
+        refuse_change(sequence);
+    begin(sequence, definition);
+    set_label(sequence, definition);
+}
+
+core::Definition lock_definition(Oid sequence, core::DefinitionKind kind) {
+    PreventCommandDuringRecovery("a change of a definition");
+    if (kind == core::DefinitionKind::generator)
+        lock_generator(sequence);
+    else
+        lock_sequence(sequence, ShareUpdateExclusiveLock);
+    return read_definition(sequence, kind);
+}
+
+void redefine(Oid sequence, const core::Definition &former, const core::Definition &wanted) {
+    check_definition(wanted);
+    if (wanted.kind == core::DefinitionKind::generator) {
+        check_change(sequence, generator_config_of(former), generator_config_of(wanted));
+        end_lease(sequence);
+        if (former.generator.is_default != wanted.generator.is_default)
+            note_default(InvalidOid);
+    }
+    Slot *slot =
+        wanted.kind == core::DefinitionKind::segment ? find_slot(slot_key(sequence), SlotKind::segment) : nullptr;
+    if (slot != nullptr && strcmp(former.segment.name, wanted.segment.name) != 0)
+        slot_forget_name(slot);
+    CacheInvalidateRelcacheByRelid(sequence);
+    set_label(sequence, wanted);
+}
+
+// The last version of the label, which this transaction has deleted.
+core::Definition read_dropped_definition(Oid sequence) {
+    core::Definition dropped = {};
+    LabelScan scan = begin_labels(sequence, SnapshotAny);
+    while (const char *label = next_label(&scan)) {
+        HeapTupleHeader header = scan.tuple->t_data;
+        const bool is_deleted_here = (header->t_infomask & HEAP_XMAX_INVALID) == 0 &&
+                                     ItemPointerEquals(&header->t_ctid, &scan.tuple->t_self) &&
+                                     TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(header));
+        core::Definition definition;
+        if (is_deleted_here && parse_label(label, &definition).kind == core::FaultKind::none)
+            dropped = definition;
+    }
+    return dropped;
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,36 @@
+// How a definition takes effect: the security label of a sequence is set or removed, by a statement or by a function
+// of the extension. Callers of the functions have checked the caller's rights; SECURITY LABEL checks the owner itself.
+//
+//   1. A statement sets a first definition, as a restore does, or the one that is there. A change needs a function of
+//      the extension. So a restore that continues after "already exists" changes nothing.
+//   2. A first definition excludes all sessions that draw from the sequence, and so does a change of a generator.
+//   3. The layout of a generator may change until the first lease. max_ahead may become shorter only as far as the
+//      clock covers what is leased. A change ends the lease, and the transaction that made it cannot draw
+//      (config/definition.cpp), because a rollback would bring the former definition back, and ids of the new one stay.
+//   4. The sequence depends on the extension from then on. So no label outlives it.
+//   5. To move the default, a session locks the choice first, then the former default, then the next one. A statement
+//      has locked its sequence already, so it does not wait for the choice.
+#pragma once
+
+#include "config/definition.hpp"
+
+namespace uidgen::pg {
+
+// The hook of the label provider. null: the label is to be removed.
+void check_label(const ObjectAddress *object, const char *label);
+
+// Defines what a sequence is that has no label yet.
+void define(Oid sequence, const core::Definition &definition);
+
+// Locks a sequence and reads its definition for redefine(). Its kind is none if it is not of that kind.
+core::Definition lock_definition(Oid sequence, core::DefinitionKind kind);
+// For another name of a segment, the caller excludes all sessions that draw from it.
+void redefine(Oid sequence, const core::Definition &former, const core::Definition &wanted);
+
+// Locks the choice of the default generator to the end of the transaction. False: another session has the lock.
+bool lock_choice_of_default(bool wait);
+
+// What a sequence was that this transaction has dropped, or what its label said. Its kind is none if it had none.
+core::Definition read_dropped_definition(Oid sequence);
+
+} // namespace uidgen::pg

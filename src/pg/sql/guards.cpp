@@ -1,0 +1,149 @@
+// What keeps definitions and tables true in drops, in restores and in logical replication.
+
+#include "base/compat.hpp"
+#include "base/errors.hpp"
+#include "config/rows.hpp"
+#include "session/define.hpp"
+#include "session/slot_life.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+const TriggerData *trigger_of(FunctionCallInfo fcinfo) {
+    return CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+}
+
+void check_event_trigger(FunctionCallInfo fcinfo, const char *function) {
+    if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
+        report_other_call(function, "trigger of DDL");
+}
+
+// The caller owns what it has dropped, and needs no right to the tables.
+void delete_row(Oid table, const char *column, Oid type, Datum value) {
+    write_as_owner(table, psprintf("DELETE FROM %%1$s WHERE %s OPERATOR(pg_catalog.=) $1", column), 1, &type, &value);
+}
+
+void note_no_default() {
+    note_default(InvalidOid);
+    write_as_owner(required_table(get_namespace_oid("uid_internal", false), "uid_no_default"),
+                   "INSERT INTO %1$s DEFAULT VALUES ON CONFLICT DO NOTHING", 0, nullptr, nullptr);
+    ereport(WARNING,
+            (errmsg("the database no longer has a default generator"),
+             errdetail("Calls of uid_next() without a generator fail from now on."),
+             errhint("Choose a default with uid_default_set(). To stay above the ids of the dropped generator, "
+                     "pass the largest of them to uid_generator_create() as the parameter above.")));
+}
+
+// No session draws from it any more. The lock keeps a sweep from freeing the slot meanwhile.
+void forget(Oid sequence) {
+    const core::Definition dropped = read_dropped_definition(sequence);
+    switch (dropped.kind) {
+    case core::DefinitionKind::generator:
+        LockRelationOid(sequence, excludes_draws);
+        end_lease(sequence, true);
+        if (dropped.generator.is_default != 0)
+            note_no_default();
+        break;
+    case core::DefinitionKind::segment:
+        delete_row(segment_row_table(), "sequence", OIDOID, ObjectIdGetDatum(sequence));
+        break;
+    case core::DefinitionKind::key:
+        delete_row(required_table(schema_of_keys(), "uid_key"), "id", INT8OID, Int64GetDatum(dropped.key.id));
+        break;
+    case core::DefinitionKind::none:
+        break;
+    }
+}
+
+SPIPlanPtr dropped_sequences = nullptr;
+
+constexpr char select_dropped[] = "SELECT objid FROM pg_catalog.pg_event_trigger_dropped_objects() "
+                                  "WHERE object_type OPERATOR(pg_catalog.=) 'sequence'::pg_catalog.text "
+                                  "AND objsubid OPERATOR(pg_catalog.=) 0 AND NOT is_temporary";
+
+// Their oids, in the memory context of the caller.
+List *read_dropped_sequences() {
+    List *dropped = NIL;
+    MemoryContext caller = CurrentMemoryContext;
+    check_spi(SPI_connect(), "SPI_connect", select_dropped);
+    if (dropped_sequences == nullptr) {
+        SPIPlanPtr plan = SPI_prepare(select_dropped, 0, nullptr);
+        check_spi(plan == nullptr ? SPI_result : SPI_keepplan(plan), "SPI_prepare", select_dropped);
+        dropped_sequences = plan;
+    }
+    check_spi(SPI_execute_plan(dropped_sequences, nullptr, nullptr, true, 0), "SPI_execute_plan", select_dropped);
+    for (uint64 i = 0; i < SPI_processed; i++) {
+        bool null = false;
+        const Datum sequence = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &null);
+        MemoryContext spi = MemoryContextSwitchTo(caller);
+        dropped = lappend_oid(dropped, DatumGetObjectId(sequence));
+        MemoryContextSwitchTo(spi);
+    }
+    check_spi(SPI_finish(), "SPI_finish", select_dropped);
+    return dropped;
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+namespace core = uidgen::core;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_forget_dropped);
+UIDGEN_SQL_FUNCTION(uid_load);
+UIDGEN_SQL_FUNCTION(uid_default_is_gone);
+UIDGEN_SQL_FUNCTION(uid_keep_local);
+
+Datum uid_forget_dropped(PG_FUNCTION_ARGS) {
+    check_event_trigger(fcinfo, "uid_forget_dropped");
+    ListCell *cell;
+    foreach (cell, read_dropped_sequences())
+        forget(lfirst_oid(cell));
+    PG_RETURN_VOID();
+}
+
+// The library is loaded when the function is called, and registers the provider of labels.
+Datum uid_load(PG_FUNCTION_ARGS) {
+    check_event_trigger(fcinfo, "uid_load");
+    PG_RETURN_VOID();
+}
+
+// A dump says that the database had no default. Each new database begins with the builtin generator.
+Datum uid_default_is_gone(PG_FUNCTION_ARGS) {
+    const TriggerData *trigger = trigger_of(fcinfo);
+    if (trigger == nullptr)
+        report_other_call("uid_default_is_gone", "trigger");
+    const Oid builtin = builtin_generator();
+    if (find_default_generator() == builtin && lock_choice_of_default(true)) {
+        const core::Definition former = lock_definition(builtin, core::DefinitionKind::generator);
+        core::Definition next = former;
+        next.generator.is_default = 0;
+        if (former.generator.is_default != 0)
+            redefine(builtin, former, next);
+    }
+    PG_RETURN_DATUM(0);
+}
+
+// Keeps logical replication away from the extension's tables. Their rows describe sequences of this server, numbers
+// that it drew, or grants of this registry. A FOR ALL TABLES publication includes these tables, because every database
+// with the extension has them. The trigger is ENABLE ALWAYS, and acts only in an apply or tablesync worker. It does not
+// check session_replication_role, because restores set that too. A worker can leave out rows, but not a TRUNCATE, so no
+// session may send one.
+Datum uid_keep_local(PG_FUNCTION_ARGS) {
+    const TriggerData *trigger = trigger_of(fcinfo);
+    if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event))
+        report_other_call("uid_keep_local", "BEFORE trigger");
+    if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                 errmsg("cannot truncate table \"%s\"", RelationGetRelationName(trigger->tg_relation)),
+                 errdetail("Its rows describe sequences, or keep nodes from being granted twice."),
+                 errhint("Drop generators with uid_generator_drop(), segments with segment_drop(), and keys with DROP "
+                         "SEQUENCE. Free a node whose holder does not run any more with uid_fleet_takeover().")));
+    if (IsLogicalWorker())
+        return static_cast<Datum>(0); // leaves the change out
+    return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple);
+}
+}
