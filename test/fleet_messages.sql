@@ -29,8 +29,8 @@ CREATE FUNCTION lives_of(VARIADIC incarnations bigint[]) RETURNS bytea LANGUAGE 
 -- Its `former` may be an array of numbers.
 CREATE FUNCTION request_of(fields jsonb) RETURNS fleet_request LANGUAGE sql AS $$
   SELECT pg_catalog.jsonb_populate_record(NULL::fleet_request, CASE WHEN pg_catalog.jsonb_typeof(fields->'former') <> 'array' THEN fields
-    ELSE fields || pg_catalog.jsonb_build_object('former', lives_of(VARIADIC ARRAY(SELECT life::bigint
-                     FROM pg_catalog.jsonb_array_elements_text(fields->'former') life))) END) $$;
+    ELSE fields || pg_catalog.jsonb_build_object('former', (SELECT coalesce(pg_catalog.string_agg(pg_catalog.int8send(life::bigint), ''::bytea), ''::bytea)
+                     FROM pg_catalog.jsonb_array_elements_text(fields->'former') life)) END) $$;
 
 CREATE FUNCTION message_of(VARIADIC requests fleet_request[]) RETURNS bytea LANGUAGE sql AS $$
   SELECT pg_catalog.string_agg(pg_catalog.record_send(requests[i]), ''::bytea ORDER BY i)

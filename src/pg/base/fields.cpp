@@ -118,13 +118,14 @@ bool take_number(Message *from, int64_t bytes, int64_t *number) {
     return true;
 }
 
+// Of positive numbers.
 bool take_list(Message *from, int64_t bytes, core::Former *list) {
     if (bytes < 0 || bytes % 8 != 0 || bytes / 8 > static_cast<int64_t>(core::most_former))
         return false;
     list->count = static_cast<uint32_t>(bytes / 8);
     for (uint32_t i = 0; i < list->count; i++) {
         int64_t number = 0;
-        if (!take_number(from, 8, &number))
+        if (!take_number(from, 8, &number) || number <= 0)
             return false;
         list->incarnations[i] = static_cast<uint64_t>(number);
     }

@@ -22,15 +22,17 @@ constexpr int64_t goes_along = PG_INT64_MAX; // Waiting::since_us
 
 int64_t last_block_us = 0; // the last call for a block, on the monotonic clock; 0: none yet
 
+// Of those that came at one time the first one stays the first.
 void add(Agenda *agenda, int64_t since_us, Slot *slot, bool is_block) {
-    if (agenda->count == agenda->room) {
-        agenda->room = Max(2 * agenda->room, most_requests);
-        const Size bytes = sizeof(Waiting) * static_cast<Size>(agenda->room);
-        agenda->waiting =
-            static_cast<Waiting *>(agenda->waiting == nullptr ? palloc(bytes) : repalloc(agenda->waiting, bytes));
-    }
-    agenda->waiting[agenda->count++] = {since_us, slot, is_block};
+    Waiting *end = agenda->waiting + agenda->count;
     agenda->due = agenda->due || since_us != goes_along;
+    if (agenda->count < most_requests)
+        agenda->count++;
+    else if ((--end)->since_us <= since_us)
+        return;
+    for (; end > agenda->waiting && end[-1].since_us > since_us; end--)
+        *end = end[-1];
+    *end = {since_us, slot, is_block};
 }
 
 bool is_wanted(const Member &member) {
@@ -98,21 +100,15 @@ void explain_superseded(const Member &member) {
 }
 
 void add_block(Agenda *agenda, Slot *segment, int64_t now_monotonic_us) {
-    int64_t due_us = 0;
-    if (!block_is_asked(segment, &due_us))
+    AskedBlock asked;
+    if (!block_copy(segment, &asked))
         return;
     agenda->any = true;
     agenda->wanted = true;
-    if (due_us <= now_monotonic_us)
-        add(agenda, due_us, segment, true);
+    if (asked.due_us <= now_monotonic_us)
+        add(agenda, asked.due_us, segment, true);
     else
-        agenda->next_us = Min(agenda->next_us, due_us - now_monotonic_us);
-}
-
-int compare_waiting(const void *a, const void *b) {
-    const int64_t of_a = static_cast<const Waiting *>(a)->since_us;
-    const int64_t of_b = static_cast<const Waiting *>(b)->since_us;
-    return of_a < of_b ? -1 : of_a > of_b ? 1 : 0;
+        agenda->next_us = Min(agenda->next_us, asked.due_us - now_monotonic_us);
 }
 
 } // namespace
@@ -140,7 +136,6 @@ Agenda look_around() {
 
 Ask *next_asks(const Agenda &agenda, int at_once, int *count) {
     auto *asks = static_cast<Ask *>(palloc0(sizeof(Ask) * static_cast<Size>(at_once)));
-    qsort(agenda.waiting, static_cast<size_t>(agenda.count), sizeof(Waiting), compare_waiting);
     *count = 0;
     for (int i = 0; i < agenda.count && *count < at_once; i++) {
         Ask *ask = &asks[*count];

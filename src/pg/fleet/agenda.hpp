@@ -15,13 +15,12 @@ struct Waiting {
 };
 
 struct Agenda {
-    bool any;        // there are members that are in use
-    bool wanted;     // a session waits for one
-    bool due;        // something is to be asked for now
-    int64_t next_us; // how long until something is due
-    Waiting *waiting;
+    bool any;                       // there are members that are in use
+    bool wanted;                    // a session waits for one
+    bool due;                       // something is to be asked for now
+    int64_t next_us;                // how long until something is due
+    Waiting waiting[most_requests]; // those that have waited longest, in this order
     int count;
-    int room;
 };
 
 Agenda look_around();

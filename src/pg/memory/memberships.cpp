@@ -294,18 +294,14 @@ void blocks_forget(Slot *segment) {
 // Blocks, for the registrar.
 // ---------------------------------------------------------------------------------------------------------
 
-bool block_is_asked(const Slot *segment, int64_t *due_us) {
-    *due_us = segment->segment.block.not_before_us;
-    return is_asked(segment);
-}
-
 bool block_copy(Slot *segment, AskedBlock *asked) {
     const BlockPlace &place = segment->segment.block;
     LWLockAcquire(&segment->lock, LW_SHARED);
-    const bool is_still_asked = is_asked(segment);
-    *asked = {segment, place.number, place.ask};
+    const bool is_asked_for = is_asked(segment);
+    if (is_asked_for)
+        *asked = {segment, place.number, place.not_before_us, place.ask};
     LWLockRelease(&segment->lock);
-    return is_still_asked;
+    return is_asked_for;
 }
 
 void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer) {

@@ -153,13 +153,11 @@ inline void blocks_discard(Slot *segment) {
 struct AskedBlock {
     Slot *segment;
     uint64_t number; // of the ask
+    int64_t due_us;  // when it may be asked for, on the monotonic clock
     BlockAsk ask;
 };
 
-// False: the segment asks for no block. *due_us: when it may be asked for, on the monotonic clock.
-bool block_is_asked(const Slot *segment, int64_t *due_us);
-
-// The same, with what is asked.
+// False: the segment asks for no block.
 bool block_copy(Slot *segment, AskedBlock *asked);
 
 // Does nothing if the place has another ask by now; a block is then lost. Wakes the sessions that wait for it.

@@ -195,8 +195,7 @@ void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
         (void)refuse_judged(registry, call, core::Refusal::ahead);
         return;
     }
-    if (call->pool == no_pool)
-        call->pool = find_pool(r.layout); // an earlier request of this call may have brought it
+    call->pool = find_pool(r.layout);
     if (call->pool == no_pool) {
         if (refuse_pool(registry, call))
             return;
@@ -252,7 +251,7 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
 bool shows_lost_commits(const Registry &registry, const Call &call) {
     const core::Request &g = call.request.generator;
     NodeRecord held;
-    const bool has_row = g.holds && read_node(call.pool, g.held.node, &held);
+    const bool has_row = g.holds && read_node(find_pool(call.request.layout), g.held.node, &held);
     return core::judge(call.request.layout, registry.state.view, g, has_row ? &held.row : nullptr).verdict ==
            core::Verdict::fence;
 }
@@ -276,36 +275,20 @@ void check_admitted(const Registry &registry, Oid procedure) {
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_PROCEDURE, "uid_fleet_call");
 }
 
-// Those of one layout follow one another.
-void find_pools(const Calls &calls) {
-    const Call *before = nullptr;
-    for (Call *call = calls.calls; call < calls.calls + calls.count; call++) {
-        if (call->answer.refusal != nullptr || call->request.generator.incarnation == 0)
-            continue;
-        const bool is_same = before != nullptr && core::same_layout(before->request.layout, call->request.layout);
-        call->pool = is_same ? before->pool : find_pool(call->request.layout);
-        before = call;
-    }
-}
-
 void read_all_evidence(Registry *registry, const Calls &calls) {
-    for (int i = 0; i < calls.count; i++)
-        if (calls.calls[i].answer.refusal == nullptr)
-            read_evidence(registry, &calls.calls[i]);
+    const auto end = calls.calls + calls.count;
     Call all = {};
-    (void)refuse_judged(*registry, &all, refuses_all(*registry));
+    for (Call *call = calls.calls; call < end; call++)
+        if (call->answer.refusal == nullptr)
+            read_evidence(registry, call);
+    const bool refused = refuse_judged(*registry, &all, refuses_all(*registry));
     note_refusal(registry, all.answer);
-    if (all.answer.refusal != nullptr)
-        return;
-    find_pools(calls);
-    for (int i = 0; i < calls.count; i++) {
-        const Call &call = calls.calls[i];
-        if (call.answer.refusal == nullptr && call.request.generator.incarnation != 0 &&
-            shows_lost_commits(*registry, call)) {
+    for (const Call *call = calls.calls; call < end && !refused; call++)
+        if (call->answer.refusal == nullptr && call->request.generator.incarnation != 0 &&
+            shows_lost_commits(*registry, *call)) {
             draw_term(registry, true, "a member has shown an answer that this registry has lost");
-            break;
+            return;
         }
-    }
 }
 
 void answer(const Registry &registry, Newcomers *known, Call *call) {

@@ -5,143 +5,97 @@ namespace {
 
 constexpr size_t longest_text = 1024;
 
-struct Bounds {
-    const char *name;
-    int64_t value;
-    int64_t least;
-    int64_t most;
-};
-
 // What is not valid is refused, and what else is in the call is answered.
 bool refuse_field(Call *call, const char *name, const char *value) {
     return refuse(&call->answer, "invalid", psprintf("invalid value for \"%s\": %s", name, value),
                   "Update uidgen on the registry, and then on this server.");
 }
 
-template <size_t n> bool refuse_numbers(Call *call, const Bounds (&all)[n]) {
-    for (const Bounds &b : all)
-        if (b.value < b.least || b.value > b.most)
-            return refuse_field(call, b.name, psprintf(INT64_FORMAT, b.value));
-    return false;
-}
-
 // Members send UTF-8. What this database cannot have is replaced.
-const char *own_text(const char *text) {
-    const auto length = static_cast<int>(strlen(text));
-    if (GetDatabaseEncoding() == PG_UTF8 && pg_verifymbstr(text, length, true))
-        return text;
-    char *copy = pstrdup(text);
-    for (char *c = copy; *c != '\0'; c++)
-        *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
-    return copy;
-}
-
 bool refuse_texts(Call *call) {
-    FleetRequest &r = call->request;
-    const struct {
-        const char *name;
-        const char **text;
-    } texts[] = {{"host", &r.host},      {"port", &r.port},     {"database", &r.database}, {"version", &r.version},
-                 {"generator", &r.name}, {"preset", &r.preset}, {"policy", &r.policy},     {"segment", &r.segment}};
-    for (const auto &t : texts) {
-        if (*t.text == nullptr)
+    for (int i = 0; i < request_fields.count; i++) {
+        const Field &field = request_fields.fields[i];
+        auto **text = reinterpret_cast<char **>(reinterpret_cast<char *>(&call->request) + field.offset);
+        if (field.type != FieldType::text || *text == nullptr)
             continue;
-        if (strlen(*t.text) > longest_text)
-            return refuse_field(call, t.name, "too long");
-        *t.text = own_text(*t.text);
+        const size_t length = strlen(*text);
+        if (length > longest_text)
+            return refuse_field(call, field.name, "too long");
+        if (GetDatabaseEncoding() == PG_UTF8 && pg_verifymbstr(*text, static_cast<int>(length), true))
+            continue;
+        for (char *c = *text; *c != '\0'; c++)
+            *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
     }
     return false;
 }
 
-void check_server(const FleetRequest &r) {
-    if (r.protocol != fleet_protocol)
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("protocol version %d of the member is not supported by the registry", r.protocol),
-                        errdetail("The registry speaks version %d.", fleet_protocol),
-                        errhint("Upgrade the registry first, then the members.")));
-}
-
-// The grant came with an answer, and the latest answer is this one or a later one. A seal proves the rest, unless it is
-// lost.
-bool refuse_held(Call *call) {
-    core::Request *request = &call->request.generator;
-    const core::Layout &layout = call->request.layout;
-    const core::Grant &held = request->held;
-    const int64_t end = core::largest(layout.time_bits) + 1;
-    request->holds = held.node != no_node;
-    if (!request->holds) {
-        request->held = {};
-        return false;
-    }
-    return refuse_numbers(call, {{"held_node", held.node, 0, core::largest(core::drawn_node_bits(layout))},
-                                 {"held_from", held.from, 0, end},
-                                 {"held_until", held.until, held.from, end},
-                                 {"held_membership", static_cast<int64_t>(held.membership), 1, PG_INT64_MAX},
-                                 {"held_term", held.term.number, 1, request->seen.term.number},
-                                 {"held_serial", held.serial, 1, PG_INT64_MAX}});
-}
-
-bool refuse_former(Call *call) {
-    const core::Former &former = call->request.generator.former;
-    for (uint32_t i = 0; i < former.count; i++)
-        if (static_cast<int64_t>(former.incarnations[i]) <= 0)
-            return refuse_field(call, "former", "not all values are positive");
-    return false;
-}
-
-bool refuse_policy(Call *call) {
+bool read_policy(Call *call) {
     const char *name = call->request.policy;
     for (int i = 0; i < static_cast<int>(lengthof(worker_policy_names)); i++)
         if (name != nullptr && strcmp(name, worker_policy_names[i]) == 0) {
             call->policy = static_cast<WorkerPolicy>(i);
-            return false;
+            return true;
         }
-    return refuse_field(call, "policy", name == nullptr ? "null" : psprintf("\"%s\"", name));
+    return false;
 }
 
-// A worker number counts for static alone, a datacenter id in a layout that has the field.
-bool refuse_wish(Call *call) {
-    FleetRequest &r = call->request;
-    const core::Layout &layout = r.layout;
-    const int64_t last_node = core::largest(core::drawn_node_bits(layout));
-    if (layout.datacenter_bits == 0)
-        r.datacenter_id = any_datacenter;
-    return refuse_numbers(
-        call,
-        {{"worker_number", call->policy == WorkerPolicy::fixed ? r.worker_number : 0, 0,
-          core::largest(core::drawn_worker_bits(layout))},
-         {"datacenter_id", r.datacenter_id, any_datacenter, core::largest(layout.datacenter_bits)},
-         {"former_node", r.former_node, no_node, last_node},
-         {"former_until", r.former_node == no_node ? 0 : r.former_until, 0, core::largest(layout.time_bits) + 1}});
-}
-
+// The grant in hand came with an answer, and the latest answer is this one or a later one. A seal proves the rest,
+// unless it is lost. A worker number counts for static alone, a datacenter id in a layout that has the field.
 bool refuse_fields_of_generator(Call *call) {
     FleetRequest &r = call->request;
-    const core::Request &g = r.generator;
-    if (core::check(r.layout) != core::LayoutFault::none)
+    core::Request &g = r.generator;
+    const core::Layout &layout = r.layout;
+    if (core::check(layout) != core::LayoutFault::none)
         return refuse_field(call, "layout", "these widths, tick and epoch make no layout");
     if (r.name == nullptr || r.database == nullptr)
         return refuse_field(call, r.name == nullptr ? "generator" : "database", "null");
+    if (!read_policy(call))
+        return refuse_field(call, "policy", r.policy == nullptr ? "null" : psprintf("\"%s\"", r.policy));
     r.preset = r.preset == nullptr ? "custom" : r.preset;
-    return refuse_numbers(call, {{"incarnation", static_cast<int64_t>(g.incarnation), 1, PG_INT64_MAX},
-                                 {"clock_us", g.clock_us, 0, core::max_instant_us},
-                                 {"lowest", g.lowest, 0, core::largest(r.layout.time_bits)},
-                                 {"length", g.length, 1, PG_INT64_MAX}}) ||
-           refuse_held(call) || refuse_former(call) || refuse_policy(call) || refuse_wish(call);
-}
-
-bool refuse_fields_of_segment(Call *call) {
-    if (call->request.database == nullptr)
-        return refuse_field(call, "database", "null");
-    return refuse_numbers(call, {{"count", call->request.count, 0, PG_INT64_MAX}});
+    g.holds = g.held.node != no_node;
+    if (!g.holds)
+        g.held = {};
+    if (layout.datacenter_bits == 0)
+        r.datacenter_id = any_datacenter;
+    const core::Grant &held = g.held;
+    const int64_t least = g.holds ? 1 : 0;
+    const int64_t last_tick = core::largest(layout.time_bits);
+    const int64_t last_node = core::largest(core::drawn_node_bits(layout));
+    const struct {
+        const char *name;
+        int64_t value;
+        int64_t least;
+        int64_t most;
+    } numbers[] = {{"incarnation", static_cast<int64_t>(g.incarnation), 1, PG_INT64_MAX},
+                   {"clock_us", g.clock_us, 0, core::max_instant_us},
+                   {"lowest", g.lowest, 0, last_tick},
+                   {"length", g.length, 1, PG_INT64_MAX},
+                   {"held_node", held.node, 0, last_node},
+                   {"held_from", held.from, 0, last_tick + 1},
+                   {"held_until", held.until, held.from, last_tick + 1},
+                   {"held_membership", static_cast<int64_t>(held.membership), least, PG_INT64_MAX},
+                   {"held_term", held.term.number, least, g.holds ? g.seen.term.number : 0},
+                   {"held_serial", held.serial, least, PG_INT64_MAX},
+                   {"worker_number", call->policy == WorkerPolicy::fixed ? r.worker_number : 0, 0,
+                    core::largest(core::drawn_worker_bits(layout))},
+                   {"datacenter_id", r.datacenter_id, any_datacenter, core::largest(layout.datacenter_bits)},
+                   {"former_node", r.former_node, no_node, last_node},
+                   {"former_until", r.former_node == no_node ? 0 : r.former_until, 0, last_tick + 1}};
+    for (const auto &n : numbers)
+        if (n.value < n.least || n.value > n.most)
+            return refuse_field(call, n.name, psprintf(INT64_FORMAT, n.value));
+    return false;
 }
 
 bool refuse_fields(Call *call) {
+    const FleetRequest &r = call->request;
     if (refuse_texts(call))
         return true;
-    if (call->request.generator.incarnation != 0)
+    if (r.generator.incarnation != 0)
         return refuse_fields_of_generator(call);
-    return call->request.segment != nullptr && refuse_fields_of_segment(call);
+    if (r.segment != nullptr && r.database == nullptr)
+        return refuse_field(call, "database", "null");
+    return r.segment != nullptr && r.count < 0 && refuse_field(call, "count", psprintf(INT64_FORMAT, r.count));
 }
 
 int64_t hash(const FleetState &state, const char *text) {
@@ -187,7 +141,12 @@ Calls read_calls(FunctionCallInfo fcinfo) {
                             errhint("Update uidgen on the registry, and then on its members.")));
         Call *call = &calls.calls[calls.count++];
         clear_fields(answer_fields, &call->answer);
-        check_server(call->request);
+        if (call->request.protocol != fleet_protocol)
+            ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                            errmsg("protocol version %d of the member is not supported by the registry",
+                                   call->request.protocol),
+                            errdetail("The registry speaks version %d.", fleet_protocol),
+                            errhint("Upgrade the registry first, then the members.")));
         (void)refuse_fields(call);
     }
     return calls;
