@@ -96,6 +96,7 @@ section_clients() {
     python_client sqlalchemy_test.py 'alembic, psycopg2, sqlalchemy'
     client django_test.sh "/usr/bin/python3 -c 'import django, psycopg2'" sh django_test.sh
     client activerecord_test.rb 'ruby -e "require %q(active_record); require %q(pg)"' ruby activerecord_test.rb
+    client rails_structure_test.rb 'ruby -e "require %q(active_record); require %q(pg)"' ruby rails_structure_test.rb
     client pdo_test.php "php -r 'new ReflectionExtension(\"pdo_pgsql\");'" php pdo_test.php
     client doctrine_test.php "php -r 'require \"Doctrine/ORM/autoload.php\";'" php doctrine_test.php
     client dbi_test.pl "/usr/bin/perl -MDBD::Pg -e1" /usr/bin/perl dbi_test.pl
