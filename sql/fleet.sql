@@ -36,7 +36,7 @@ CREATE FUNCTION server() RETURNS jsonb LANGUAGE sql AS
   $$ SELECT '{"protocol": 1, "host": "host", "port": "5432", "database": "db", "version": "v"}'::jsonb $$;
 CREATE FUNCTION generator() RETURNS jsonb LANGUAGE sql AS
   $$ SELECT '{"preset": "custom", "tick_us": 1000, "time_bits": 41, "datacenter_bits": 0, "worker_bits": 2, "sequence_bits": 12,
-       "sequence_first": false, "backup_worker": false, "generator": "uid_generators.g", "policy": "disposable",
+       "sequence_first": false, "backup_worker": false, "own_pool": true, "generator": "uid_generators.g", "policy": "disposable",
        "length": 600000}'::jsonb $$;
 CREATE FUNCTION us_at(moment timestamptz) RETURNS bigint LANGUAGE sql AS
   $$ SELECT (extract(epoch FROM moment) * 1000000)::bigint $$;
@@ -279,10 +279,11 @@ v1 worker_bits=3 datacenter_id=12;
 v2 worker_bits=1 backup_worker=true, u6 worker_bits=1 backup_worker=true;
 $$);
 
-\echo -- A preset has one epoch in a fleet.
+\echo -- Ids of two epochs or splits of the same widths could be equal. So a fleet has one of them.
 CALL run($$
-w1 preset=leaf begins=2026-02-01, w2 preset=leaf, w4 preset=leaf generator=uid_generators."my.Gen" why, w2;
-$$, 'worker_bits=10');
+w1 preset=leaf begins=2026-02-01, w2 preset=leaf, w4 preset=leaf generator=uid_generators."my.Gen" why, w2 begins=2026-02-01;
+w3 datacenter_bits=1 worker_bits=9 begins=2026-02-01 why, w3 backup_worker=true begins=2026-02-01, w3 sequence_first=true;
+$$, 'worker_bits=10 own_pool=false');
 
 \echo '-- Joining: the node used so far is left alone until the member''s high-water mark is over, unless it has a holder.'
 \echo -- A use that ends later than a grant would is refused, and changes nothing.
@@ -605,8 +606,8 @@ SELECT format('CALL call_all(array_fill((newcomers(1, %L))[1], ARRAY[%s]))', '{}
 SELECT replace('DO $do$ DECLARE m bytea := message_of(VARIADIC newcomers(1, ''{}'')); BEGIN CALL uid_internal.uid_fleet_call(CHANGE, m);
   RAISE INFO ''%: %'', $$CHANGE$$, (answers_in(m)).refusal; END $do$', 'CHANGE', change)
   FROM unnest(ARRAY['''\x''', 'substr(m, 1, 3)', 'substr(m, 1, 12)', 'substr(m, 1, length(m) - 1)', 'm || ''\x00''', 'set_byte(m, 0, 255)',
-    'set_byte(m, 3, 45)', 'set_byte(m, 3, 47)', 'set_byte(m, 7, 20)', 'set_byte(m, 8, 127)', 'set_byte(m, 8, 255)', 'set_byte(m, 11, 8)', 'set_byte(m, 11, 0)',
-    'set_byte(m, 3, 47) || ''\x00000017ffffffff''']) change \gexec
+    'set_byte(m, 3, 46)', 'set_byte(m, 3, 48)', 'set_byte(m, 7, 20)', 'set_byte(m, 8, 127)', 'set_byte(m, 8, 255)', 'set_byte(m, 11, 8)', 'set_byte(m, 11, 0)',
+    'set_byte(m, 3, 48) || ''\x00000017ffffffff''']) change \gexec
 
 \echo -- What a member shows counts only if the registry gave it: no term stops the registry, no serial raises a fence, and no
 \echo -- grant takes a node.
@@ -648,6 +649,25 @@ SELECT login = current_user AS of_its_login FROM uid_fleet_pool WHERE worker_bit
 DELETE FROM uid_fleet_pool WHERE pool > 1002;
 $$, 'worker_bits=9');
 
+\echo -- Another epoch that is asked for has a pool of its own, and the view says so. The first comer decides for all, until an
+\echo -- administrator drops its pool.
+CALL run($$
+e1 begins=2026-01-02 own_pool=false, e2 own_pool=false;
+SELECT string_agg(concat_ws(' ', p.epoch::date, v.collides_with IS NULL), ',') AS alone FROM uid_fleet_pools v JOIN uid_fleet_pool p USING (pool) WHERE sequence_bits = 8;
+e2;
+SELECT string_agg(concat_ws(' ', p.epoch::date, v.collides_with = ARRAY[o.pool]), ',' ORDER BY p.epoch) AS two
+  FROM uid_fleet_pools v JOIN uid_fleet_pool p USING (pool) JOIN uid_fleet_pool o ON o.sequence_bits = 8 AND o.pool <> p.pool WHERE p.sequence_bits = 8;
+SELECT uid_fleet_drop_pool(pool) FROM uid_fleet_pool WHERE sequence_bits = 8 AND epoch = '2026-01-02';
+UPDATE uid_fleet_node n SET granted_until = granted_from FROM uid_fleet_pool p WHERE p.pool = n.pool AND p.sequence_bits = 8;
+SELECT uid_fleet_drop_pool(pool) FROM uid_fleet_pool WHERE sequence_bits = 8 AND epoch = '2026-01-02';
+SELECT (count(*), min(preset)) AS one FROM uid_fleet_pools JOIN uid_fleet_pool p USING (pool, preset) WHERE p.sequence_bits = 8;
+SELECT uid_fleet_drop_pool(pool) FROM uid_fleet_pool WHERE sequence_bits = 8 AND dropped;
+SELECT uid_fleet_drop_pool(NULL);
+-- What was granted in it is not forgotten.
+e3 begins=2026-01-02 own_pool=false, e3 begins=2026-01-02;
+SELECT (count(*) = 2, sum(n.nodes) = 3, bool_or(dropped)) AS kept FROM uid_fleet_pool p CROSS JOIN LATERAL (SELECT count(*) AS nodes FROM uid_fleet_node WHERE pool = p.pool) n WHERE sequence_bits = 8;
+$$, 'worker_bits=14 sequence_bits=8');
+
 \echo -- What a caller says of itself selects nothing: a node belongs to its login. While less than a quarter of the nodes is free,
 \echo -- a login gets no more than its share of them. A renewal moves a node to the login that shows it.
 SET ROLE uidgen_fleet;
@@ -671,8 +691,8 @@ $$, 'worker_bits=3 sequence_bits=9');
 SET ROLE uidgen_fleet;
 CALL run('m1', 'worker_bits=21 sequence_bits=1');
 RESET ROLE;
-INSERT INTO uid_fleet_node (pool, node, granted_until, term, serial, login)
-  SELECT pool_of(21), n, held_until, 0, 0, 'uidgen_fleet' FROM generate_series(1, 65535 + 1) n, member WHERE name = 'm1' AND n <> held_node;
+INSERT INTO uid_fleet_node (pool, node, granted_until, membership, term, serial, login)
+  SELECT pool_of(21), n, held_until, n, 0, 0, 'uidgen_fleet' FROM generate_series(1, 65535 + 1) n, member WHERE name = 'm1' AND n <> held_node;
 SET ROLE uidgen_fleet;
 CALL run('m2 why, m1', 'worker_bits=21 sequence_bits=1');
 RESET ROLE;

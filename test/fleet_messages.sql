@@ -11,7 +11,7 @@ CREATE TYPE fleet_request AS (
   clock_us bigint, lowest bigint, length bigint, generator text, preset text,
   layout_epoch_us bigint, tick_us bigint, time_bits integer, datacenter_bits integer, worker_bits integer,
   sequence_bits integer, sequence_first boolean, backup_worker boolean,
-  policy text, worker_number integer, datacenter_id integer, former_node bigint, former_until bigint,
+  own_pool boolean, policy text, worker_number integer, datacenter_id integer, former_node bigint, former_until bigint,
   segment text, count bigint, shown bigint, increment bigint);
 
 CREATE TYPE fleet_answer AS (

@@ -10,7 +10,7 @@ CREATE FUNCTION bench_request(incarnation bigint, a bytea) RETURNS bytea LANGUAG
       bench_number(a, 182), bench_number(a, 198), bench_number(a, 214), bench_number(a, 230), bench_number(a, 29), bench_number(a, 45),
       bench_number(a, 61), bench_number(a, 246), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
       extract(epoch FROM clock_timestamp() - timestamptz '2026-01-01 00:00:00+00')::bigint, 600::bigint, 'uid_generators.bench'::text,
-      'bench'::text, 1767225600000000, 1000000::bigint, 28, 0, 22, 13, false, false, 'disposable'::text, NULL::integer, NULL::integer,
+      'bench'::text, 1767225600000000, 1000000::bigint, 28, 0, 22, 13, false, false, false, 'disposable'::text, NULL::integer, NULL::integer,
       NULL::bigint, NULL::bigint, NULL::text, NULL::bigint, NULL::bigint, NULL::bigint))
 $$;
 

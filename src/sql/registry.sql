@@ -97,6 +97,7 @@ CREATE TABLE uid_fleet_pool (
   sequence_first    boolean     NOT NULL,
   backup_worker     boolean     NOT NULL,
   login             text        NOT NULL,
+  dropped           boolean     NOT NULL DEFAULT false,
   UNIQUE (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker)
 );
 COMMENT ON TABLE uid_fleet_pool IS
@@ -112,6 +113,8 @@ COMMENT ON COLUMN uid_fleet_pool.sequence_bits IS 'width of the sequence number'
 COMMENT ON COLUMN uid_fleet_pool.sequence_first IS 'order of the fields, as in uid_generator';
 COMMENT ON COLUMN uid_fleet_pool.backup_worker IS 'whether the top bit of the worker field marks the backup worker';
 COMMENT ON COLUMN uid_fleet_pool.login IS 'role that the pool''s first member connected with; one role brings 1,000 at most';
+COMMENT ON COLUMN uid_fleet_pool.dropped IS
+  'whether uid_fleet_drop_pool() has dropped it. The rows of its nodes stay, and count again if a member brings the layout';
 
 CREATE TABLE uid_fleet_node (
   pool              integer     NOT NULL,
@@ -262,7 +265,7 @@ SELECT n.pool, p.preset, n.node, (n.node >> t.bits)::integer AS datacenter_id,
               THEN 'live'
             WHEN n.revoked <> 0::bigint AND n.membership = 0::bigint THEN 'revoked' ELSE 'cooling' END AS state,
        n.login, n.generator, n.database, n.host, n.port, t.granted_until, n.last_heard, t.clock_offset, n.version, n.policy
-  FROM uid_fleet_node n JOIN uid_fleet_pool p ON p.pool = n.pool
+  FROM uid_fleet_node n JOIN uid_fleet_pool p ON p.pool = n.pool AND NOT p.dropped
  CROSS JOIN LATERAL (SELECT p.worker_bits - p.backup_worker::integer AS bits, p.epoch + pg_catalog.make_interval(secs =>
                               p.tick_us::float8 / 1000000::float8 * n.granted_until::float8) AS granted_until,
                             pg_catalog.make_interval(secs => n.clock_offset_us::float8 / 1000000::float8) AS clock_offset,
@@ -277,7 +280,7 @@ COMMENT ON VIEW uid_fleet IS
 
 CREATE VIEW uid_fleet_pools AS
 SELECT p.pool, p.preset, p.epoch, p.nodes, p.live, p.cooling, p.reserved, p.nodes - (p.live + p.cooling + p.reserved) AS free,
-       s.fence_until, s.refuses
+       p.collides_with, s.fence_until, s.refuses
   FROM (SELECT t.fence_until, coalesce(t.refuses, CASE WHEN t.synchronous AND t.standbys = ''::text THEN 'no_standby'::text
                WHEN t.shown_term IS NOT NULL THEN 'rival'::text
                -- As at the first call after a start, before that has come.
@@ -287,14 +290,20 @@ SELECT p.pool, p.preset, p.epoch, p.nodes, p.live, p.cooling, p.reserved, p.node
           FROM (SELECT f.*, CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until
                   FROM (SELECT s.*, s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until,
                                pg_catalog.current_setting('synchronous_standby_names'::text) AS standbys FROM uid_fleet_state s) f) t) s
-  LEFT JOIN (SELECT p.pool, p.preset, p.epoch, p.nodes, c.live, c.cooling, c.reserved
-               FROM (SELECT p.*, 1::bigint << (p.datacenter_bits + p.worker_bits - p.backup_worker::integer) AS nodes FROM uid_fleet_pool p) p
+  LEFT JOIN (SELECT p.pool, p.preset, p.epoch, p.nodes, c.live, c.cooling, c.reserved,
+                    (SELECT pg_catalog.array_agg(q.pool ORDER BY q.pool) FROM uid_fleet_pool q
+                      WHERE q.pool <> p.pool AND NOT q.dropped AND q.tick_us = p.tick_us AND q.time_bits = p.time_bits
+                        AND q.datacenter_bits + q.worker_bits = p.datacenter_bits + p.worker_bits
+                        AND q.sequence_bits = p.sequence_bits AND q.sequence_first = p.sequence_first) AS collides_with
+               FROM (SELECT p.*, 1::bigint << (p.datacenter_bits + p.worker_bits - p.backup_worker::integer) AS nodes FROM uid_fleet_pool p
+                      WHERE NOT p.dropped) p
               CROSS JOIN LATERAL (SELECT pg_catalog.count(*) FILTER (WHERE f.state = 'live'::text) AS live,
                                          pg_catalog.count(*) FILTER (WHERE f.state = 'cooling'::text OR f.state = 'revoked'::text) AS cooling,
                                          pg_catalog.count(*) FILTER (WHERE f.state = 'reserved'::text) AS reserved
                                     FROM uid_fleet f WHERE f.pool = p.pool) c) p ON true;
 COMMENT ON VIEW uid_fleet_pools IS
   'The layouts of a fleet: the number of nodes, and how many are live, cooling (or revoked), reserved and free (see '
-  'uid_fleet). Of a registry without layouts there is one row, whose pool is NULL. Until fence_until newcomers are refused, '
-  'because the registry may have lost grants; NULL: there is no fence. refuses: why it refuses newcomers (fenced, rival, '
-  'starting) or everyone (unclaimed, stale_registry, handing_over, no_standby); NULL: it does not. Readable by pg_monitor.';
+  'uid_fleet). Of a registry without layouts there is one row, whose pool is NULL. collides_with: pools whose ids may be '
+  'equal to those of this one, because they have the same widths with another epoch or another split of the node; NULL: '
+  'none. Until fence_until newcomers are refused, because the registry may have lost grants; NULL: there is no fence. '
+  'refuses: why it refuses newcomers (fenced, rival, starting) or everyone (unclaimed, stale_registry, handing_over, no_standby); NULL: it does not. Readable by pg_monitor.';

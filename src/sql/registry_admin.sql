@@ -45,6 +45,13 @@ COMMENT ON FUNCTION uid_fleet_reserve(integer, integer, boolean) IS
   'the nodes, because one that was lost may be granted to a member. It also fails if too few nodes are free, or if '
   'newcomers are refused.';
 
+CREATE FUNCTION uid_fleet_drop_pool(pool integer) RETURNS void
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_drop_pool';
+COMMENT ON FUNCTION uid_fleet_drop_pool(integer) IS
+  'Drops a pool of uid_fleet_pools that has no node in use, so that members can bring a layout with the same widths and '
+  'another epoch, or another split of the node. Ids of that layout may be equal to ids that were drawn in the pool. If a '
+  'member brings the layout of the pool again, the pool is back, with all that was granted in it.';
+
 CREATE FUNCTION uid_fleet_admit(role regrole, registry text DEFAULT NULL, fleet bigint DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_admit';
 COMMENT ON FUNCTION uid_fleet_admit(regrole, text, bigint) IS

@@ -2,6 +2,7 @@
 # there is no grant. Registry and members are servers of their own. (032_registrar.t tests the registrar.)
 use Time::HiRes;
 use UidgenTest 'preloaded';
+use Runbook;
 
 my $registry = new_node('registry');
 use_fake_clock($registry);
@@ -78,27 +79,46 @@ sub ids_of_presets
 	append_to_file($path, "$ids\n");
 	return $path;
 }
-# The epoch of baidu is the day of creation, which may differ. Its layout is tested with an epoch of its own.
+# The epoch of baidu is the day of creation, which may differ. Other presets have the widths of the default generator.
 foreach my $node ($a, $b)
 {
-	sql($node, q{SELECT uid_generator_create('of_preset_' || preset, preset) FROM uid_preset WHERE preset <> 'baidu'});
+	sql($node, q{SELECT uid_generator_create('of_preset_' || preset, preset, own_pool => true) FROM uid_preset WHERE preset NOT LIKE 'baidu%'});
+	sql($node, q{SELECT uid_generator_create('of_preset_baidu_cached', 'baidu_cached', epoch => '2026-01-01')});
 	sql($node, q{SELECT uid_generator_create('day', 'baidu', epoch => '2026-01-01')});
 }
 assert_unique(map { ids_of_presets($_) } $a, $b);
 isnt(sql($a, "SELECT uid_next('uid_generators.day') & ((1 << 22) - 1)"),
 	sql($b, "SELECT uid_next('uid_generators.day') & ((1 << 22) - 1)"), 'the preset baidu');
 
-# A preset has one epoch in a fleet. The hint says what to run.
+# Two presets of one layout that were made on two days, and a split of the node that is another one: ids could be equal. So
+# the second is refused, unless it was asked for. The hint says what to run.
 
-sql($b, q{SELECT uid_generator_create('my "leaf"', 'leaf', epoch => '2025-06-01 00:00+00')});
-my $draws_leaf = q{SELECT uid_next('uid_generators."my ""leaf"""')};
-my $refusal = '';
-ok(poll_until('the refusal', sub { ($refusal = refused($b, $draws_leaf)) =~ /preset "leaf" in this fleet have another epoch/ }),
-	'a preset with another epoch is refused') or diag($refusal);
-my ($remedy) = $refusal =~ /HINT:  Drop the generator, and run (SELECT .*)\.$/m;
-sql($b, q{SELECT uid_generator_drop('uid_generators."my ""leaf"""')});
-sql($b, $remedy =~ s/name/'my "leaf"'/r);
-like(sql($b, $draws_leaf), qr/^\d+$/, '... and with the statement of the hint it draws');
+sub is_refused
+{
+	my ($create, $why) = @_;
+	my $draws = q{SELECT uid_next('uid_generators."my ""own"""')};
+	my $refusal = '';
+	sql($b, "SELECT uid_generator_create('my \"own\"', $create)");
+	ok(poll_until('the refusal', sub { ($refusal = refused($b, $draws)) =~ /generators of the same widths in this fleet have another $why/ }),
+		"$create: another $why is refused") or diag($refusal);
+	my ($remedy) = $refusal =~ /HINT:  Drop it, and run (SELECT .*?\))\. Or pass/m;
+	sql($b, q{SELECT uid_generator_drop('uid_generators."my ""own"""')});
+	sql($b, $remedy =~ s/name/'my "own"'/r);
+	like(sql($b, $draws), qr/^\d+$/, '... and with the statement of the hint it draws');
+	sql($b, q{SELECT uid_generator_drop('uid_generators."my ""own"""')});
+	return;
+}
+is_refused(q{'baidu_cached', epoch => '2026-01-02'}, 'epoch');
+is_refused(q{'leaf', epoch => '2025-06-01 00:00+00'}, 'epoch');
+is_refused(q{datacenter_bits => 2, worker_bits => 8}, 'split');
+is(sql($registry, q{SELECT count(*) FROM uid_fleet_pools WHERE collides_with IS NOT NULL AND preset LIKE 'baidu%'}), 0,
+	'no ids of the two days are equal');
+sql($b, q{SELECT uid_generator_create('next_day', 'baidu_cached', epoch => '2026-01-02', own_pool => true)});
+sql($b, block_of('docs/fleet.md', qr/old_ids/));
+like(sql($b, q{SELECT uid_next('uid_generators.old_ids')}), qr/^\d+$/, 'another epoch or split that was asked for draws');
+like(sql($b, q{SELECT uid_next('uid_generators.next_day')}), qr/^\d+$/, '... in a pool of its own');
+is(sql($registry, q{SELECT string_agg(v.epoch::date::text, ' ' ORDER BY v.epoch) FROM uid_fleet_pools v JOIN uid_fleet_pool p USING (pool)
+	  WHERE v.collides_with IS NOT NULL AND p.tick_us = 1000000}), '2026-01-01 2026-01-02', '... and the registry shows which ids may be equal');
 
 # Cached mode
 
@@ -236,6 +256,8 @@ start_node($short);
 is(sql($short, $nodes_of), $node_of_short, 'after a crash, too');
 
 set_clock($short, '+3600s');
+is(sql($short, 'SELECT DISTINCT state FROM uid_registry_status'), 'idle', 'a generator that has not drawn for ten leases is idle');
+quiet($short, 'UidgenGrantsEnd');
 my $error = refused($short, 'SELECT uid_next()', '');
 like($error, qr/ERROR:  55000: generator "uid_default" has no node from the registry/, 'then draws fail')
   or die 'draws without a grant';
@@ -245,6 +267,8 @@ like(refused($short, 'SELECT uid_next_array(10)'), qr/has no node from the regis
 like(refused($short, q{SELECT uid_next('uid_generators.cached')}), qr/"cached" has no node from the registry/,
 	'cached mode');
 is(status($short, $default, 'granted_until < clock_timestamp()'), 't', 'the status shows the end of the grant');
+is(sql($short, "SELECT state FROM uid_registry_status WHERE generator = '$default'"), 'unreachable', '... and the state of the registry');
+fires($short, 'UidgenGrantsEnd');
 
 # The wait is bounded by uidgen.max_wait, and can be cancelled.
 my $session = hold_open($short);
@@ -293,6 +317,11 @@ my $crowded = member('crowded', conf => "max_worker_processes = 0\n");
 $error = refused($crowded, 'SELECT uid_next()');
 like($error, qr/DETAIL:  The registry has not answered yet/, 'the registry has not answered');
 like($error, qr/HINT:  Check uidgen.registry, max_worker_processes and /, '... and the hint names what may be missing');
+
+# The registry's clock has passed the end of its grants.
+my $mistaken = sql($registry, q{SELECT pool FROM uid_fleet_pools WHERE preset = 'baidu_cached' AND epoch = '2026-01-02'});
+sql($registry, block_of('docs/fleet.md', qr/uid_fleet_drop_pool/) =~ s/=> 7/=> $mistaken/r);
+is(sql($registry, q{SELECT count(*) FROM uid_fleet_pools WHERE collides_with IS NOT NULL AND preset LIKE 'baidu%'}), 0, 'a pool without live grants is dropped');
 
 $_->stop foreach $crowded, $short, $a, $b, $registry;
 done_testing();

@@ -21,7 +21,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
 
-our @EXPORT = qw(run_page symptom used_pages checks_fail fires leads_to);
+our @EXPORT = qw(run_page symptom used_pages checks_fail fires quiet leads_to);
 
 my %used;
 
@@ -128,7 +128,7 @@ sub checks_fail
 
 # Whether the expression of an alert of docs/monitoring holds on a server, by the queries there. `bound` is another bound
 # than the expression has, which would take longer to reach.
-sub fires
+sub holds
 {
 	my ($node, $alert, %opts) = @_;
 	my ($condition) = slurp_file('docs/monitoring/rules.yaml') =~ /- alert: $alert\n +expr: (\N+)/ or die "no alert $alert";
@@ -137,8 +137,10 @@ sub fires
 	my ($query) = grep { $condition =~ /\b${_}_/ } keys %queries or die "no query for $condition";
 	$condition =~ s/\b${query}_//g;
 	my $sql = "SET search_path = public, uidgen; SELECT coalesce(bool_or($condition), false) FROM ($queries{$query}) q" =~ s/\buidgen\.//gr;
-	return ok(poll_until($alert, sub { ($node->psql($opts{dbname} // 'postgres', $sql))[1] eq 't' }), "... $alert fires");
+	return ($node->psql($opts{dbname} // 'postgres', $sql))[1] eq 't';
 }
+sub fires { my @alert = @_; return ok(poll_until($alert[1], sub { holds(@alert) }), "... $alert[1] fires") }
+sub quiet { my @alert = @_; return ok(!holds(@alert), "... $alert[1] does not fire") }
 
 # The table of the page that says which runbook it is.
 sub leads_to

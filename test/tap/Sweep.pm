@@ -51,6 +51,7 @@ my %values = (
 	int8 => [ numbers('int8', 64), map({ literal($_, 'int8') } 2147483648, 1099511627776, 1099511627777, 4294967296) ],
 	_int8 => [ map { literal($_, '_int8') } '{}', '{NULL}', '{1}', '{{1,2},{3,4}}', '[5:6]={1,2}', '{-9223372036854775808,9223372036854775807}',
 		'{' . join(',', 1 .. 5000) . '}' ],
+	_int4 => [ map { literal($_, '_int4') } '{}', '{NULL}', '{-2147483648,2147483647}' ],
 	timestamptz => [ map { literal($_, 'timestamptz') } @times ],
 	date => [ map { literal($_, 'date') } 'infinity', '-infinity', '4714-11-24 BC', '5874897-12-31', '2026-11-21' ],
 	interval => [ map { literal($_, 'interval') } '0', '-1 us', '1 ms', '-178000000 years', '178000000 years', '100 years', 'infinity' ],

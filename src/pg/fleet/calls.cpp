@@ -39,6 +39,7 @@ FleetRequest request_for(const Member &member, const core::Request &generator) {
     request.name = asked.generator;
     request.preset = asked.preset;
     request.layout = asked.layout;
+    request.own_pool = asked.own_pool;
     request.policy = worker_policy_names[static_cast<uint32_t>(asked.policy)];
     request.worker_number = asked.policy == WorkerPolicy::fixed ? asked.worker_number : no_worker;
     request.datacenter_id = asked.datacenter_id;

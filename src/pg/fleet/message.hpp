@@ -42,6 +42,7 @@ struct FleetRequest {
     const char *name; // its qualified name
     const char *preset;
     core::Layout layout;
+    bool own_pool;         // it may share its widths with generators of another epoch or split
     const char *policy;    // worker_policy
     int32_t worker_number; // of the policy static
     int32_t datacenter_id; // any_datacenter: any

@@ -39,6 +39,7 @@ GrantRequest request_of(const SessionEntry *e, int64_t mark) {
     const int64_t tick_us = config.layout.tick_us;
     const int64_t ticks = (settings::registry_lease_ms * us_per_ms + tick_us - 1) / tick_us;
     request.length = Max(ticks, 2 * (policy.max_ahead + policy.lease));
+    request.own_pool = config.own_pool;
     request.policy = config.worker_policy;
     request.worker_number = config.worker_number;
     request.datacenter_id = datacenter_id_to_ask_for(config);

@@ -96,6 +96,7 @@ struct GrantRequest {
     int32_t datacenter_id; // the generator's own or the setting; -1: none that fits
     int64_t former_node;   // the node that the generator drew with before it had a registry; -1: none
     int64_t former_until;  // the first tick above the high-water mark that it had then
+    bool own_pool;         // it may have ids that generators of another epoch or split have
     char preset[NAMEDATALEN];
     char generator[2 * NAMEDATALEN + 8]; // qualified name, shortened if need be
     char database[NAMEDATALEN];

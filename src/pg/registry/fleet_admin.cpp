@@ -145,6 +145,15 @@ void revoke_segments(const Registry &registry, Oid role, const char *name) {
 // Nodes.
 // ---------------------------------------------------------------------------------------------------------
 
+core::Layout required_pool(int32_t pool) {
+    core::Layout layout;
+    if (!read_pool(pool, &layout))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("pool %d does not exist", pool),
+                        errhint("Run SELECT pool, preset FROM uid_fleet_pools to list the pools. For another layout, "
+                                "create a generator with it on a member first, and draw an id.")));
+    return layout;
+}
+
 // Returns when the node is free.
 int64_t take_over(const Registry &registry, int32_t pool, int64_t node) {
     core::Layout layout;
@@ -187,10 +196,7 @@ void reserve(const Registry &registry, int32_t pool, int32_t count, const Return
     Call call = {};
     FleetRequest &r = call.request;
     NodeRecord node;
-    if (!read_pool(pool, &r.layout))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("pool %d does not exist", pool),
-                        errhint("Run SELECT pool, preset FROM uid_fleet_pools to list the pools. For another layout, "
-                                "create a generator with it on a member first, and draw an id.")));
+    r.layout = required_pool(pool);
     r.generator.lowest = Max(core::tick_at(r.layout, registry.state.view.now_us), 0);
     // How far ahead it may draw, which take_over() reads from this, it does not say.
     r.generator.length = 2 * core::longest_ticks(r.layout, registry.state.view);
@@ -225,6 +231,7 @@ UIDGEN_SQL_FUNCTION(uid_fleet_fence);
 UIDGEN_SQL_FUNCTION(uid_fleet_handover);
 UIDGEN_SQL_FUNCTION(uid_fleet_takeover);
 UIDGEN_SQL_FUNCTION(uid_fleet_reserve);
+UIDGEN_SQL_FUNCTION(uid_fleet_drop_pool);
 
 Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
     const Oid role = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
@@ -329,5 +336,20 @@ Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {
     reserve(registry, PG_GETARG_INT32(0), count, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
     close_registry(&registry);
     return static_cast<Datum>(0);
+}
+
+Datum uid_fleet_drop_pool(PG_FUNCTION_ARGS) {
+    const int32_t pool = PG_GETARG_INT32(0);
+    Registry registry = enter_open(fcinfo);
+    const uidgen::core::Layout layout = required_pool(pool);
+    const NodeRange all = {0, uidgen::core::largest(uidgen::core::drawn_node_bits(layout))};
+    const int64_t now = uidgen::core::tick_at(layout, registry.state.view.now_us);
+    if (count_nodes(pool, all, now, 1) > 0)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE), errmsg("nodes of pool %d are in use", pool),
+                        errhint("Drop its generators, and wait until uid_fleet shows no node of it that is not free. "
+                                "End reservations with uid_fleet_takeover().")));
+    drop_pool(pool);
+    close_registry(&registry);
+    PG_RETURN_VOID();
 }
 }

@@ -179,9 +179,9 @@ constexpr int64_t most_pools = 1000;
 // Of a layout that is new to the fleet. What is refused makes no pool, because a pool stays.
 bool refuse_pool(const Registry &registry, Call *call) {
     const FleetRequest &r = call->request;
-    const int64_t epoch_us = other_epoch(r.layout, r.preset);
-    if (epoch_us >= 0)
-        return refuse_epoch(call, epoch_us);
+    core::Layout other;
+    if (!r.own_pool && find_pool_with_equal_ids(r.layout, r.preset, &other))
+        return refuse_equal_ids(call, other);
     return refuse_judged(registry, call, core::judge(r.layout, registry.state.view, r.generator, nullptr).why) ||
            (count_pools(call->login) >= most_pools && refuse_judged(registry, call, core::Refusal::too_many_layouts));
 }

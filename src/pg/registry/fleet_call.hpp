@@ -111,7 +111,7 @@ bool refuse_unproven(Call *call);
 bool refuse_none_free(Call *call);
 bool refuse_quota(Call *call);
 bool refuse_taken(Call *call, const NodeRecord &taken);
-bool refuse_epoch(Call *call, int64_t epoch_us);
+bool refuse_equal_ids(Call *call, const core::Layout &of_pool);
 
 const char *show_time(int64_t unix_us);
 

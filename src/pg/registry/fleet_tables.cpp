@@ -174,7 +174,6 @@ constexpr Field of_layout[] = {LAYOUT(tick_us, "tick_us"),
                                LAYOUT(backup, "backup_worker"),
                                UIDGEN_TIME_FIELD(core::Layout, epoch_us, "epoch", -1)};
 constexpr Fields layout_fields = fields_in(of_layout);
-constexpr Fields width_fields = {of_layout, layout_fields.count - 1}; // all but the epoch
 
 // Whether the row has the values of $1.
 const char *has_same(const Fields &fields) {
@@ -218,12 +217,13 @@ void forget_grants() {
 // ---------------------------------------------------------------------------------------------------------
 
 int32_t find_pool(const core::Layout &layout) {
-    const char *statement = psprintf("SELECT pool::bigint FROM @uid_fleet_pool WHERE %s", has_same(layout_fields));
+    const char *statement =
+        psprintf("SELECT pool::bigint FROM @uid_fleet_pool WHERE NOT dropped AND %s", has_same(layout_fields));
     return static_cast<int32_t>(select_number(statement, row_of("uid_fleet_pool", layout_fields, &layout), no_pool));
 }
 
 int64_t count_pools(const char *login) {
-    return select_number("SELECT count(*) FROM @uid_fleet_pool WHERE login = $1", parameters(login));
+    return select_number("SELECT count(*) FROM @uid_fleet_pool WHERE login = $1 AND NOT dropped", parameters(login));
 }
 
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login) {
@@ -232,23 +232,27 @@ int32_t insert_pool(const core::Layout &layout, const char *preset, const char *
     add(&p, login);
     const char *statement =
         psprintf("INSERT INTO @uid_fleet_pool (%s, preset, login, pool) "
-                 "SELECT %s, $2, $3, coalesce(max(pool), 0) + 1 FROM @uid_fleet_pool RETURNING pool::bigint",
-                 field_names(layout_fields), field_names(layout_fields, "($1)."));
+                 "SELECT %s, $2, $3, coalesce(max(pool), 0) + 1 FROM @uid_fleet_pool ON CONFLICT (%s) DO UPDATE "
+                 "SET (preset, login, dropped) = ROW(EXCLUDED.preset, EXCLUDED.login, false) RETURNING pool::bigint",
+                 field_names(layout_fields), field_names(layout_fields, "($1)."), field_names(layout_fields));
     return static_cast<int32_t>(select_number(statement, p));
 }
 
 bool read_pool(int32_t pool, core::Layout *layout) {
-    return select(layout_fields, layout, "FROM @uid_fleet_pool WHERE pool = $1", parameters(pool));
+    return select(layout_fields, layout, "FROM @uid_fleet_pool WHERE pool = $1 AND NOT dropped", parameters(pool));
 }
 
-int64_t other_epoch(const core::Layout &layout, const char *preset) {
+bool find_pool_with_equal_ids(const core::Layout &layout, const char *preset, core::Layout *found) {
     Parameters p = row_of("uid_fleet_pool", layout_fields, &layout);
     add(&p, preset);
-    return select_number(psprintf("SELECT (EXTRACT(epoch FROM epoch) * 1000000)::bigint FROM @uid_fleet_pool WHERE %s "
-                                  "AND epoch <> ($1).epoch AND preset = $2 AND preset <> 'custom' LIMIT 1",
-                                  has_same(width_fields)),
-                         p, -1);
+    return select(layout_fields, found,
+                  "FROM @uid_fleet_pool p WHERE NOT dropped AND (tick_us, time_bits, datacenter_bits + worker_bits, "
+                  "sequence_bits, sequence_first) = (($1).tick_us, ($1).time_bits, ($1).datacenter_bits + "
+                  "($1).worker_bits, ($1).sequence_bits, ($1).sequence_first) ORDER BY preset = $2 DESC, pool LIMIT 1",
+                  p);
 }
+
+void drop_pool(int32_t pool) { execute("UPDATE @uid_fleet_pool SET dropped = true WHERE pool = $1", parameters(pool)); }
 
 core::KnownGrants read_latest_grants(const core::RegistryView &view) {
     constexpr Field of_end[] = {NODE(row.until, "granted_until", required)};

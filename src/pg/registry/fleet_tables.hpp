@@ -61,11 +61,14 @@ void forget_grants(); // those of another fleet; and a new key
 constexpr int32_t no_pool = 0;
 int32_t find_pool(const core::Layout &layout);
 int64_t count_pools(const char *login);
-// `login` is the role whose call brings the layout.
+// `login` is the role whose call brings the layout, maybe one that was dropped.
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login);
 bool read_pool(int32_t pool, core::Layout *layout);
-// The epoch of a pool of this preset and widths whose epoch is another one; -1: there is none.
-int64_t other_epoch(const core::Layout &layout, const char *preset);
+// A pool whose ids can be equal to those of the layout: the same widths and tick, but another epoch or another split of
+// the node; if there is one, that of the preset. False: there is none.
+bool find_pool_with_equal_ids(const core::Layout &layout, const char *preset, core::Layout *found);
+// Its rows stay, so it continues as it was if a member brings the layout again.
+void drop_pool(int32_t pool);
 
 core::KnownGrants read_latest_grants(const core::RegistryView &view);
 

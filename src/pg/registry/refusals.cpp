@@ -122,12 +122,10 @@ bool refuse_none_free(Call *call) {
 }
 
 bool refuse_quota(Call *call) {
-    return refuse(
-        &call->answer, "too_many_nodes", "this server's login holds its share of the nodes of the layout already",
-        psprintf("A login gets at most %lld nodes of a layout, and, while less than a quarter of them is free, "
-                 "no more than the number of nodes divided by that of the logins. Use a layout with more "
-                 "datacenter and worker bits, or stop a generator: its node is free when its grant has ended.",
-                 static_cast<long long>(core::most_nodes)));
+    return refuse(&call->answer, "too_many_nodes",
+                  "this server's login holds its share of the nodes of the layout already",
+                  "Use a layout with more datacenter and worker bits, or stop a generator. \"Nodes of a login\" in "
+                  "docs/security.md says how large a share is.");
 }
 
 bool refuse_taken(Call *call, const NodeRecord &taken) {
@@ -139,12 +137,24 @@ bool refuse_taken(Call *call, const NodeRecord &taken) {
                   "registry, whose view uid_fleet shows the holder, to run uid_fleet_takeover().");
 }
 
-bool refuse_epoch(Call *call, int64_t epoch_us) {
-    const char *preset = call->request.preset;
-    return refuse(&call->answer, "epoch_differs",
-                  psprintf("the generators of preset \"%s\" in this fleet have another epoch", preset),
-                  psprintf("Drop the generator, and run SELECT uid_generator_create(name, preset => %s, epoch => %s).",
-                           quote_literal_cstr(preset), quote_literal_cstr(show_time(epoch_us))));
+// The statement fits the message of a member.
+bool refuse_equal_ids(Call *call, const core::Layout &of_pool) {
+    const FleetRequest &r = call->request;
+    const core::Layout &l = of_pool;
+    const bool has_epoch = r.layout.epoch_us == l.epoch_us;
+    const char *base = psprintf("preset => %s", quote_literal_cstr(r.preset));
+    const char *backup = "";
+    if (strcmp(r.preset, "custom") == 0)
+        base = psprintf("tick_us => " INT64_FORMAT ", time_bits => %d, sequence_bits => %d%s", l.tick_us, l.time_bits,
+                        l.sequence_bits, l.sequence_first ? ", sequence_first => true" : "");
+    if (r.layout.backup != l.backup)
+        backup = psprintf(", backup_worker => %s", l.backup ? "true" : "false");
+    return refuse(&call->answer, has_epoch ? "split_differs" : "epoch_differs",
+                  psprintf("generators of the same widths in this fleet have another %s",
+                           has_epoch ? "split of the node into datacenter and worker bits" : "epoch"),
+                  psprintf("Drop it, and run SELECT uid_generator_create(name, %s, epoch => %s, datacenter_bits => %d, "
+                           "worker_bits => %d%s). Or pass own_pool => true (docs/fleet.md).",
+                           base, quote_literal_cstr(show_time(l.epoch_us)), l.datacenter_bits, l.worker_bits, backup));
 }
 
 const char *show_time(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
