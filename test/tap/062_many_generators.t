@@ -130,4 +130,26 @@ $member->safe_psql('postgres', "SET uidgen.max_wait = '2min'; SELECT uid_next('u
 my @waiting = map { my $session = hold_open($member); send_query($session, "SET uidgen.max_wait = '2min'; SELECT uid_next('uid_generators.h$_')"); $session } 1 .. 9;
 is(scalar(grep { (finish_query($_))[0] =~ /^\d+$/ } @waiting), 9, 'what a call of several requests does not get, they get one by one');
 
+
+# One that has time for one request at a time.
+learn_messages($registry);
+$registry->safe_psql('postgres', <<'SQL');
+CREATE OR REPLACE PROCEDURE uid_internal.uid_fleet_call(requests bytea, INOUT answers bytea DEFAULT NULL) LANGUAGE plpgsql AS $$
+DECLARE
+  first bytea := message_of(jsonb_populate_record(NULL::fleet_request, fields)) FROM rows_in(requests, 'fleet_request') fields LIMIT 1;
+BEGIN
+  CALL uid_internal.honest(first, answers);
+END
+$$;
+SQL
+$member->safe_psql('postgres', "SELECT uid_generator_create('h' || n, 'js53') FROM generate_series(10, 16) n");
+@waiting = map { my $session = hold_open($member); send_query($session, "SET uidgen.max_wait = '2min'; SELECT uid_next('uid_generators.h$_')"); $session } 10 .. 15;
+is(scalar(grep { (finish_query($_))[0] =~ /^\d+$/ } @waiting), 6, 'what the registry had no time for is asked again at once');
+
+# All 16 nodes are in use. One that is refused asks again later each time.
+calls();
+my ($state, $error) = sqlstate($member, "SET uidgen.max_wait = '6s'; SELECT uid_next('uid_generators.h16')");
+like($error, qr/all 16 nodes of the layout are in use/, 'the last generator gets no node');
+cmp_ok(calls(), '<', 10, '... and asks again after a pause that grows');
+
 done_testing();
