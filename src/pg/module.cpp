@@ -47,7 +47,7 @@ void schema_changed(Datum, SysCacheIdentifier, uint32) { forget_all_names(); }
 void transaction_event(XactEvent event, void *) {
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
         return;
-    if (event == XACT_EVENT_ABORT)
+    if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE) // what is prepared may be rolled back by any session
         session_rolls_back(TopSubTransactionId);
     node_writer_transaction_ended();
     session_transaction_ended();

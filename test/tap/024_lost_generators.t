@@ -59,6 +59,8 @@ my $now = 50 * $day;
 my $create = "SELECT uid_generator_create('made'); SELECT uid_next('uid_generators.made')";
 foreach my $case ([ 'a transaction', "BEGIN; $create; ROLLBACK" ], [ 'a savepoint', "BEGIN; SAVEPOINT s; $create; ROLLBACK TO s; COMMIT" ],
 	[ 'a transaction that has altered it', "BEGIN; $create; SELECT uid_generator_alter('uid_generators.made', max_ahead_ms => 5000); ROLLBACK" ],
+	[ 'a transaction that could not draw after it had altered it', "BEGIN; $create; SELECT uid_generator_alter('uid_generators.made', max_ahead_ms => 5000); DO \$\$ BEGIN PERFORM uid_next('uid_generators.made'); EXCEPTION WHEN object_in_use OR object_not_in_prerequisite_state THEN END \$\$; ROLLBACK" ],
+	[ 'a prepared transaction', "BEGIN; $create; PREPARE TRANSACTION 'p'; ROLLBACK PREPARED 'p'" ],
 	[ 'a savepoint around one that was released', "BEGIN; SAVEPOINT s; SAVEPOINT t; $create; RELEASE t; ROLLBACK TO s; COMMIT" ])
 {
 	my ($what, $sql) = @$case;
@@ -112,6 +114,33 @@ foreach my $reset (q{uid_generator_alter('uid_generators.made', lease_ms => 2000
 	sql('DROP TABLESPACE other');
 }
 
+# A DROP EXTENSION tells nobody.
+{
+	$now += $day;
+	freeze_clock($node, $now);
+	sql('CREATE DATABASE again');
+	my $lost = (split /\n/, $node->safe_psql('again', "CREATE EXTENSION uidgen; $create"))[1];
+	$node->safe_psql('again', 'DROP EXTENSION uidgen CASCADE; CREATE EXTENSION uidgen');
+	freeze_clock($node, $now - 0.5);
+	cmp_ok((split /\n/, $node->safe_psql('again', $create))[1], '>', $lost, 'in an extension that was dropped and created again it starts above, too');
+	sql('DROP DATABASE again');
+}
+
+# One that is too far ahead to count does not hide one that counts.
+{
+	$now += $day;
+	freeze_clock($node, $now + 30 * $day);
+	sql("$create; SELECT uid_generator_drop('uid_generators.made')");
+	freeze_clock($node, $now);
+	my ($code, $lost, $err) = $node->psql('postgres', $create);
+	like($err, qr/WARNING:  generator "made" starts below ids that this database has drawn/, 'a generator that was 30 days ahead holds up no new one, which says so');
+	sql("SELECT uid_generator_drop('uid_generators.made')");
+	freeze_clock($node, $now - 0.5);
+	cmp_ok((split /\n/, sql($create))[1], '>', (split /\n/, $lost)[1], '... and hides none that is near');
+	sql("SELECT uid_generator_drop('uid_generators.made')");
+	$now += 31 * $day;
+}
+
 # Slots of lost generators are freed ten minutes after their last time, and the latest time stays. Many of them are found
 # one after another, when other slots are made.
 sub slots_of_generators
@@ -134,6 +163,20 @@ sub slots_of_generators
 	freeze_clock($node, $now - 0.5);
 	cmp_ok(slots_of_generators(), '<', 250, 'after ten minutes their slots are used again');
 	cmp_ok((split /\n/, sql($create))[1], '>', $lost, '... and a generator still starts above the latest one');
+}
+
+# A first draw looks no generator up, however many there are. The clock stands still, so that none is passed.
+{
+	freeze_clock($node, $now);
+	my $lookups = sub {
+		my ($name) = @_;
+		my $count = q{SELECT idx_scan FROM pg_stat_xact_sys_tables WHERE relname = 'pg_class'};
+		my ($before, $after) = (split /\n/, sql("BEGIN; SELECT uid_generator_create('$name') IS NULL; $count; SELECT uid_next('uid_generators.$name') IS NULL; $count; COMMIT"))[ 1, 3 ];
+		return $after - $before;
+	};
+	my $few = $lookups->('first');
+	sql(q{SELECT count(uid_next(uid_generator_create('crowd_' || i))) FROM generate_series(1, 200) AS i});
+	cmp_ok($lookups->('last'), '<', $few + 10, 'a first draw looks up as many relations beside 200 generators as before');
 }
 
 $node->stop;

@@ -56,6 +56,9 @@ struct WorkerState {
 };
 constexpr uint32_t single_workers = 3;
 
+// Times of lost generators (slots.hpp). Which one depends on the database and the layout.
+constexpr uint32_t lost_times = 512;
+
 // Why the registry of the fleet gave nothing, as sessions show it.
 // The registry's message or libpq's, without a password. Empty: no answer yet.
 struct GrantError {
@@ -108,6 +111,7 @@ struct ServerState {
     Stats freed;                              // what slots have counted that were freed
     Counters shown;                           // the most of all slots that a reader of the statistics was told
     std::atomic<uint64_t> refused_on_standby; // calls
+    std::atomic<int64_t> lost_until_us[lost_times];
 };
 
 void server_state_request_memory(); // from shmem_request_hook

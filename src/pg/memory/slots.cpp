@@ -87,6 +87,7 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     generator->config = init.config;
     generator->config.policy.spread.salt = server_state->salt;
     generator->number.store(no_number, std::memory_order_relaxed);
+    generator->node_taken = core::no_node;
     generator->granted_node.store(core::no_node, std::memory_order_relaxed);
     generator->membership.requested_in.store(0, std::memory_order_relaxed);
     generator->ring.cells = cells;
@@ -117,6 +118,17 @@ void set_phase(Slot *slot, SlotPhase phase) {
     slot->generation.fetch_add(1, std::memory_order_release); // pairs with slot_was_freed() in session.cpp
 }
 
+std::atomic<int64_t> &lost_time(const SlotKey &key, const core::Layout &layout) {
+    return server_state->lost_until_us[core::node_hash(layout, key.database) % lost_times];
+}
+
+// Under the slot's lock.
+void note_lost(const Slot &slot) {
+    if (slot.kind == SlotKind::generator)
+        core::raise_to(lost_time(slot.key, slot.generator.config.layout), slot_last_time(slot),
+                       std::memory_order_relaxed);
+}
+
 void begin_use(Slot *slot, const SlotKey &key) {
     lock_both(slot);
     slot->key = key;
@@ -134,13 +146,29 @@ void forget_fleet(Slot *slot) {
         blocks_discard(slot);
 }
 
-// The cells of its ring, to be freed when the locks are released.
-dsa_pointer take_cells(Slot *slot) {
+// What goes when the locks are released: the cells of the ring, and the node.
+struct Remains {
+    dsa_pointer cells;
+    core::Layout layout;
+    int64_t node;
+};
+
+Remains take_remains(Slot *slot, bool with_node) {
     if (slot->kind != SlotKind::generator)
-        return InvalidDsaPointer;
-    const dsa_pointer cells = slot->generator.ring.cells;
-    slot->generator.ring.cells = InvalidDsaPointer;
-    return cells;
+        return {InvalidDsaPointer, {}, core::no_node};
+    GeneratorState &generator = slot->generator;
+    const Remains remains = {generator.ring.cells, generator.config.layout,
+                             with_node ? generator.node_taken : core::no_node};
+    generator.ring.cells = InvalidDsaPointer;
+    if (with_node)
+        generator.node_taken = core::no_node;
+    return remains;
+}
+
+void discard(const Remains &remains) {
+    free_in_area(remains.cells);
+    if (remains.node != core::no_node)
+        give_back_node(remains.layout, remains.node);
 }
 
 // How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
@@ -159,9 +187,11 @@ uint64_t ids_by_words(Slot *slot) {
 
 // The slot has no ring until now: it was free, or has lost it when it was reset. False: another session was first.
 bool make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
+    Remains remains = {InvalidDsaPointer, {}, core::no_node};
     lock_both(slot);
     const bool is_stale = slot->phase != SlotPhase::ready;
     if (is_stale) {
+        remains = take_remains(slot, true);
         const int64_t until_us = slot->kind == SlotKind::generator ? slot_last_time(*slot) : 0;
         const uint64_t drawn = ids_by_words(slot);
         count(&slot->counters, Stat::ids, drawn); // the words lose what they say
@@ -171,20 +201,21 @@ bool make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
         set_phase(slot, SlotPhase::ready);
     }
     unlock_both(slot);
+    discard(remains);
     return is_stale;
 }
 
-// Returns the cells of its ring.
-dsa_pointer end_use(Slot *slot) {
+Remains end_use(Slot *slot) {
     lock_both(slot);
     forget_fleet(slot);
-    const dsa_pointer cells = take_cells(slot);
+    note_lost(*slot);
+    const Remains remains = take_remains(slot, true);
     add(&server_state->freed, slot_counted(slot));
     set_phase(slot, SlotPhase::free);
     slot->next_free = lists_of(slot->kind).first_free;
     lists_of(slot->kind).first_free = slot->self;
     unlock_both(slot);
-    return cells;
+    return remains;
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -208,22 +239,17 @@ SlotEntry *find_or_make_entry(const SlotKey &key) {
     return entry;
 }
 
-SlotKey database_of(const SlotKey &key) { return {key.database, InvalidOid, 0}; }
-
-void remember_last_time(const SlotKey &key, int64_t until_us) {
-    SlotEntry *entry = find_or_make_entry(database_of(key));
-    entry->lost_until_us = Max(entry->lost_until_us, until_us);
-    release(entry);
-}
-
-// 0 if the slot is of another sequence by now.
-int64_t last_time_of(Slot *slot, const SlotKey &key) {
-    if (slot->kind != SlotKind::generator)
-        return 0;
-    LWLockAcquire(&slot->lock, LW_SHARED);
-    const int64_t until_us = same_key(slot->key, key) ? slot_last_time(*slot) : 0;
-    LWLockRelease(&slot->lock);
-    return until_us;
+// How many generators have a node, or, with no_node, how many of the layout have any. Returns the number after the
+// change.
+int64_t count_node(const core::Layout &layout, int64_t node, int by) {
+    SlotEntry *entry = find_or_make_entry({InvalidOid, InvalidOid, core::node_hash(layout, node)});
+    entry->count += by;
+    const int64_t count = entry->count;
+    if (count == 0)
+        dshash_delete_entry(slot_table, entry);
+    else
+        release(entry);
+    return count;
 }
 
 } // namespace
@@ -269,42 +295,53 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init) {
     return slot;
 }
 
-void expire_slot(Slot *slot, SlotPhase to) {
+void expire_slot(Slot *slot, SlotPhase to, bool is_rollback) {
     lock_both(slot);
-    const dsa_pointer cells = take_cells(slot);
+    const Remains remains = take_remains(slot, !is_rollback);
     if (slot->phase > to)
         set_phase(slot, to);
     if (slot->kind == SlotKind::segment)
         blocks_discard(slot);
     unlock_both(slot);
-    free_in_area(cells);
+    discard(remains);
 }
 
 void free_slot(const SlotKey &key, SlotKind kind) {
     Slot *slot = find_slot(key, kind);
-    const int64_t until_us = slot != nullptr ? last_time_of(slot, key) : 0;
-    if (until_us > 0)
-        remember_last_time(key, until_us); // first, because it may fail
     auto *entry = slot != nullptr ? static_cast<SlotEntry *>(dshash_find(slot_table, &key, true)) : nullptr;
     if (entry == nullptr)
         return;
-    const dsa_pointer cells = end_use(slot);
+    const Remains remains = end_use(slot);
     entry->slots[index(kind)] = InvalidDsaPointer;
     if (!DsaPointerIsValid(entry->slots[0]) && !DsaPointerIsValid(entry->slots[1]))
         dshash_delete_entry(slot_table, entry);
     else
         release(entry);
-    free_in_area(cells);
+    discard(remains);
 }
 
-int64_t lost_until_us() {
-    if (!attach_area())
-        return 0;
-    const SlotKey database = database_of(slot_key(InvalidOid));
-    auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &database, false));
-    const int64_t until_us = entry != nullptr ? entry->lost_until_us : 0;
-    release(entry);
-    return until_us;
+void note_lost(Slot *slot, const SlotKey &key) {
+    LWLockAcquire(&slot->lock, LW_SHARED);
+    if (same_key(slot->key, key))
+        note_lost(*slot);
+    LWLockRelease(&slot->lock);
+}
+
+int64_t lost_until_us(const core::Layout &layout) {
+    return lost_time(slot_key(InvalidOid), layout).load(std::memory_order_relaxed);
+}
+
+bool take_node(const core::Layout &layout, int64_t node, bool insist, int64_t *others) {
+    *others = count_node(layout, core::no_node, 1) - 1;
+    if (count_node(layout, node, 1) == 1 || insist)
+        return true;
+    give_back_node(layout, node);
+    return false;
+}
+
+void give_back_node(const core::Layout &layout, int64_t node) {
+    (void)count_node(layout, node, -1);
+    (void)count_node(layout, core::no_node, -1);
 }
 
 bool slot_has_name(const SlotKey &key, uint64_t name_hash) {

@@ -11,8 +11,8 @@
 //      lock, shared or exclusive. So no race makes a page and its slot differ.
 //   4. Fields marked "lock" are guarded by the slot's own lock. A process that does not hold a lock on the sequence
 //      (the refiller, the registrar, a view) reads the others under it, shared, while phase is not free.
-//   5. A process that makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So the draw of
-//      a node, which looks at many slots at one moment, needs only the state's.
+//   5. A process that makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So who looks at
+//      many slots at one moment needs only the state's.
 //   6. All other fields are atomics, or never change while the slot is in use.
 #pragma once
 
@@ -155,6 +155,7 @@ struct GeneratorState {
     // What the nodes of this incarnation follow from (core/node.hpp); no_number: not drawn yet. Set once, under the
     // state's lock.
     std::atomic<int64_t> number;
+    int64_t node_taken;       // the one that follows from it (take_node()); core::no_node: none. State's lock
     std::atomic<bool> warned; // of a datacenter id that is not used
     // The generator's row of worker_node (node_writer.cpp): its id, and the time and the node of its draw. Written
     // under the state's lock; without it only the id may change.
@@ -285,14 +286,24 @@ Slot *claim_slot(const SlotKey &key, SlotKind kind);
 
 // What the slot was made from has changed, or may have been rolled back: its ring goes, and the next draw makes again
 // what it draws with. Statistics and membership stay. If the sequence was dropped, they are out of sight, unless the
-// DROP is rolled back.
-void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale);
+// DROP is rolled back. In a rollback (`is_rollback`) it raises no error, and leaves the node to a later call.
+void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale, bool is_rollback = false);
 
-// Frees the slot, if there is one. No session may use it. A generator's last time is remembered for the database.
+// Frees the slot, if there is one. No session may use it. A generator counts as lost.
 void free_slot(const SlotKey &key, SlotKind kind);
 
-// The latest one that is remembered for this database, in microseconds; 0: none.
-int64_t lost_until_us();
+// Notes how far the ids of a generator reach that the database has lost, or may lose: its sequence is dropped, or the
+// creation is rolled back. Does nothing if the slot is another sequence's by now. Raises no error.
+void note_lost(Slot *slot, const SlotKey &key);
+
+// No id of a lost generator of this layout and this database has a later time; 0: there is none. Times of other
+// databases and layouts may count, too.
+int64_t lost_until_us(const core::Layout &layout);
+
+// For a generator to draw with. A generator has the node until its slot is made ready again, expires or is freed. False:
+// another generator of that layout has it, and the caller does not insist. *others is how many of the layout have one.
+bool take_node(const core::Layout &layout, int64_t node, bool insist, int64_t *others);
+void give_back_node(const core::Layout &layout, int64_t node);
 
 // Whether the slot is ready, and of a segment whose name has that hash. Callers need no lock on the sequence.
 bool slot_has_name(const SlotKey &key, uint64_t name_hash);

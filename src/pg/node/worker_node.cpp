@@ -145,20 +145,6 @@ int64_t last_node_id(Oid schema) {
 
 namespace {
 
-// Under the lock of the state, which excludes that a slot is made or reset.
-bool node_is_taken(const Slot *of, int64_t node, int64_t *others) {
-    bool taken = false;
-    *others = 0;
-    for (const Slot *other = first_slot(SlotKind::generator); other != nullptr; other = next_slot(other))
-        if (other != of && other->phase == SlotPhase::ready &&
-            other->generator.number.load(std::memory_order_relaxed) != no_number &&
-            core::same_layout(other->generator.config.layout, of->generator.config.layout)) {
-            ++*others;
-            taken = taken || other->generator.drawn_node == node;
-        }
-    return taken;
-}
-
 // The draw of a node: the id of its row of worker_node, and what goes into the row.
 struct NodeDraw {
     int64_t id;
@@ -177,19 +163,22 @@ void set_draw(GeneratorState *generator, const NodeDraw &draw) {
 }
 
 // Sets the number that the nodes of a generator's slot follow from, unless it has one already. Without `insist`, a node
-// that another slot with the same layout has is refused. False: refused, so the caller must draw another one. *others
-// is how many slots have that layout and a number.
+// that another generator with the same layout has is refused. False: refused, so the caller must draw another one.
 bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist, int64_t *others) {
     GeneratorState &generator = slot->generator;
+    const core::Layout &layout = generator.config.layout;
+    const bool is_taken = !take_node(layout, draw.node, insist, others);
     lock_state(LW_EXCLUSIVE);
     const bool set_already = generator.number.load(std::memory_order_relaxed) != no_number;
-    const bool free = !set_already && (!node_is_taken(slot, draw.node, others) || insist);
-    if (free) {
+    if (!is_taken && !set_already) {
         set_draw(&generator, draw);
+        generator.node_taken = draw.node;
         generator.number.store(number, std::memory_order_release);
     }
     unlock_state();
-    return set_already || free;
+    if (!is_taken && set_already)
+        give_back_node(layout, draw.node);
+    return !is_taken || set_already;
 }
 
 } // namespace

@@ -125,8 +125,10 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
         e->kind = kind;
         e->generation = slot->generation.load(std::memory_order_acquire);
         e->slot = slot;
-        if (rel->rd_createSubid != InvalidSubTransactionId)
+        if (rel->rd_createSubid != InvalidSubTransactionId) {
             e->found_in = GetCurrentSubTransactionId();
+            e->found = slot;
+        }
     }
     match_page(e->slot, rel, &e->buffer);
     if (rel->rd_createSubid == InvalidSubTransactionId)
@@ -232,8 +234,11 @@ void session_rolls_back(SubTransactionId mine) {
         default_changed_in = 0;
     if (new_sequences_in == transaction_number)
         for_each_entry([mine](SessionEntry *e) {
-            if (e->found_in >= mine && e->locked_in == transaction_number && !slot_was_freed(e))
-                expire_slot(e->slot);
+            if (e->found_in < mine || e->locked_in != transaction_number)
+                return;
+            note_lost(e->found, slot_key(e->sequence));
+            if (!slot_was_freed(e))
+                expire_slot(e->slot, SlotPhase::stale, true);
         });
     open_all_again();
 }

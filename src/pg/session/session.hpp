@@ -45,6 +45,7 @@ struct SessionEntry {
     Oid sequence;
     uint64_t locked_in;        // the transaction that took the lock
     SubTransactionId found_in; // where the slot was found, if that transaction created the sequence; else invalid
+    Slot *found;               // that slot
     Slot *slot;
     uint64_t generation;  // of the slot
     Buffer buffer;        // where the page was last found

@@ -50,6 +50,11 @@ bool is_gone(SlotKind kind, Oid sequence) {
 
 constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
 
+void lose_slot(Slot *slot, const SlotKey &key) {
+    note_lost(slot, key);
+    expire_slot(slot, SlotPhase::dropped);
+}
+
 void sweep_under_lock(Slot *slot, const Look &look) {
     const bool is_elsewhere = look.key.database != MyDatabaseId;
     if (is_elsewhere && is_database(look.key.database))
@@ -60,7 +65,7 @@ void sweep_under_lock(Slot *slot, const Look &look) {
         if (look.until_us + kept_for_us <= wall_clock_us())
             free_slot(look.key, slot->kind);
         else
-            expire_slot(slot, SlotPhase::dropped);
+            lose_slot(slot, look.key);
     }
 }
 
@@ -88,37 +93,42 @@ void sweep_slots() {
             sweep(slot);
 }
 
-// The last tick of ids of lost generators of this layout (docs/design.md, P1 10), for a generator without history to
-// start above; negative: none. They are those of generators whose sequence the transaction does not see, or which had
-// the oid of this one, and the latest one of those whose slots were freed. What is further ahead of the clock than
-// max_ahead does not count.
-int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
-    const core::Layout &layout = config.layout;
-    const int64_t now = core::tick_at(layout, wall_clock_us());
-    int64_t latest = -1;
-    int64_t to_pass = -1;
-    const auto note = [&](int64_t until_us) {
-        if (until_us == 0 || fault_is(Fault::forget_lost))
-            return;
-        const int64_t tick = Min(core::tick_at(layout, until_us), config.policy.end - 1);
-        latest = Max(latest, tick);
-        if (tick <= now + config.policy.max_ahead)
-            to_pass = Max(to_pass, tick);
-    };
+// Calls visit(slot, look) for each generator of this database whose sequence the transaction does not see.
+template <typename Visit> void for_each_lost(Visit visit) {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const Look look = look_at(slot);
-        if (look.used && core::same_layout(look.layout, layout) && look.key.database == MyDatabaseId &&
-            (look.until_us < core::start_of(layout, now) || look.key.sequence == generator ||
-             is_gone(SlotKind::generator, look.key.sequence)))
-            note(look.until_us);
+        if (look.used && look.key.database == MyDatabaseId && look.until_us != 0 &&
+            is_gone(SlotKind::generator, look.key.sequence))
+            visit(slot, look);
     }
-    note(lost_until_us()); // last, because slots may be freed meanwhile
+}
+
+// The last tick of ids of lost generators of this layout (docs/design.md, P1 10), for a generator without history to
+// start above; negative: none. What is further ahead of the clock than max_ahead does not count. Only if there is such
+// a time are the others looked up.
+int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
+    const core::Layout &layout = config.layout;
+    const auto tick_of = [&](int64_t us) { return Min(core::tick_at(layout, us), config.policy.end - 1); };
+    const int64_t furthest = core::tick_at(layout, wall_clock_us()) + config.policy.max_ahead;
+    const int64_t until_us = fault_is(Fault::forget_lost) || !attach_area() ? 0 : lost_until_us(layout);
+    if (until_us == 0 || tick_of(until_us) <= furthest)
+        return until_us == 0 ? -1 : tick_of(until_us);
+    int64_t latest = -1;
+    int64_t to_pass = -1;
+    for_each_lost([&](const Slot *, const Look &look) {
+        if (!core::same_layout(look.layout, layout))
+            return;
+        const int64_t tick = tick_of(look.until_us);
+        latest = Max(latest, tick);
+        if (tick <= furthest)
+            to_pass = Max(to_pass, tick);
+    });
     if (latest > to_pass)
         ereport(WARNING,
                 (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
                  errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
                            timestamptz_to_str(to_timestamptz(core::start_of(layout, latest)))),
-                 errhint("If it had the same layout, use another worker id, or wait until then.")));
+                 errhint("Use another worker id, or wait until then.")));
     return to_pass;
 }
 
@@ -250,12 +260,17 @@ void lock_generator(Oid generator) {
 
 void end_lease(Oid generator, bool is_dropped) {
     Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
-    if (slot != nullptr && !fault_is(Fault::keep_altered))
-        expire_slot(slot, is_dropped ? SlotPhase::dropped : SlotPhase::stale);
+    if (slot != nullptr && is_dropped)
+        lose_slot(slot, slot_key(generator));
+    else if (slot != nullptr && !fault_is(Fault::keep_altered))
+        expire_slot(slot);
     open_all_again();
 }
 
+// No trigger sees the generators that a DROP EXTENSION drops.
 void forget_generator(Oid generator) {
+    if (creating_extension)
+        for_each_lost([](Slot *slot, const Look &look) { note_lost(slot, look.key); });
     free_slot(slot_key(generator), SlotKind::generator);
     open_all_again();
 }
