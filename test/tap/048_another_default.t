@@ -291,7 +291,7 @@ freeze_clock($node, $at + $month);
 $node->safe_psql('lost', "SELECT uid_next('uid_generators.x')");
 ($statements) = month_ahead($at, 'lost') =~ /use another generator: (.*)\n/;
 $node->safe_psql('lost', "SELECT uid_generator_drop('uid_generators.x'); SELECT uid_generator_create('y')");
-like(said($statements, 'lost'), qr/^WARNING:  01000: generator "\w+" starts below ids that this database has drawn\n.*HINT:  If it had the same layout, use another worker id/ms,
+like(said($statements, 'lost'), qr/^WARNING:  01000: generator "\w+" starts below ids that this database has drawn\n.*HINT:  Use another worker id/ms,
 	'a generator was dropped: the statements of the hint say that its worker ids must differ');
 draws('... and make a generator that draws', 'lost');
 freeze_clock($node, $at + $month);

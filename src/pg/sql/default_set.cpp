@@ -37,8 +37,12 @@ struct Change {
     Oid next;
     GeneratorConfig other_config;
     GeneratorConfig config;
-    int64_t mark; // of the other one
-    int64_t now;  // the clock's tick in the layout of the new one
+    int64_t mark;        // of the other one
+    NodeHistory history; // of the other one, if it has the same layout
+    int64_t now;         // the clock's tick in the layout of the new one
+    int64_t highest;     // the new one starts above this id; -1: there is none
+    bool is_at_clock;    // and at the clock, below ids of others
+    const char *hint;    // if it cannot
 
     bool has_same_layout() const { return core::same_layout(other_config.layout, config.layout); }
 };
@@ -89,7 +93,7 @@ const char *say_nodes(const Change &c, const char **hint) {
         return "They are unique if this server was in its fleet when those were drawn, because the registry then "
                "grants another node.";
     }
-    const NodeHistory history = node_history(c.schema, c.other, c.other_config.layout);
+    const NodeHistory &history = c.history;
     const core::Meeting meeting =
         core::judge_nodes({c.config.layout, nodes_of(c.other_config), nodes_of(c.config), history.rows, history.count,
                            history.rows_of_another, history.rows_of_elsewhere, last_node_id(c.schema)});
@@ -105,11 +109,10 @@ const char *say_nodes(const Change &c, const char **hint) {
 }
 
 // The new default begins at the clock, although ids of the other generator lie ahead of it.
-void begin_at_clock(const Change &c) {
+void warn_of_clock(const Change &c) {
     const char *hint = nullptr;
     const char *nodes =
         c.has_same_layout() ? say_nodes(c, &hint) : "If that generator was the default, new ids can be equal to those.";
-    end_lease(c.next); // it draws another number (core/other_nodes.hpp, 3)
     ereport(WARNING, (errmsg("generator \"%s\" starts at the clock, below ids of generator \"%s\"",
                              get_rel_name(c.next), get_rel_name(c.other)),
                       errdetail("From %s to %s, new ids do not sort after those. %s", show_tick(c.config.layout, c.now),
@@ -128,38 +131,99 @@ bool may_meet(const Change &c) {
     return c.has_same_layout() || c.mark > now + c.other_config.policy.max_ahead;
 }
 
-// Has the new default start above the ids of all generators, because any of them may have been the default. Where it
-// cannot, it starts at the clock: not below, even if the clock goes back once more before it draws. Above the former
-// default it must start, unless `above` is false. raise_above_id() says it if lost generators are further ahead.
-void start_beside_others(Oid schema, Oid former, Oid generator, bool above) {
-    Change c = {schema, InvalidOid, generator, {}, read_generator_config(generator), 0, 0};
-    c.now = core::tick_at(c.config.layout, wall_clock_us());
-    const int64_t below_clock = core::first_id_of(c.config.layout, Max(c.now, 0)) - 1;
-    int64_t highest = above || c.now >= c.config.policy.end ? -1 : below_clock;
-    const char *hint = use_other_layout;
+void read_other(Change *c, Oid other, const GeneratorConfig &config) {
+    c->other = other;
+    c->other_config = config;
+    c->mark = high_water_mark_of(other);
+}
+
+int64_t largest_of_other(const Change &c) {
+    return core::largest_leased_id(c.other_config.layout, c.other_config.policy, c.mark);
+}
+
+void read_history(Change *c) {
+    if (c->has_same_layout())
+        c->history = node_history(c->schema, c->other, c->other_config.layout);
+}
+
+void start_at_clock(Change *c) {
+    warn_of_clock(*c);
+    c->is_at_clock = true;
+}
+
+// Has the new default start above the ids of the generators that may have been the default before the former one. Where
+// it cannot, it starts at the clock. No lock keeps them from drawing, since what they draw now is not the default's.
+void look_at_others(Change *c, Oid former) {
     for_each_definition(core::DefinitionKind::generator, [&](Oid other, const core::Definition &definition) {
-        c.other = other;
-        c.other_config = generator_config_of(definition);
-        c.mark = c.other == generator ? core::no_lease_yet : high_water_mark_of(c.other);
-        if (c.mark == core::no_lease_yet)
+        if (other == former || other == c->next)
             return;
-        const int64_t largest = core::largest_leased_id(c.other_config.layout, c.other_config.policy, c.mark);
-        const bool is_former = c.other == former;
-        if (is_former)
-            hint = psprintf(why_above, above && c.has_same_layout() ? ", unless you pass above => false" : "");
-        if ((is_former && above) || may_start_above(c.config, largest)) {
-            highest = Max(highest, largest);
+        read_other(c, other, generator_config_of(definition));
+        if (c->mark == core::no_lease_yet)
             return;
-        }
-        if (is_former && !c.has_same_layout())
-            report_cannot_start_below(c, "Its layout is another one", ask_for_generator(c));
-        if (is_former || may_meet(c)) {
-            begin_at_clock(c);
-            highest = Max(highest, below_clock);
+        const int64_t largest = largest_of_other(*c);
+        if (may_start_above(c->config, largest)) {
+            c->highest = Max(c->highest, largest);
+        } else if (may_meet(*c)) {
+            read_history(c);
+            start_at_clock(c);
         }
     });
-    if (highest >= 0)
-        raise_above_id(generator, c.config, highest, hint);
+}
+
+// The same for the former default, under its lock. Above it the new one must start, unless `above` is false.
+void start_beside_former(Change *c, Oid former, bool above) {
+    read_other(c, former, read_generator_config(former));
+    if (c->mark == core::no_lease_yet)
+        return;
+    const int64_t largest = largest_of_other(*c);
+    const bool same = c->has_same_layout();
+    c->hint = psprintf(why_above, above && same ? ", unless you pass above => false" : "");
+    if (above || may_start_above(c->config, largest)) {
+        c->highest = Max(c->highest, largest);
+        return;
+    }
+    if (!same)
+        report_cannot_start_below(*c, "Its layout is another one", ask_for_generator(*c));
+    start_at_clock(c);
+}
+
+// At the clock it does not start below, even if that goes back once more before it draws. raise_above_id() says it if
+// lost generators are further ahead.
+void start(Change *c, bool above) {
+    if (c->is_at_clock)
+        end_lease(c->next); // it draws another number (core/other_nodes.hpp, 3)
+    if (c->is_at_clock || (!above && c->now < c->config.policy.end))
+        c->highest = Max(c->highest, core::first_id_of(c->config.layout, Max(c->now, 0)) - 1);
+    if (c->highest >= 0)
+        raise_above_id(c->next, c->config, c->highest, c->hint);
+}
+
+// Returns the former default, which is `chosen` unless another session has dropped that meanwhile. Both are locked then,
+// for as long as it takes to write.
+Oid begin_default(Oid schema, Oid generator, Oid chosen, bool above) {
+    LockRelationOid(generator, ShareUpdateExclusiveLock); // is not altered meanwhile, but drawn from
+    Change c = {};
+    c.schema = schema;
+    c.next = generator;
+    c.config = read_generator_config(generator);
+    c.now = core::tick_at(c.config.layout, wall_clock_us());
+    c.highest = -1;
+    c.hint = use_other_layout;
+    look_at_others(&c, chosen);
+    if (OidIsValid(chosen) && !above) { // before the lock, because it takes long where worker_node is long
+        read_other(&c, chosen, read_generator_config(chosen));
+        read_history(&c);
+    }
+    // Both at once: no session that draws from the former one waits for a transaction that draws from the new one.
+    if (OidIsValid(chosen))
+        lock_sequences({generator, chosen}, excludes_draws);
+    lock_generator(generator);
+    const Oid former = find_default_generator(); // another session may have dropped it meanwhile
+    c.now = core::tick_at(c.config.layout, wall_clock_us());
+    if (OidIsValid(former))
+        start_beside_former(&c, former, above);
+    start(&c, above);
+    return former;
 }
 
 } // namespace
@@ -173,6 +237,7 @@ UIDGEN_SQL_FUNCTION(uid_default_set);
 
 Datum uid_default_set(PG_FUNCTION_ARGS) {
     const Oid generator = PG_GETARG_OID(0);
+    const bool above = PG_GETARG_BOOL(1);
     const Oid schema = extension_schema();
     check_may_choose_default();
     read_generator_config(generator); // raises an error if it is no generator
@@ -182,12 +247,7 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     const Oid chosen = find_default_generator(); // none if it was dropped
     if (chosen == generator)
         PG_RETURN_VOID();
-    // Both at once: no session that draws from the former one waits for a transaction that draws from the new one.
-    if (OidIsValid(chosen))
-        lock_sequences({generator, chosen}, excludes_draws);
-    lock_generator(generator);
-    const Oid former = find_default_generator(); // another session may have dropped it meanwhile
-    start_beside_others(schema, former, generator, PG_GETARG_BOOL(1));
+    const Oid former = begin_default(schema, generator, chosen, above);
     if (OidIsValid(former))
         set_default(former, false);
     set_default(generator, true);
