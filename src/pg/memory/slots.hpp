@@ -300,7 +300,7 @@ void note_lost(Slot *slot, const SlotKey &key);
 // databases and layouts may count, too.
 int64_t lost_until_us(const core::Layout &layout);
 
-// For a generator to draw with. A generator has the node until its slot is made ready again, expires or is freed. False:
+// For a generator to draw with, until its slot is made ready again, expires or is freed. False:
 // another generator of that layout has it, and the caller does not insist. *others is how many of the layout have one.
 bool take_node(const core::Layout &layout, int64_t node, bool insist, int64_t *others);
 void give_back_node(const core::Layout &layout, int64_t node);

@@ -311,19 +311,21 @@ bool wait_for_more(int64_t until_us) {
 
 void write_due_rows(DueRow *rows, int64_t until_us) {
     bool any = false;
+    bool waited = false; // when the list was empty
     for (int most = 1; monotonic_us() < until_us;) {
-        int count = collect(rows, most);
-        if (count == 0 && wait_for_more(until_us))
-            count = collect(rows, most);
-        if (count == 0)
+        const int count = collect(rows, most);
+        if (count == 0 && waited)
             return;
-        const bool done = try_rows(rows, count);
+        waited = count < most;
+        const bool done = count > 0 && try_rows(rows, count);
         any = any || done;
-        most = done ? Min(2 * most, most_rows) : 1;
-        if (!done)
+        if (count > 0 && !done)
             rows->id = 0;
         if (done || count == 1)
             note_result(rows, count);
+        if (waited && !wait_for_more(until_us))
+            return;
+        most = done ? Min(2 * most, most_rows) : 1;
     }
     const int64_t now_us = monotonic_us();
     if (!any)

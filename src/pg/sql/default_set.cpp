@@ -151,7 +151,7 @@ void start_at_clock(Change *c) {
     c->is_at_clock = true;
 }
 
-// Has the new default start above the ids of the generators that may have been the default before the former one. Where
+// Has the new default start above ids of the generators that may have been the default before the former one. Where
 // it cannot, it starts at the clock. No lock keeps them from drawing, since what they draw now is not the default's.
 void look_at_others(Change *c, Oid former) {
     for_each_definition(core::DefinitionKind::generator, [&](Oid other, const core::Definition &definition) {
@@ -198,7 +198,7 @@ void start(Change *c, bool above) {
         raise_above_id(c->next, c->config, c->highest, c->hint);
 }
 
-// Returns the former default, which is `chosen` unless another session has dropped that meanwhile. Both are locked then,
+// Returns the former default, which is `chosen` unless another session has dropped it meanwhile. Both are locked then,
 // for as long as it takes to write.
 Oid begin_default(Oid schema, Oid generator, Oid chosen, bool above) {
     LockRelationOid(generator, ShareUpdateExclusiveLock); // is not altered meanwhile, but drawn from
@@ -218,7 +218,9 @@ Oid begin_default(Oid schema, Oid generator, Oid chosen, bool above) {
     if (OidIsValid(chosen))
         lock_sequences({generator, chosen}, excludes_draws);
     lock_generator(generator);
-    const Oid former = find_default_generator(); // another session may have dropped it meanwhile
+    // Another session may have dropped it meanwhile.
+    const bool is_there = read_definition(chosen, core::DefinitionKind::generator).generator.is_default != 0;
+    const Oid former = is_there ? chosen : InvalidOid;
     c.now = core::tick_at(c.config.layout, wall_clock_us());
     if (OidIsValid(former))
         start_beside_former(&c, former, above);
