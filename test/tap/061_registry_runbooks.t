@@ -110,11 +110,19 @@ run_on('registry-two', $second);
 $nodes{member} = $member;
 %old = (OLD_HOST => $second->host, OLD_PORT => $second->port);
 $second->stop('immediate');
+# README.md puts the extension into a schema.
+$member->safe_psql('postgres', 'CREATE DATABASE shop');
+$member->safe_psql('shop', $_) for 'CREATE SCHEMA uidgen', 'CREATE EXTENSION uidgen SCHEMA uidgen';
 my $third = new_node('third', conf => "autovacuum = off\n");
 $third->start;
 $member->append_conf('postgresql.conf', "uidgen.registry_lease = '20s'\n");
 my $line = registry_line($third) =~ s/uid_fleet/fleet_app1/r =~ s/postgres/ids/r;
-run_page('registry-lost', $third, dbname => 'postgres', nodes => \%nodes, %old, MEMBER_HOST => $member->host, MEMBER_PORT => $member->port,
+run_page('registry-lost', $third, dbname => 'postgres', nodes => \%nodes, %old, MEMBER_HOST => $member->host, MEMBER_PORT => $member->port, MEMBER_DB => 'shop',
+	before => sub {
+		return unless $_[0] =~ /ALTER SYSTEM/;
+		is($third->safe_psql('ids', 'SELECT pool IS NULL, refuses FROM uid_fleet_pools'), 't|fenced', 'registry-lost: the view shows the fence before a member has called');
+		fires($third, 'UidgenFenceStands', dbname => 'ids');
+	},
 	after => sub {
 		return unless $_[0] =~ /ALTER SYSTEM/;
 		# NEW is the name of a host that there is not.
@@ -202,6 +210,18 @@ foreach my $statement ('CREATE TEMP TABLE t ()', 'SELECT lo_unlink(lo_create(0))
 	is((sqlstate($registry, "SET SESSION AUTHORIZATION fleet_app9; $statement"))[0], '42501', "... nor with $statement");
 }
 is($registry->psql('postgres', 'SELECT 1', new_session => 1), 0, '... and a superuser can connect');
+
+# What the registry says before a member has called.
+$app->stop;
+$registry->restart;
+is($registry->safe_psql('postgres', 'SELECT DISTINCT refuses FROM uid_fleet_pools'), 'starting', 'a registry that has started says so');
+leads_to('registry-away', 'starting');
+fires($registry, 'UidgenNewcomersRefused');
+quiet($registry, 'UidgenRegistryRefuses');
+$registry->safe_psql('postgres', 'UPDATE uid_fleet_state SET synchronous = true');
+is($registry->safe_psql('postgres', 'SELECT DISTINCT refuses FROM uid_fleet_pools'), 'no_standby', 'one that lacks its standby says so');
+leads_to('registry-failover', 'no_standby');
+fires($registry, 'UidgenRegistryRefuses');
 
 is_deeply([ used_pages() ], [ grep { !/zh-CN/ } sort glob 'docs/runbooks/registry*.md' ], 'each page of a fleet has been run');
 done_testing();
