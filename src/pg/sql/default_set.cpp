@@ -201,7 +201,7 @@ void start(Change *c, bool above) {
 // Returns the former default, which is `chosen` unless another session has dropped it meanwhile. Both are locked then,
 // for as long as it takes to write.
 Oid begin_default(Oid schema, Oid generator, Oid chosen, bool above) {
-    LockRelationOid(generator, ShareUpdateExclusiveLock); // is not altered meanwhile, but drawn from
+    lock_sequences({generator}, ShareUpdateExclusiveLock); // is not altered meanwhile, but drawn from
     Change c = {};
     c.schema = schema;
     c.next = generator;
