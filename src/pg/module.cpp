@@ -95,6 +95,16 @@ void receive_events() {
     register_label_provider(label_provider, check_label);
 }
 
+// An older one may have another meaning for the same memory, such as that of a standby that is required.
+void warn_of_older_server() {
+    const char *is = GetConfigOption("server_version", false, false);
+    if (atoi(GetConfigOption("server_version_num", false, false)) < UIDGEN_MINOR_RELEASE)
+        ereport(WARNING, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                          errmsg("uidgen was built for a later minor release than that of this server, %s", is),
+                          errdetail("Draws may not wait for a synchronous standby."),
+                          errhint("Update the server, or build uidgen for its release (docs/install.md).")));
+}
+
 } // namespace
 } // namespace uidgen::pg
 
@@ -120,6 +130,7 @@ void _PG_init(void) {
     }
     HOLD_INTERRUPTS();
     settings::define(close_all_windows, registry_changed);
+    warn_of_older_server();
     RESUME_INTERRUPTS();
 }
 }

@@ -7,17 +7,17 @@ use Cwd;
 
 plan skip_all => 'PostgreSQL 15 and 16 need the preload' if `pg_config --version` =~ /\b1[56]\./;
 
-# Another build of the library: only the file that names the layout is compiled again.
+# Another build of the library: only the file that has the constant, such as that of the layout, is compiled again.
 sub build
 {
-	my ($name, $meaning) = @_;
+	my ($name, $meaning, $constant, $source) = @_;
 	my $directory = PostgreSQL::Test::Utils::tempdir() . "/$name";
 	my $here = getcwd();
 	system_or_bail('cp', '-a', "$ENV{UIDGEN_WORK}/build-main", $directory);
-	unlink map { "$directory/$_" } 'src/pg/memory/server_state.o', 'uidgen.so';
+	unlink map { "$directory/$_" } $source // 'src/pg/memory/server_state.o', 'uidgen.so';
 	my @makefile = -e "$directory/Makefile" ? () : ('-f', "$here/Makefile");
 	system_or_bail('make', '-s', '-C', $directory, @makefile, 'uidgen.so', "PG_CONFIG=$ENV{PG_CONFIG}", 'PG_CXXFLAGS=-O1',
-		"PG_CPPFLAGS=-DUIDGEN_SHARED_MEANING=$meaning");
+		'PG_CPPFLAGS=-D' . ($constant // 'UIDGEN_SHARED_MEANING') . "=$meaning");
 	return "$directory/uidgen.so";
 }
 
@@ -199,6 +199,21 @@ foreach my $order ([ 'one', 'two' ], [ 'two', 'one' ])
 	is(library_of($new), 'now', '... with the new library');
 	goes_on('... all go on', $come, @stay);
 	assert_unique(stop_loop($come, @stay));
+	$node->stop;
+}
+
+# A package that was built on a server of a later minor release.
+{
+	$build{later} = build('later', '995000', 'UIDGEN_MINOR_RELEASE', 'src/pg/module.o');
+	my $node = server('later', 'later');
+	$node->psql('postgres', 'SELECT uid_next()', stderr => \my $warning);
+	like($warning, qr/WARNING:  uidgen was built for a later minor release than that of this server, \S+.*\nDETAIL:  Draws may not wait.*\nHINT:  Update the server/,
+		'a server of an earlier minor release says so');
+	$node->stop;
+	install('one');
+	$node->start;
+	$node->psql('postgres', 'SELECT uid_next()', stderr => \$warning);
+	is($warning, '', '... and one of the same release does not');
 	$node->stop;
 }
 

@@ -7,6 +7,11 @@
 #error "uidgen needs PostgreSQL 15 or later"
 #endif
 
+// The release that this is built with. A test build may be for another one.
+#ifndef UIDGEN_MINOR_RELEASE
+#define UIDGEN_MINOR_RELEASE PG_VERSION_NUM
+#endif
+
 // Declares an entry point of SQL. PostgreSQL 15's own macro would leave the function hidden in the library.
 #define UIDGEN_SQL_FUNCTION(name)                                                                                      \
     PGDLLEXPORT Datum name(PG_FUNCTION_ARGS);                                                                          \
