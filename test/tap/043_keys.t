@@ -81,6 +81,14 @@ $target->command_ok([ 'pg_restore', '--exit-on-error', '-d', $target->connstr('s
 shell_ok($target, block_of('docs/conceal.md', qr/vault\.key/) =~ s/\bvault\b/local/gr, 'a row of uid_key is copied', directory => $directory);
 is(sql($target, 'SELECT count(*) FROM codes WHERE uid_reveal(of_local, $$local$$) = id', 'shop2'), 500, '... and reveals the values there');
 
+# All of them to a database that has none.
+sql($target, 'CREATE DATABASE shop4 OWNER dba');
+sql($target, 'CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen', 'shop4');
+shell_ok($target, block_of('docs/conceal.md', qr/shop3/) =~ s/shop3/shop4/gr, 'all keys are carried by one statement', directory => $directory);
+my $of_local = sql($target, 'SELECT of_local, id FROM codes ORDER BY id LIMIT 1', 'shop2');
+my ($code, $id) = split /\|/, $of_local;
+is(sql($target, "SET search_path = public, uidgen; SELECT uid_reveal($code, 'local')", 'shop4'), $id, '... and reveal what they have concealed');
+
 # A standby has the keys, and learns of changes. It makes none.
 my $standby = standby_of($source, 'standby');
 start_node($standby);
