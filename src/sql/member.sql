@@ -66,6 +66,12 @@ BEGIN
   SELECT s.* INTO segment FROM uid_internal.segments s
    WHERE s.name = segment_attach.name AND s.registry_name IS NOT NULL;
   IF segment.name IS NULL THEN
+    IF EXISTS (SELECT FROM uid_internal.segments s WHERE s.name = segment_attach.name) THEN
+      RAISE EXCEPTION 'segment "%" exists, and has values of its own', left(name, 63)
+        USING ERRCODE = 'duplicate_object',
+              HINT = 'Raise the segment of the registry above its values with segment_set() there. Then run '
+                     'segment_drop() here, and segment_attach() again.';
+    END IF;
     EXECUTE format('CREATE SEQUENCE uid_segments.%I', relation);
     segment.sequence := format('uid_segments.%I', relation)::regclass;
   ELSIF there <> segment.registry_name THEN

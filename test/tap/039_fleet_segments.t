@@ -163,6 +163,15 @@ is((draw('a', 'orders', 1))[0], 6, 'and has moved nothing');
 is(status('a', 'orders', 'registry_name, range_first, range_length, next_ready, next_asked, registry_error IS NULL'),
 	'orders|1|100|f|f|t', 'segment_status shows the block');
 
+# A segment of a member's own: whoever asks for one that is not attached is led to segment_attach().
+like((sqlstate($nodes{a}, q{SELECT segment_next('alone')}))[1], qr/"alone" does not exist\nHINT:  Attach it to a segment of the registry with segment_attach\(\)/,
+	'a member without the segment: the hint says how to attach');
+my $notice;
+$nodes{a}->psql('postgres', q{SELECT segment_create('alone')}, stderr => \$notice);
+like($notice, qr/NOTICE:  values of segment "alone" are those of this server alone\nDETAIL:.*\nHINT:  On a member, use segment_attach/, '... and so does the notice of segment_create()');
+like((sqlstate($nodes{a}, q{SELECT segment_attach('alone')}))[1], qr/ERROR:  42710: segment "alone" exists, and has values of its own\nHINT:  Raise the segment of the registry above/,
+	'... and segment_attach() says how to take it over');
+sql($nodes{a}, q{SELECT segment_drop('alone')});
 like((sqlstate($nodes{a}, q{SELECT segment_attach('nowhere')}))[1],
 	qr/segment "nowhere" has no values from the registry\nDETAIL:  .*: segment "nowhere" does not exist at the registry\nHINT:  Run SELECT segment_create\('nowhere'\) on the registry/,
 	'a segment that the registry does not have');

@@ -104,8 +104,8 @@ Key kept[17] = {};
 
 [[noreturn]] void report_no_key(const text *name) {
     ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("key \"%s\" does not exist", shown(name)),
-                    errhint("Create it with uid_key_create(), or run SELECT name FROM uid_key_config to list the "
-                            "keys.")));
+                    errhint("If another server has concealed with it, carry the key from there (docs/conceal.md). "
+                            "Otherwise create it with uid_key_create().")));
 }
 
 // A key that is dropped while this session waits for uid_key is gone with its row. A row that is not valid came past

@@ -124,7 +124,10 @@ const Name *look_up(const text *name) {
         if (!OidIsValid(sequence))
             ereport(ERROR,
                     (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("segment or sequence \"%s\" does not exist", shown(name)),
-                     errhint("Create it with segment_create(), or name an existing sequence.")));
+                     settings::registry[0] != '\0'
+                         ? errhint("Attach it to a segment of the registry with segment_attach(). If its values may be "
+                                   "those of other members, create it with segment_create().")
+                         : errhint("Create it with segment_create(), or name an existing sequence.")));
     }
     watch(sequence);
     const uint64 hash = hash_of_name(name);

@@ -6,6 +6,7 @@
 //   2. A number that no field holds (`null_number`) sets a field that may be NULL to NULL.
 
 #include "base/errors.hpp"
+#include "base/settings.hpp"
 #include "config/rows.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
@@ -91,6 +92,15 @@ UIDGEN_SQL_FUNCTION(uid_change_segment);
 UIDGEN_SQL_FUNCTION(uid_place_segment);
 UIDGEN_SQL_FUNCTION(uid_generator_raise);
 
+// In a fleet a segment of one's own is seldom what was meant.
+static void note_fleet(const core::SegmentDefinition &segment) {
+    if (segment.registry_name == nullptr && settings::registry[0] != '\0')
+        ereport(NOTICE,
+                (errmsg("values of segment \"%s\" are those of this server alone", shown(segment.name)),
+                 errdetail("Another server of the fleet may have a segment of that name, with the same values."),
+                 errhint("On a member, use segment_attach() for values of the registry's segment.")));
+}
+
 // The owner of a sequence defines a generator or a segment. A default is chosen in another way.
 Datum uid_define(PG_FUNCTION_ARGS) {
     const Oid sequence = PG_GETARG_OID(0);
@@ -102,6 +112,8 @@ Datum uid_define(PG_FUNCTION_ARGS) {
     if (is_generator)
         definition.generator.is_default = 0;
     define(sequence, definition);
+    if (!is_generator)
+        note_fleet(definition.segment);
     PG_RETURN_VOID();
 }
 
