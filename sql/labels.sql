@@ -32,6 +32,14 @@ CREATE FUNCTION decodes(id bigint, generator regclass) RETURNS boolean LANGUAGE 
 $$;
 \set ECHO all
 
+-- As a restore without labels leaves it: the builtin generator is the default, whatever was. It does not stand in.
+CREATE SEQUENCE uid_generators.lost INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+SELECT setval('uid_generators.lost', 1);
+SELECT outcome('SELECT uid_next()');
+SELECT uid_generator_create('lost', 'js53'), outcome('SELECT uid_default_set(''uid_generators.lost'')');
+SELECT uid_next() < 2::bigint ^ 53 AS is_of_js53;
+DROP EXTENSION uidgen CASCADE;
+CREATE EXTENSION uidgen;
 -- A label that somebody gives a sequence of before counts from the commit on: it may be rolled back, and its ids would stay.
 CREATE SEQUENCE uid_generators.own INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
 SELECT setval('uid_generators.own', 1);

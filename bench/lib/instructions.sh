@@ -130,16 +130,37 @@ first() {
         awk -v n="$transactions" 'NR % n == int(n / 2) {print $2}'
 }
 
+# The first call of a connection to a server that has preloaded the library, when other sessions have drawn already.
+# Counts the executor and all that the call reads.
+connection() {
+    cp -R "$data" "$data-connection"
+    valgrind --tool=callgrind --trace-children=yes --callgrind-out-file="$profiles/connection.%p" \
+        --toggle-collect=standard_ExecutorRun --dump-instr=no \
+        "$tree$bindir/postgres" -D "$data-connection" >"$UIDGEN_WORK/log/connection" 2>&1 &
+    server=$!
+    until psql -c 'SELECT 1' >/dev/null 2>&1; do sleep 1; done
+    warm_up | psql >/dev/null
+    functions | cut -f2 | while read -r call; do
+        pid=$(psql -At -c "SELECT $call" -c 'SELECT pg_backend_pid()' | tail -n 1)
+        until grep -qs '^totals:' "$profiles/connection.$pid"; do sleep 1; done
+        sed -n 's/^totals: //p' "$profiles/connection.$pid"
+    done
+    kill -INT "$server"
+    wait "$server" || true
+}
+
 mkdir "$profiles"
 build_all
 describe_machine
 make_data
 marginal >"$UIDGEN_WORK/marginal"
 first >"$UIDGEN_WORK/first"
+connection >"$UIDGEN_WORK/connection"
 head -n "$(names | wc -l)" "$UIDGEN_WORK/marginal" >"$UIDGEN_WORK/marginal-one"
-names | paste "$UIDGEN_WORK/marginal-one" "$UIDGEN_WORK/first" - |
-    awk -F'\t' 'NR == 1 {none = $1; none_first = $2}
-        {printf "%-24s marginal %8.1f  no-op %+9.1f   transaction %8d  no-op %+8d\n", $3, $1, $1 - none, $2, $2 - none_first}'
+names | paste "$UIDGEN_WORK/marginal-one" "$UIDGEN_WORK/first" "$UIDGEN_WORK/connection" - |
+    awk -F'\t' 'NR == 1 {none = $1; none_first = $2; none_ever = $3}
+        {printf "%-24s marginal %8.1f  no-op %+9.1f   transaction %8d  no-op %+8d   connection %8d  no-op %+8d\n",
+                $4, $1, $1 - none, $2, $2 - none_first, $3, $3 - none_ever}'
 tail -n "$(many_names | wc -l)" "$UIDGEN_WORK/marginal" >"$UIDGEN_WORK/marginal-many"
 many_names | paste "$UIDGEN_WORK/marginal-many" - |
     awk -F'\t' 'NR == 1 {none = $1} {printf "%-24s marginal %8.1f  no-op %+9.1f\n", $2, $1, $1 - none}'

@@ -87,6 +87,19 @@ $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'),
 	$_->quit foreach ($locker, @sessions);
 }
 
+# The first draws of a connection read neither labels nor pg_extension, because other sessions have read them.
+{
+	my @calls = ('uid_next()', "uid_next('uid_generators.g1')", "segment_next('known')", "segment_next('uid_segments.known'::regclass)");
+	my $draw = 'SELECT ' . join ', ', map { "$_ > 0" } @calls;
+	$node->safe_psql('postgres', "SELECT segment_create('known', step => 10000)");
+	$node->safe_psql('postgres', $draw);
+	my ($locker, $late) = map { hold_open($node) } 1, 2;
+	$locker->query_safe('BEGIN; LOCK TABLE pg_seclabel, pg_extension');
+	is($late->query_safe("SET statement_timeout = '1min'; $draw"), 't|t|t|t', 'what other sessions know is not read again');
+	$locker->query_safe('COMMIT');
+	$_->quit foreach $locker, $late;
+}
+
 # A failed draw resets only what its own transaction has created. Otherwise other sessions, which draw from the sequence
 # under the same lock, would have the values of the former slot and those of the new one.
 foreach my $kind ([ 'segment', 'segment_create', 'segment_next', 'uid_segments' ], [ 'generator', 'uid_generator_create', 'uid_next', 'uid_generators', ", 'baidu_cached', boost_power => 0" ])
