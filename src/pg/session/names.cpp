@@ -137,9 +137,8 @@ const Name *look_up(const text *name) {
     MemoryContextSwitchTo(caller);
     auto *entry = static_cast<Name *>(hash_search(names, &hash, HASH_ENTER, nullptr));
     // A change that came during the look-up may have been one of the sequence, which was not watched yet.
-    *entry = {hash, copy, path, GetUserId(), sequence, 0};
-    if (relations == relation_changes)
-        entry->as_of = is_segment ? definitions : relations;
+    const uint64 as_of = relations != relation_changes ? 0 : is_segment ? definitions : relations;
+    *entry = {hash, copy, path, GetUserId(), sequence, as_of, is_segment ? &definition_changes : &relation_changes};
     return entry;
 }
 

@@ -32,12 +32,11 @@ struct Name {
     SearchPath *path; // the path that found a plain sequence; null for a named segment
     Oid role;         // the role that looked it up: a plain sequence's schema may be closed to others
     Oid sequence;
-    uint64 as_of; // of definition_changes for a named segment, else of relation_changes; 0: not valid
+    uint64 as_of;          // of those changes; 0: not valid
+    const uint64 *changes; // definition_changes for a named segment, else relation_changes
 };
 
-inline bool is_current(const Name &known) {
-    return known.as_of == (known.path == nullptr ? definition_changes : relation_changes);
-}
+inline bool is_current(const Name &known) { return known.as_of == *known.changes; }
 
 // What an expression remembers of its last call, in fn_extra.
 struct LastCall {
