@@ -40,6 +40,12 @@ SELECT uid_generator_create('lost', 'js53'), outcome('SELECT uid_default_set(''u
 SELECT uid_next() < 2::bigint ^ 53 AS is_of_js53;
 DROP EXTENSION uidgen CASCADE;
 CREATE EXTENSION uidgen;
+-- Nor does what the server knew of the dropped one.
+\c
+SELECT uid_next() > 2::bigint ^ 53 AS is_of_the_builtin;
+DROP EXTENSION uidgen;
+CREATE EXTENSION uidgen;
+SET timezone = 'UTC';
 -- A label that somebody gives a sequence of before counts from the commit on: it may be rolled back, and its ids would stay.
 CREATE SEQUENCE uid_generators.own INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
 SELECT setval('uid_generators.own', 1);

@@ -136,8 +136,10 @@ void begin_generator(Oid generator, const core::Definition &definition, const Ex
     forget_generator(generator);
     warn_of_end(generator, config.layout);
     note_datacenter_id(generator, config);
-    if (definition.generator.is_default != 0)
-        take_default(generator, extension);
+    if (definition.generator.is_default == 0)
+        return;
+    note_default(InvalidOid); // known may be that of an extension that was dropped
+    take_default(generator, extension);
 }
 
 // ---------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ Oid default_now() {
 
 // Under the lock on the generator.
 void note_if_default(Oid generator) {
-    if (OidIsValid(known_default()))
+    if (known_default() == generator)
         return;
     const core::Definition definition = read_definition(generator, core::DefinitionKind::generator);
     if (definition.kind == core::DefinitionKind::generator && definition.generator.is_default != 0)
