@@ -1,26 +1,11 @@
 #include "calls.hpp"
 
-#include <initializer_list>
-
 #include "base/identity.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
-
-bool is_one_of(const char *refusal, std::initializer_list<const char *> names) {
-    for (const char *name : names)
-        if (strcmp(refusal, name) == 0)
-            return true;
-    return false;
-}
-
-// Another server of the registry may answer what this one has refused.
-bool may_be_answered_elsewhere(const GrantError &error) {
-    return is_one_of(error.refusal,
-                     {"other_fleet", "stale_registry", "rival", "unclaimed", "handing_over", "no_standby"});
-}
 
 // ---------------------------------------------------------------------------------------------------------
 // For a generator.
@@ -48,15 +33,10 @@ FleetRequest request_for(const Member &member, const core::Request &generator) {
     return request;
 }
 
-// What the member does is the same for all refusals that are not named here.
+// What the member does is the same for all refusals without a row.
 core::Refusal refusal_of(const GrantError &error) {
-    if (error.at_us == 0)
-        return core::Refusal::none;
-    if (is_one_of(error.refusal, {"superseded"}))
-        return core::Refusal::superseded;
-    if (is_one_of(error.refusal, {"ahead"}))
-        return core::Refusal::ahead;
-    return is_one_of(error.refusal, {"unclaimed"}) ? core::Refusal::unclaimed : core::Refusal::fenced;
+    const RefusalRow *row = find_refusal(error.refusal);
+    return error.at_us == 0 ? core::Refusal::none : row != nullptr ? row->why : core::Refusal::fenced;
 }
 
 // What no registry answers. A grant outside the layout would give ids that other generators have, too. One that ends
@@ -154,7 +134,8 @@ int call_registry(Ask *asks, int count, const GrantedLast &other, int64_t *clock
     bool may_be_answered = false;
     for (int i = 0; i < answers.count; i++) {
         asks[i].error = refusal_error(answers.answers[i]);
-        may_be_answered = may_be_answered || may_be_answered_elsewhere(asks[i].error);
+        const RefusalRow *refusal = find_refusal(asks[i].error.refusal);
+        may_be_answered = may_be_answered || (refusal != nullptr && refusal->may_be_answered_elsewhere);
         if (asks[i].is_block)
             take_block(&asks[i], answers.answers[i]);
         else

@@ -71,6 +71,19 @@ struct FleetAnswer {
     bool is_synchronous; // no failover loses a block
 };
 
+// Refusals that a member treats in a way of their own, or that need no more words than these. Any other name is one, too.
+struct RefusalRow {
+    core::Refusal why;
+    const char *name;
+    bool may_be_answered_elsewhere; // by another server of the registry
+    const char *message;            // null: it depends on the request
+    const char *hint;
+};
+
+// Null: there is no such row.
+const RefusalRow *find_refusal(core::Refusal why);
+const RefusalRow *find_refusal(const char *name);
+
 extern const Fields request_fields;
 extern const Fields answer_fields;
 

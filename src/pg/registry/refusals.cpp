@@ -5,44 +5,6 @@
 namespace uidgen::pg {
 namespace {
 
-struct Words {
-    core::Refusal why;
-    const char *name;
-    const char *message;
-    const char *hint;
-};
-
-constexpr char move_hint[] =
-    "If this server must issue ids, run SELECT uid_fleet_move() on it. Its generators then get new nodes.";
-
-constexpr Words words[] = {
-    {core::Refusal::other_fleet, "other_fleet", "the registry belongs to another fleet",
-     "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet."},
-    {core::Refusal::stale_registry, "stale_registry",
-     "another server is the registry by now, or this one has lost commits",
-     "Check that uidgen.registry names the current primary server of the registry. If it does, run "
-     "SELECT uid_fleet_fence() there."},
-    {core::Refusal::unclaimed, "unclaimed",
-     "the registry is not the server that it was, and nobody has said what it is",
-     "On the registry, as its owner, run SELECT uid_fleet_admit('role', 'successor') if it follows the former one, "
-     "with 'unchanged' if nothing was lost and the former one has ended, or with 'new' if it is a copy with members of "
-     "its own."},
-    {core::Refusal::handing_over, "handing_over", "the registry is being handed over to another server",
-     "Wait for the switchover. If it does not happen, run SELECT uid_fleet_handover(cancel => true) on the registry."},
-    {core::Refusal::no_standby, "no_standby", "the registry has no synchronous standby",
-     "Set synchronous_standby_names on the registry. Or, if it may lose commits, run UPDATE uid_fleet_state SET "
-     "synchronous = false there, and make its standbys again."},
-    {core::Refusal::rival, "rival", "there are two registries of this fleet",
-     "Stop one of them, and run SELECT uid_fleet_fence() on the other one."},
-    {core::Refusal::superseded, "superseded", "another server continues as this generator, or its node was taken over",
-     move_hint},
-    {core::Refusal::in_other_fleet, "in_other_fleet", "the server of the registry is itself a member of another fleet",
-     "Correct uidgen.registry on this server, so that it names the registry of that fleet. Or correct it on the "
-     "registry's server, and run SELECT uid_fleet_move() there."},
-    {core::Refusal::too_many_layouts, "too_many_layouts",
-     "this server's login has brought 1,000 layouts to the fleet already",
-     "Use a layout that the fleet has, or name another role in uidgen.registry."}};
-
 bool refuse_ahead(const Registry &registry, Call *call) {
     const core::RegistryView &view = registry.state.view;
     const FleetRequest &r = call->request;
@@ -67,9 +29,9 @@ bool refuse(FleetAnswer *answer, const char *name, const char *message, const ch
 bool refuse_judged(const Registry &registry, Call *call, core::Refusal why) {
     FleetAnswer *answer = &call->answer;
     const core::RegistryView &view = registry.state.view;
-    for (const Words &w : words)
-        if (w.why == why)
-            return refuse(answer, w.name, w.message, w.hint);
+    const RefusalRow *row = find_refusal(why);
+    if (row != nullptr && row->message != nullptr)
+        return refuse(answer, row->name, row->message, row->hint);
     switch (why) {
     case core::Refusal::starting:
         return refuse(
@@ -102,7 +64,8 @@ bool refuse_unproven(Call *call) {
     ereport(LOG, (errmsg("a member shows what the registry of this fleet has not given"),
                   errdetail("It says that it is on %s:%s.", request.host, request.port),
                   errhint("If the key of the registry was changed, run SELECT uid_fleet_move() on the member.")));
-    return refuse(&call->answer, "unproven", "this server shows what the registry has not given to it", move_hint);
+    return refuse(&call->answer, "unproven", "this server shows what the registry has not given to it",
+                  find_refusal(core::Refusal::superseded)->hint);
 }
 
 bool refuse_none_free(Call *call) {
