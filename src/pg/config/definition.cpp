@@ -249,15 +249,18 @@ Datum datum_of(const core::Definition &definition, const core::Field &field) {
 Datum row_of_definition(const core::Definition &definition, TupleDesc desc) {
     Datum values[64] = {};
     bool nulls[64];
+    int number = 0;
     memset(nulls, true, sizeof(nulls));
     for (const core::Field &field : core::fields_of(definition.kind)) {
-        const int number = SPI_fnumber(desc, field.word);
+        const bool is_next = number >= 0 && number < desc->natts &&
+                             strcmp(NameStr(TupleDescAttr(desc, number)->attname), field.word) == 0;
+        number = is_next ? number + 1 : SPI_fnumber(desc, field.word);
         if (number <= 0 || number > 64 || core::is_null(definition, field))
             continue;
         values[number - 1] = datum_of(definition, field);
         nulls[number - 1] = false;
     }
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+    return HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
 }
 
 // ---------------------------------------------------------------------------------------------------------

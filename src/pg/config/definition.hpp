@@ -51,6 +51,7 @@ template <typename Visit> void for_each_definition(core::DefinitionKind kind, Vi
 void set_null(core::Definition *definition, const core::Field &field);
 void set_field(core::Definition *definition, const core::Field &field, Datum value, Oid type);
 void set_fields(core::Definition *definition, HeapTupleHeader row);
+// The type must be blessed.
 Datum row_of_definition(const core::Definition &definition, TupleDesc desc);
 
 // ---------------------------------------------------------------------------------------------------------

@@ -65,6 +65,16 @@ Oid segment_named(FunctionCallInfo fcinfo) {
     return sequence;
 }
 
+// The type of the row that the function returns, found once for all calls of an expression. Null: it returns no row.
+TupleDesc row_type(FunctionCallInfo fcinfo) {
+    TupleDesc desc = static_cast<TupleDesc>(fcinfo->flinfo->fn_extra);
+    MemoryContext caller = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+    if (desc == nullptr && get_call_result_type(fcinfo, nullptr, &desc) == TYPEFUNC_COMPOSITE)
+        fcinfo->flinfo->fn_extra = desc = BlessTupleDesc(desc);
+    MemoryContextSwitchTo(caller);
+    return desc;
+}
+
 // It is in no dump, so a change of it would be lost in a copy.
 void refuse_builtin(Oid generator) {
     if (generator == builtin_generator())
@@ -119,9 +129,9 @@ Datum uid_define(PG_FUNCTION_ARGS) {
 
 // NULL for a label that cannot be read. Of a key only the id.
 Datum uid_definition(PG_FUNCTION_ARGS) {
-    TupleDesc desc;
+    TupleDesc desc = row_type(fcinfo);
     core::Definition definition;
-    const bool is_row = get_call_result_type(fcinfo, nullptr, &desc) == TYPEFUNC_COMPOSITE;
+    const bool is_row = desc != nullptr;
     if (parse_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), &definition).kind != core::FaultKind::none ||
         is_row == (definition.kind == core::DefinitionKind::key))
         PG_RETURN_NULL();
