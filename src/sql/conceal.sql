@@ -98,6 +98,8 @@ COMMENT ON FUNCTION uid_internal.uid_key_changing() IS
 
 CREATE TRIGGER uid_key_changing BEFORE INSERT OR UPDATE ON uid_secrets.uid_key
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_key_changing();
+-- Whatever session_replication_role is, a key gets its secret.
+ALTER TABLE uid_secrets.uid_key ENABLE ALWAYS TRIGGER uid_key_changing;
 CREATE FUNCTION uid_internal.uid_read_key(label text) RETURNS bigint
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_definition';
 COMMENT ON FUNCTION uid_internal.uid_read_key(text) IS
@@ -118,13 +120,14 @@ COMMENT ON VIEW uid_key_config IS
   'The keys, without their secrets. largest_id: the largest id that the key can conceal. The other columns are those '
   'of uid_key.';
 
-CREATE FUNCTION uid_key_create(name text, width integer DEFAULT 63, version_bits integer DEFAULT 0) RETURNS regclass
+CREATE FUNCTION uid_key_create(name text, width integer DEFAULT 63, version_bits integer DEFAULT 0,
+    if_not_exists boolean DEFAULT false) RETURNS regclass
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_create';
-COMMENT ON FUNCTION uid_key_create(text, integer, integer) IS
+COMMENT ON FUNCTION uid_key_create(text, integer, integer, boolean) IS
   'Creates a key for uid_conceal() and uid_reveal(), with a random secret that no function returns. Concealed ids have '
   'width bits: 20 + version_bits to 63, or 53 for JavaScript. The upper version_bits, 0 to 10, show the version of the '
-  'key, so that uid_key_rotate() can make 2^version_bits versions; ids then have width - version_bits bits. The caller '
-  'owns the key, and needs CREATE on the schema uid_keys. Let other roles use it with GRANT USAGE ON SEQUENCE. Drop it '
+  'key, so that uid_key_rotate() can make 2^version_bits versions; ids then have width - version_bits bits. If the key '
+  'exists, it fails; with if_not_exists a NOTICE says so, and nothing is changed. The caller owns the key, and needs CREATE on the schema uid_keys. Let other roles use it with GRANT USAGE ON SEQUENCE. Drop it '
   'with DROP SEQUENCE: what was concealed with it can never be revealed again, unless a dump has the key.';
 
 CREATE FUNCTION uid_key_rotate(name text) RETURNS integer

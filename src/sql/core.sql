@@ -124,6 +124,27 @@ COMMENT ON FUNCTION uid_from_uuid(uuid, regclass) IS
   'default one). Any other UUID is an error, unless its check bits fit by chance, as they do in one of 65,536 UUIDs '
   'of version 7 of other programs.';
 
+CREATE FUNCTION uid_internal.uid_make_sequence(kind text, sequence name, start bigint, increment bigint,
+    min_value bigint, max_value bigint, cycle boolean) RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF kind NOT IN ('generator', 'segment', 'key') OR sequence = '' THEN
+    RAISE EXCEPTION 'invalid % name: "%"', left(kind, 63), sequence USING ERRCODE = 'invalid_name';
+  ELSIF to_regclass(format('uid_%ss.%I', kind, sequence)) IS NULL THEN
+    EXECUTE format('CREATE SEQUENCE uid_%ss.%I START %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', kind, sequence, start,
+                   increment, min_value, max_value, CASE WHEN cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
+    RETURN true;
+  END IF;
+  RETURN false;
+EXCEPTION WHEN unique_violation OR duplicate_table THEN -- another session was first
+  RETURN false;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_make_sequence IS
+  'Creates a sequence, unless there is one of that name. Returns whether it did.';
+
 CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
     epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
     datacenter_bits integer DEFAULT NULL, worker_bits integer DEFAULT NULL, sequence_bits integer DEFAULT NULL,
@@ -133,7 +154,8 @@ CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake',
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
     padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
     when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
-    datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL) RETURNS regclass
+    datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL, if_not_exists boolean DEFAULT false)
+RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -148,6 +170,7 @@ DECLARE
     'schedule_ms', schedule_ms, 'when_ring_full', when_ring_full, 'when_ring_empty', when_ring_empty,
     'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id, 'own_pool', own_pool));
   fields jsonb;
+  is_new boolean;
   sequence regclass;
 BEGIN
   IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
@@ -162,11 +185,18 @@ BEGIN
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Run SELECT preset FROM uid_preset to list the presets.';
   END IF;
   -- A sequence that has no label is one that was restored without it.
-  sequence := to_regclass(format('uid_generators.%I', name));
-  IF sequence IS NULL OR uid_internal.uid_has_label(sequence) THEN
-    EXECUTE format('CREATE SEQUENCE uid_generators.%I INCREMENT 9223372036854775807 MINVALUE 1 START 1 NO CYCLE', name);
-    sequence := format('uid_generators.%I', name)::regclass;
+  is_new := uid_internal.uid_make_sequence('generator'::text, name::name, 1::bigint, 9223372036854775807, 1::bigint,
+                                           9223372036854775807, false);
+  sequence := format('uid_generators.%I', name)::regclass;
+  IF is_new THEN
     PERFORM setval(sequence, 1, true);
+  ELSIF uid_internal.uid_has_label(sequence) THEN
+    IF if_not_exists THEN
+      RAISE NOTICE 'generator "%" already exists, skipping', name USING ERRCODE = 'duplicate_object';
+      RETURN sequence;
+    END IF;
+    RAISE EXCEPTION 'generator "%" already exists', name
+      USING ERRCODE = 'duplicate_object', HINT = 'Use another name, or pass if_not_exists => true.';
   END IF;
   fields := '{"boost_power": 3, "padding_factor": 50, "when_ring_full": "stop", "when_ring_empty": "pad",
               "max_staleness_ms": 5000, "own_pool": false}'::jsonb || fields || given || jsonb_build_object(
@@ -188,7 +218,8 @@ COMMENT ON FUNCTION uid_generator_create IS
   'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one; meaning '
   'and unit are those of the column of uid_generator, and -1 stands for NULL in a field that may be NULL. With above, '
   'all ids are above that id. A sequence of that name and the caller''s that has lost its label, in a restore without '
-  'labels, is taken over. It fails if the generator exists, or a field is out of range. A WARNING says if the time of '
+  'labels, is taken over. It fails if a field is out of range, or if the generator exists; with if_not_exists a NOTICE says '
+  'so, and nothing is changed. A WARNING says if the time of '
   'the layout ends within two years, has ended, or has not begun. The caller needs CREATE on the schema '
   'uid_generators. Draw with '
   'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE.';
@@ -215,8 +246,8 @@ COMMENT ON FUNCTION uid_generator_alter IS
   'Changes fields of a generator. An argument that is NULL leaves its field unchanged, and -1 sets a field that may be '
   'NULL to NULL. The layout (epoch, tick_us, widths, field order, backup_worker) can change only before the first id. '
   'After that, create a new generator above the old one: uid_generator_create(..., above => ...). Limits and policies '
-  'can change at any time. The call waits for transactions that draw and, if max_ahead_ms becomes shorter than the '
-  'generator''s lead, for the clock. The next id starts above the current lease. Where the worker id is drawn '
+  'can change at any time. The call waits for transactions that draw, in short attempts between which others draw, and, if max_ahead_ms '
+  'becomes shorter than the generator''s lead, for the clock. The next id starts above the current lease. Where the worker id is drawn '
   '(worker_policy disposable, no registry), the generator draws a new one. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
@@ -255,6 +286,6 @@ COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
   'default begins at the clock instead. Until the clock has passed the old ids, new ones do not sort after them, and '
   'stay unique if the nodes of both generators differ. The call fails if the nodes are known to be equal, or the '
   'layouts differ, and says in a WARNING what is not known. It compares the ids of other generators, too. It waits for '
-  'transactions that draw from the former default. If that was dropped, create the new one above its ids, '
+  'transactions that draw from the former default, in short attempts between which others draw. If that was dropped, create the new one above its ids, '
   'with the parameter above of uid_generator_create(). Only the owner of the database or of the extension may call '
   'it. Grant USAGE on the sequence of the new default to the roles that draw.';

@@ -64,7 +64,8 @@ COMMENT ON FUNCTION uid_internal.uid_has_label(regclass) IS
 
 CREATE FUNCTION segment_create(name text, start bigint DEFAULT 1, step bigint DEFAULT NULL,
     max_step bigint DEFAULT NULL, increment bigint DEFAULT NULL,
-    min_value bigint DEFAULT NULL, max_value bigint DEFAULT NULL, cycle boolean DEFAULT NULL) RETURNS regclass
+    min_value bigint DEFAULT NULL, max_value bigint DEFAULT NULL, cycle boolean DEFAULT NULL,
+    if_not_exists boolean DEFAULT false) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -74,6 +75,7 @@ DECLARE
   stride bigint := coalesce(increment, 1);
   lowest bigint := coalesce(min_value, CASE WHEN stride > 0 THEN least(start, 1) ELSE -9223372036854775808 END);
   highest bigint := coalesce(max_value, CASE WHEN stride > 0 THEN 9223372036854775807 ELSE greatest(start, -1) END);
+  is_new boolean;
   sequence regclass;
 BEGIN
   PERFORM uid_internal.uid_home();
@@ -90,12 +92,25 @@ BEGIN
     RAISE EXCEPTION 'invalid increment % for segment "%"', stride, left(name, 63)
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Use an increment of at most 9223372036854775806.';
   END IF;
-  -- A sequence that has no label is one that was restored without it.
-  sequence := to_regclass(format('uid_segments.%I', relation));
-  IF sequence IS NULL OR uid_internal.uid_has_label(sequence) THEN
-    EXECUTE format('CREATE SEQUENCE uid_segments.%I START %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', relation, start,
-                   stride, lowest, highest, CASE WHEN cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
+  SELECT s.sequence INTO sequence FROM uid_internal.segments s WHERE s.name = segment_create.name;
+  IF sequence IS NULL THEN
+    is_new := uid_internal.uid_make_sequence('segment'::text, relation::name, start, stride, lowest, highest, cycle);
     sequence := format('uid_segments.%I', relation)::regclass;
+    IF NOT is_new AND uid_internal.uid_has_label(sequence)
+       AND NOT EXISTS (SELECT FROM uid_internal.segments s WHERE s.name = segment_create.name) THEN
+      RAISE EXCEPTION 'sequence % is that of a segment of another name', sequence
+        USING ERRCODE = 'duplicate_object', HINT = 'Rename it with ALTER SEQUENCE, or use another name.';
+    END IF;
+  END IF;
+  -- A sequence that has no label is one that was restored without it.
+  IF is_new IS NOT TRUE AND uid_internal.uid_has_label(sequence) THEN
+    IF if_not_exists THEN
+      RAISE NOTICE 'segment "%" already exists, skipping', left(name, 63) USING ERRCODE = 'duplicate_object';
+      RETURN sequence;
+    END IF;
+    RAISE EXCEPTION 'segment "%" already exists', left(name, 63)
+      USING ERRCODE = 'duplicate_object', DETAIL = format('Its sequence is %s.', sequence),
+            HINT = 'Use another name, drop the segment with segment_drop(), or pass if_not_exists => true.';
   END IF;
   PERFORM uid_internal.uid_define(sequence, 'segment'::text, s)
      FROM (SELECT name, step, max_step, 1::bigint AS increment_val) s;
@@ -108,7 +123,7 @@ COMMENT ON FUNCTION segment_create IS
   'of its sequence. NULL stands for an increment of 1, for no cycle, and for the widest bounds in the direction of the '
   'increment; a segment that counts up then has no value below 1 and start. A '
   'sequence of that name and the caller''s that has lost its label, in a restore without labels, is taken over as it '
-  'is. The caller owns its sequence in the schema '
+  'is. If the segment exists, it fails; with if_not_exists a NOTICE says so, and nothing is changed. The caller owns its sequence in the schema '
   'uid_segments, and needs CREATE on that schema. Let other roles draw with GRANT USAGE ON SEQUENCE.';
 
 CREATE FUNCTION segment_alter(name text, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL)

@@ -65,8 +65,8 @@ my %values = (
 	jsonb => [ map { literal($_, 'jsonb') } '{}', '[]', 'null', '1', '"x"', '{"a": [{"b": 1e400}]}', '{"generator": null}', '{"generator": 1}',
 		'{"time_bits": "x"}', '{"tick_us": 1e30}', '{"epoch": "infinity"}', '{"builtin": true}', '{"is_default": true}', '{"when_full": 7}',
 		'{"created": null}', '{"nothing": 1}' ],
-	record => [ 'ROW()', 'ROW(1)', 'ROW(NULL::text, 5)', '(SELECT g FROM uid_internal.generators g LIMIT 1)',
-		q{(SELECT s FROM (SELECT 'made'::text AS name, 5 AS step, 1::smallint AS increment_val) s)}, q{(SELECT s FROM (SELECT 'x' AS name, now() AS step) s)} ],
+	record => [ 'ROW()', 'ROW(1)', 'ROW(NULL::pg_catalog.text, 5)', '(SELECT g FROM uid_internal.generators g LIMIT 1)',
+		q{(SELECT s FROM (SELECT 'made'::pg_catalog.text AS name, 5 AS step, 1::pg_catalog.int2 AS increment_val) s)}, q{(SELECT s FROM (SELECT 'x' AS name, pg_catalog.now() AS step) s)} ],
 	regclass => [],
 	regrole => []);
 

@@ -217,34 +217,39 @@ core::Definition new_key() {
     return definition;
 }
 
-// A sequence that has no secret is one that was restored without it. InvalidOid: there is no sequence.
-Oid sequence_without_secret(const char *name) {
+// The sequence of a key, which is made unless there is one.
+Oid sequence_for(const char *name) {
+    const char *make = psprintf(
+        "SELECT uid_internal.uid_make_sequence('key'::pg_catalog.text, %s, bigint '1', bigint '1', bigint '1', "
+        "9223372036854775807, false)",
+        quote_literal_cstr(name));
+    check_spi(SPI_connect(), "SPI_connect", make);
+    check_spi(SPI_execute(make, false, 0), "SPI_execute", make);
+    check_spi(SPI_finish(), "SPI_finish", make);
     const Oid sequence = get_relname_relid(name, get_namespace_oid("uid_keys", false));
-    if (!OidIsValid(sequence))
-        return InvalidOid;
-    check_owner(sequence);
-    const core::Definition definition = read_definition(sequence, core::DefinitionKind::key);
-    if (find_secrets(definition).tuple != nullptr || get_rel_relkind(sequence) != RELKIND_SEQUENCE)
-        ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("key \"%s\" already exists", shown(name)),
-                        errhint("Use another name, or drop the key with DROP SEQUENCE.")));
+    check_is_sequence(sequence);
     return sequence;
 }
 
-// The caller creates the sequence, and the owner of uid_key inserts the row. A trigger checks the numbers.
+// The caller creates the sequence, and the owner of uid_key inserts the row. A trigger checks the numbers. A sequence
+// that has no secret is one that was restored without it.
 Oid create_key(FunctionCallInfo fcinfo) {
     const char *name = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
         ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid key name: \"%s\"", shown(name)),
                         errhint("Use a text of 1 to 63 bytes.")));
-    Oid sequence = sequence_without_secret(name);
-    if (!OidIsValid(sequence)) {
-        const char *create = psprintf("CREATE SEQUENCE %s", quote_qualified_identifier("uid_keys", name));
-        check_spi(SPI_connect(), "SPI_connect", create);
-        check_spi(SPI_execute(create, false, 0), "SPI_execute", create);
-        check_spi(SPI_finish(), "SPI_finish", create);
-        sequence = get_relname_relid(name, get_namespace_oid("uid_keys", false));
-    }
+    const Oid sequence = sequence_for(name);
     core::Definition definition = read_definition(sequence, core::DefinitionKind::key);
+    if (find_secrets(definition).tuple != nullptr) {
+        const bool skips = !PG_ARGISNULL(3) && PG_GETARG_BOOL(3);
+        ereport(
+            skips ? NOTICE : ERROR,
+            (errcode(ERRCODE_DUPLICATE_OBJECT),
+             errmsg("key \"%s\" already exists%s", shown(name), skips ? ", skipping" : ""),
+             skips ? 0 : errhint("Use another name, drop the key with DROP SEQUENCE, or pass if_not_exists => true.")));
+        return sequence;
+    }
+    check_owner(sequence);
     if (definition.kind == core::DefinitionKind::none) {
         definition = new_key();
         define(sequence, definition);
