@@ -37,6 +37,90 @@ section_many() {
     psql -v rounds="$rounds" -f bench/many.sql
 }
 
+# Statements on one of two servers: on few or many, in the database numbers. The options are psql's.
+on() {
+    server=$1
+    shift
+    PGPORT=$(sed -n 's/^port = //p' "$UIDGEN_WORK/$server.conf") PGDATABASE=${database:-numbers} psql "$@"
+}
+
+# First draws from so many generators and segments: first_draws server many. Prints how long after the last draw the rows
+# of worker_node were there, and in how many transactions they were written.
+first_draws() {
+    for kind in segment generator; do
+        on "$1" -c "CALL make('$kind', 'of_', $2)" -c "CALL first_draws('$kind', 'of_', $2)"
+    done
+    before=$(date +%s%N)
+    until [ "$(on "$1" -At -c "SELECT count(*) >= $2 FROM worker_node WHERE generator ~ 'of_'")" = t ]; do sleep 0.1; done
+    echo "$2 first draws: their rows were there $((($(date +%s%N) - before) / 1000000)) ms after the last one, in" \
+        "$(on "$1" -At -c "SELECT count(DISTINCT xmin::text) FROM worker_node WHERE generator ~ 'of_'") transactions"
+}
+
+# A choice of the default, and the longest draw meanwhile.
+choose_default() {
+    echo 'SELECT uid_next();' >"$UIDGEN_WORK/draw.sql"
+    PGPORT=$(sed -n 's/^port = //p' "$UIDGEN_WORK/$1.conf") PGDATABASE=numbers "$tree$bindir/pgbench" -n -T 60 -l \
+        -f "$UIDGEN_WORK/draw.sql" --log-prefix="$UIDGEN_WORK/log/default" >"$UIDGEN_WORK/log/pgbench" 2>&1 &
+    job=$!
+    sleep 1
+    before=$(date +%s%N)
+    on "$1" -c "SELECT uid_default_set('uid_generators.next_default')" >/dev/null
+    took=$((($(date +%s%N) - before) / 1000000))
+    kill -INT "$job"
+    wait "$job" || true
+    cat "$UIDGEN_WORK"/log/default* | awk -v on="$1" -v took="$took" '{if ($3 > most) most = $3}
+        END {printf "uid_default_set() beside %s: %d ms; the longest draw meanwhile %.0f ms\n", on, took, most / 1000}'
+    rm -f "$UIDGEN_WORK"/log/default*
+}
+
+# First draws on both servers, in turns: compare label [database of the second]
+compare() {
+    for round in 1 2 3 4 5 6; do
+        on few -c "CALL probe('$1', '$1 $round')"
+        database=${2:-numbers} on many -c "CALL probe('$1', '$1 $round')"
+    done
+    for server in few many; do
+        [ "$server" = few ] || database=${2:-numbers}
+        database=$database on "$server" -At -F '	' -c "SELECT kind, percentile_cont(0.5) WITHIN GROUP (ORDER BY ns) / 1000
+            FROM spent WHERE label = '$1' GROUP BY kind ORDER BY kind"
+        database=
+    done | awk -F '\t' -v label="$1" '$1 in few {printf "%-32s %-10s %7.1f us  %7.1f us  %5.2f x\n", label, $1, few[$1], $2, $2 / few[$1]}
+        {few[$1] = $2}'
+}
+
+section_numbers() {
+    database=
+    port=5433
+    for server in few many; do
+        printf '%s\n' "shared_preload_libraries = 'uidgen'" "port = $port" 'autovacuum = off' >"$UIDGEN_WORK/$server.conf"
+        port=$((port + 1))
+        make_server "$server" "$tree" "$UIDGEN_WORK/$server.conf"
+        start_server "$server" "$tree"
+        database=postgres
+        on "$server" -c 'CREATE DATABASE numbers' -c 'CREATE DATABASE beside'
+        for database in numbers beside; do
+            on "$server" -f bench/setup.sql -f bench/numbers.sql -c 'CREATE TABLE spent (label text, kind text, ns bigint)' \
+                -c "SELECT uid_generator_create('next_default')" >/dev/null
+        done
+    done 2>/dev/null
+    database=
+    first_draws few 100
+    first_draws many 10000
+    choose_default few
+    choose_default many
+    echo "processor time of a first draw beside 100 of each kind, and beside 10,000"
+    compare 'as they are'
+    on many -c "INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created, generator, worker_id)
+        SELECT 1000000 + i, 'h', '1', 1, now(), now(), now(), 'g' || i % 1000, 1 FROM generate_series(1, 100000) AS i"
+    compare '100,000 rows of worker_node'
+    compare 'those are of another database' beside
+    on many -c "DO \$\$ DECLARE g regclass; BEGIN FOR g IN SELECT generator FROM uid_generator_config
+        WHERE generator::text ~ 'of_' LOOP PERFORM uid_generator_drop(g); COMMIT; END LOOP; END \$\$"
+    compare 'their generators are dropped'
+    stop_server few "$tree" fast
+    stop_server many "$tree" fast
+}
+
 # The median of the numbers on standard input.
 median() {
     sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'
@@ -195,7 +279,7 @@ section_connections() {
     stop_server unloaded "$tree" fast
 }
 
-[ $# -gt 0 ] || set -- calls uuids many bulk first connections waits preset registry core
+[ $# -gt 0 ] || set -- calls uuids many numbers bulk first connections waits preset registry core
 build_all
 describe_machine
 make_databases
