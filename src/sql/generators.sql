@@ -73,7 +73,8 @@ COMMENT ON COLUMN uid_generator.spread IS
   'true: the sequence numbers of a tick start at a varying number instead of 0, so that id % n is even on a quiet '
   'generator: at one of the first 3000, with when_full wait of the first 100';
 COMMENT ON COLUMN uid_generator.worker_policy IS
-  'disposable: a new worker id at each server start; sticky: the last datacenter and worker id of this host and port; '
+  'disposable: a new worker id at each server start; sticky: the last datacenter and worker id of this host and port, '
+  'with protection auto in this data directory; '
   'static: worker_number';
 COMMENT ON COLUMN uid_generator.worker_number IS 'worker id with worker_policy static';
 COMMENT ON COLUMN uid_generator.datacenter_id IS

@@ -558,6 +558,14 @@ void expect_even(const std::vector<int64_t> &ids, const char *what) {
         EXPECT_LT(chi_square_ratio(ids, n), 1.5) << what << ", modulo " << n;
 }
 
+// Where a full tick is waited out, its first numbers are lost at any load: there it is Leaf's.
+TEST(Spread, IsLeafsWhereATickIsWaitedOut) {
+    EXPECT_EQ(spread_for(12, WhenFull::borrow).count, 3000U);
+    EXPECT_EQ(spread_for(12, WhenFull::backup).count, 3000U);
+    EXPECT_EQ(spread_for(12, WhenFull::wait).count, 100U);
+    EXPECT_EQ(spread_for(4, WhenFull::wait).count, 12U);
+}
+
 TEST(Spread, IdsOfAQuietGeneratorAreEvenModuloN) {
     for (uint64_t salt : {UINT64_C(0), UINT64_C(0x0123456789ABCDEF), UINT64_MAX})
         for (int64_t step : {1, 10, 1000, 60000, 3600000}) {
