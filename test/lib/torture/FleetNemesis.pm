@@ -564,7 +564,7 @@ sub move_counter
 sub alter_generator
 {
 	my ($self, $dice) = @_;
-	my $generator = 'uid_generators.' . $dice->one_of(qw(uid_default cached small baidu));
+	my $generator = 'uid_generators.' . $dice->one_of(qw(cached small baidu));
 	$self->{node} = $self->choose_member($dice)->{node};
 	return $self->command($dice, 'alter_generator',
 		"SELECT uid_generator_alter('$generator', lease_ms => 2000)",

@@ -491,7 +491,7 @@ END
 sub alter_generator
 {
 	my ($self, $dice) = @_;
-	my $generator = 'uid_generators.' . $dice->one_of(qw(uid_default leaf twitter shared own far js53));
+	my $generator = 'uid_generators.' . $dice->one_of(qw(leaf twitter shared own far js53));
 	return $self->command($dice, 'alter_generator',
 		"SELECT uid_generator_alter('$generator', lease_ms => 2000)",
 		"SELECT uid_generator_alter('$generator', lease_ms => 1000)",
