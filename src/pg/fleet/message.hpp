@@ -71,7 +71,7 @@ struct FleetAnswer {
     bool is_synchronous; // no failover loses a block
 };
 
-// Refusals that a member treats in a way of their own, or that need no more words than these. Any other name is one, too.
+// Refusals that a member treats in a way of their own, or whose words are always these. Any other name is one, too.
 struct RefusalRow {
     core::Refusal why;
     const char *name;
