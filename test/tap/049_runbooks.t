@@ -122,7 +122,7 @@ run_page('end-of-time', $night,
 is(shop($night, $same =~ s/NAME/orders/gr), '1|1', '... the new generator is like the old one');
 is(shop($night, "SELECT datacenter_id, worker_id FROM uid_decode(uid_next('uid_generators.orders2'), 'uid_generators.orders2')"),
 	'3|7', '... with its datacenter id and worker id');
-like(error_of($night, "SELECT uid_generator_create('orders2')"), qr/ERROR:  42P07: relation "orders2" already exists/,
+like(error_of($night, "SELECT uid_generator_create('orders2')"), qr/ERROR:  42710: generator "orders2" already exists/,
 	'... a second time is refused');
 # The later runbooks are about the default generator.
 shop($night, 'DROP TABLE orders; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text)');

@@ -1,5 +1,7 @@
 #include "sequence.hpp"
 
+#include <algorithm>
+
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -75,16 +77,26 @@ bool lock_within(std::initializer_list<Oid> sequences, LOCKMODE mode, int64_t ms
     return locked;
 }
 
+// Whether draws from it wait for the clock or for a grant. They hold their locks meanwhile, one after the other, so that
+// no short attempt ever succeeds; and a longer one delays nobody who could draw.
+bool draws_wait(Oid sequence) {
+    const Slot *slot = find_slot(slot_key(sequence), SlotKind::generator);
+    return slot != nullptr && ((slot->generator.clock_changes.load(std::memory_order_relaxed) & 1) != 0 ||
+                               slot->generator.membership.wanted.load(std::memory_order_relaxed) != 0);
+}
+
 } // namespace
 
 void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode) {
     constexpr int64_t longest_ms = 500;
+    constexpr int64_t grace_ms = 1000;
     const int64_t patience_ms = LockTimeout > 0 ? LockTimeout : PG_INT64_MAX;
     const int64_t begun_us = monotonic_us();
     int64_t ms = 0;
     while (!lock_at_once(sequences, mode)) {
         const int64_t left_ms = patience_ms - (monotonic_us() - begun_us) / us_per_ms;
-        ms = Max(Min(Min(ms + 100, longest_ms), left_ms), 1);
+        const bool all_wait = std::any_of(sequences.begin(), sequences.end(), draws_wait);
+        ms = Max(Min(all_wait ? settings::max_wait_ms + grace_ms : Min(ms + 100, longest_ms), left_ms), 1);
         if (lock_within(sequences, mode, ms, left_ms > 3 * ms))
             break;
         sleep_for(2 * ms * us_per_ms, wait_event("UidgenLock"));

@@ -18,7 +18,8 @@ void lock_sequence(Oid sequence, LOCKMODE mode);
 
 // Takes a lock that excludes draws, on all of these or on none, without making sessions that draw queue behind it for
 // longer than half a second: it waits in short attempts, and lets them draw between two attempts, for as long as
-// lock_timeout says (0: without limit). Error if the first one was dropped meanwhile.
+// lock_timeout says (0: without limit). Where draws wait for the clock or for a grant, attempts are as long as their
+// waits. Error if the first one was dropped meanwhile.
 void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode);
 
 // The definition of a sequence.
