@@ -77,8 +77,8 @@ bool lock_within(std::initializer_list<Oid> sequences, LOCKMODE mode, int64_t ms
     return locked;
 }
 
-// Whether draws from it wait for the clock or for a grant. They hold their locks meanwhile, one after the other, so that
-// no short attempt ever succeeds; and a longer one delays nobody who could draw.
+// Whether draws from it wait for the clock or for a grant. They hold their locks meanwhile, one after the other, so no
+// short attempt ever succeeds. A longer one delays nobody who could draw.
 bool draws_wait(Oid sequence) {
     const Slot *slot = find_slot(slot_key(sequence), SlotKind::generator);
     return slot != nullptr && ((slot->generator.clock_changes.load(std::memory_order_relaxed) & 1) != 0 ||
