@@ -32,6 +32,11 @@ CREATE TABLE member (
   held_serial bigint, held_seal bigint);
 CREATE SEQUENCE life;
 ALTER TABLE member ALTER incarnation SET DEFAULT nextval('life');
+CREATE TABLE last_term AS SELECT 0::bigint AS number;
+-- Whether the registry has another term than at the last call.
+CREATE FUNCTION drew() RETURNS boolean LANGUAGE sql AS $$
+  WITH b AS (SELECT number FROM last_term), n AS (UPDATE last_term SET number = term FROM uid_fleet_state RETURNING last_term.number)
+  SELECT n.number <> b.number FROM b, n $$;
 CREATE FUNCTION server() RETURNS jsonb LANGUAGE sql AS
   $$ SELECT '{"protocol": 1, "host": "host", "port": "5432", "database": "db", "version": "v"}'::jsonb $$;
 CREATE FUNCTION generator() RETURNS jsonb LANGUAGE sql AS
@@ -210,7 +215,7 @@ SELECT calls('uid_fleet_fence()') \gexec
 SELECT * FROM outcomes('SELECT uid_fleet_admit(%s)', $$'uidgen_fleet'$$, $$'uidgen_fleet', 'nonsense'$$,
   $$'uidgen_fleet', 'unchanged'$$, $$'uidgen_fleet', 'successor'$$, $$'uidgen_fleet', 'new', fleet => 4711$$,
   $$'uidgen_fleet', 'new'$$, $$'uidgen_fleet'$$, $$'uidgen_nobody'$$, 'NULL', $$'uidgen_super'$$);
-SELECT count(*), min(term) AS term, min(clock_bound) AS clock_bound FROM uid_fleet_state;
+SELECT count(*), drew(), min(term - us_at(now())) BETWEEN -1e6 AND 1e6 AS term_is_time, min(clock_bound) AS clock_bound FROM uid_fleet_state;
 
 CALL run($$
 -- Newcomers get nodes of their own; a member that asks again keeps its node, and so does one whose answer was lost.
@@ -344,17 +349,17 @@ UPDATE uid_fleet_state SET closed_until = now() + interval '1 hour';
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET timeline = 0, closed_until = closed_until - interval '59 min';
 b;
-SELECT (term, closed_until, timeline > 0, fence_base) AS recorded FROM uid_fleet_state;
+SELECT (drew(), closed_until, timeline > 0, fence_base) AS recorded FROM uid_fleet_state;
 -- A dump that was made after it needs nobody's word.
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET directory = 'the former one';
 b;
-SELECT (term, closed_until, directory <> 'the former one', fence_base) AS recorded FROM uid_fleet_state;
+SELECT (drew(), closed_until, directory <> 'the former one', fence_base) AS recorded FROM uid_fleet_state;
 -- It is too late for that if its clock and the bound are not below closed_until.
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET timeline = 0, closed_until = clock_timestamp() + interval '9 s';
 b;
-SELECT (term, closed_until, fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
+SELECT (drew(), closed_until, fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
 UPDATE uid_fleet_state SET fence_base = NULL;
 b;
 $$);
@@ -364,7 +369,7 @@ CALL run($$
 z1 length=5000, z2;
 SELECT uid_fleet_fence() > now() + interval '620 s' AS from_then_on;
 z2, z1, z3;
-SELECT string_agg(term::text, ' ' ORDER BY term) FROM member WHERE name IN ('z1', 'z2');
+SELECT count(DISTINCT term) FROM member WHERE name IN ('z1', 'z2');
 $$, 'worker_bits=6');
 SELECT calls('uid_fleet_reserve(6, without_standby => true)') \gexec
 CALL run($$
@@ -372,11 +377,11 @@ SELECT (count(*), min(refuses), max(refuses)) AS fenced FROM uid_fleet_pools WHE
 -- A standby was promoted: the same fence.
 UPDATE uid_fleet_state SET timeline = 0;
 z2;
-SELECT term FROM uid_fleet_state;
+SELECT drew() FROM uid_fleet_state;
 -- If only synchronous standbys are promoted, there is none. Without one the registry grants nothing.
 UPDATE uid_fleet_state SET timeline = 0, fence_base = NULL, synchronous = true;
 z2;
-SELECT (term, fence_base, refuses) FROM uid_fleet_state;
+SELECT (drew(), fence_base, refuses) FROM uid_fleet_state;
 UPDATE uid_fleet_state SET synchronous = false;
 z2;
 SELECT refuses FROM uid_fleet_state;
@@ -389,10 +394,10 @@ SELECT calls('uid_fleet_takeover(1, 2)') \gexec
 CALL run($$
 SELECT uid_fleet_admit('uidgen_fleet');
 SELECT uid_fleet_admit('uidgen_fleet', 'successor', fleet => 4711);
-SELECT (term, refuses) FROM uid_fleet_state;
+SELECT (drew(), refuses) FROM uid_fleet_state;
 SELECT uid_fleet_admit('uidgen_fleet', 'successor');
 z2, z3;
-SELECT (term, refuses, timeline = 1) AS recorded FROM uid_fleet_state;
+SELECT (drew(), refuses, timeline = 1) AS recorded FROM uid_fleet_state;
 UPDATE uid_fleet_state SET directory = directory || '0';
 z2;
 $$, 'worker_bits=6');
@@ -403,13 +408,13 @@ SELECT uid_fleet_admit('uidgen_fleet', 'unchanged');
 SET client_min_messages = error;
 CALL run($$
 z2, z4;
-SELECT (term, refuses, fence_base) FROM uid_fleet_state;
+SELECT (drew(), refuses, fence_base) FROM uid_fleet_state;
 UPDATE uid_fleet_state SET database = '1/1/1', fence_base = NULL;
 z2;
 SELECT uid_fleet_fence() > now() + interval '10 min' AS fenced;
 z2;
 -- A registry that starts waits for a member, if it may have any.
-UPDATE uid_fleet_state SET serial_at_start = 1000, longest_grant = '1 day', fence_base = NULL;
+UPDATE uid_fleet_state SET serial_at_start = 1000, granted_at_start = now(), longest_grant = '1 day', fence_base = NULL;
 z5, z2, z5;
 
 -- A greater bound is stored, and counts from the next call on. A smaller setting is no smaller bound.
@@ -424,17 +429,17 @@ UPDATE uid_fleet_state SET clock_bound = '10 s', fence_base = NULL;
 -- A member has seen an answer that the registry has lost.
 SELECT setval('uid_fleet_serial', last_value - 5) > 0 AS lost FROM uid_fleet_serial;
 z2;
-SELECT term FROM uid_fleet_state;
+SELECT drew() FROM uid_fleet_state;
 SELECT setval('uid_fleet_serial', last_value + 100) > 0 AS found FROM uid_fleet_serial;
 -- The same of the term before, if nothing was said to be lost with it.
 SELECT uid_fleet_fence(cancel => true) IS NOT NULL AS fine;
 UPDATE uid_fleet_state SET former_serial = 1;
 z2;
-SELECT (term, fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
+SELECT (drew(), fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
 -- A member has seen a later term: this server must not be the registry any more.
 UPDATE uid_fleet_state SET term = term - 1;
 z2, a worker_bits=2;
-SELECT (term, shown_term, refuses) FROM uid_fleet_state;
+SELECT (shown_term > term, refuses) FROM uid_fleet_state;
 -- It says when it granted last, whatever is done with a handover meanwhile.
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET closed_until = closed_until - interval '400 s';
@@ -444,7 +449,7 @@ CALL call('{}') \gset
 SELECT (a).refusal, (a).granted_last_us > 0 AS granted FROM (SELECT :'answer'::fleet_answer AS a) t;
 CALL run($$
 SELECT uid_fleet_fence() > now() AS fenced;
-SELECT (term, shown_term, refuses) FROM uid_fleet_state;
+SELECT (drew(), shown_term > term, refuses) FROM uid_fleet_state;
 z2;
 -- Or its number with another nonce: there are two registries. Members of this one renew, newcomers wait.
 UPDATE uid_fleet_state SET term_nonce = term_nonce / 2, fence_base = NULL;
@@ -455,10 +460,10 @@ z2, z6;
 SELECT shown_term FROM uid_fleet_state;
 -- A fence that an administrator knows to be needless.
 z3;
-UPDATE uid_fleet_state SET shown_term = 4711, fence_base = now() + interval '60 years';
+UPDATE uid_fleet_state SET shown_term = term + 4711, fence_base = now() + interval '60 years';
 SELECT uid_fleet_fence(cancel => true) - now() < interval '1 s' AS at_once;
 z3;
-SELECT (shown_term, fence_base, term > 4711) AS above FROM uid_fleet_state;
+SELECT (shown_term, fence_base, drew()) AS above FROM uid_fleet_state;
 UPDATE uid_fleet_state SET fence_base = NULL;
 
 -- A member has found another registry, which has granted. What is shown must be proven, as anything else.
@@ -508,10 +513,14 @@ CREATE TABLE lost AS SELECT * FROM uid_fleet_state;
 DELETE FROM uid_fleet_state;
 DELETE FROM uid_fleet_node;
 DELETE FROM uid_secrets.uid_fleet_key;
-SELECT fleet AS lost FROM lost \gset
-SELECT uid_fleet_admit('uidgen_fleet', 'successor', fleet => :lost) \g /dev/null
+SELECT fleet AS lost, term FROM lost \gset
+SELECT calls('uid_fleet_admit(''uidgen_fleet'', ''successor'', fleet => 1)',
+  'uid_fleet_admit(''uidgen_fleet'', ''successor'', fleet => 1, term => 9007199254740992)',
+  'uid_fleet_admit(''uidgen_fleet'', ''successor'', fleet => 1, term => 1, key => ''x'')',
+  'uid_fleet_admit(''uidgen_fleet'', ''successor'', term => 1)') \gexec
+SELECT uid_fleet_admit('uidgen_fleet', 'successor', fleet => :lost, term => :term) \g /dev/null
 CALL run($$
-SELECT (s.fleet = l.fleet, s.term > l.term + 1000, s.first_term < s.term, s.covered_until = s.fence_base + s.clock_bound) AS same_above FROM uid_fleet_state s, lost l;
+SELECT (s.fleet = l.fleet, s.term > l.term, s.first_term > l.term, s.covered_until = s.fence_base + s.clock_bound) AS same_above FROM uid_fleet_state s, lost l;
 UPDATE member SET held_seal = 4711 WHERE name = 'l1';
 l1, l3;
 UPDATE member SET held_seal = 4711 WHERE name = 'l1';
@@ -531,7 +540,7 @@ SELECT uid_fleet_admit('uidgen_fleet', 'new');
 UPDATE uid_fleet_state SET database = '1/1/1';
 SELECT uid_fleet_admit('uidgen_fleet', 'new');
 l3;
-SELECT (s.term, s.first_term, s.fleet <> l.fleet, (SELECT count(*) FROM uid_fleet_node)) AS nodes FROM uid_fleet_state s, lost l;
+SELECT (drew(), s.first_term, s.fleet <> l.fleet, (SELECT count(*) FROM uid_fleet_node)) AS nodes FROM uid_fleet_state s, lost l;
 SELECT (s.clock_bound, s.longest_grant) AS anew FROM uid_fleet_state s, lost l;
 UPDATE member SET (fleet, term, term_nonce, serial, seal, held_node) = ROW(NULL, NULL, NULL, NULL, NULL, NULL);
 z3;
@@ -626,7 +635,20 @@ block orders term=9007199254740992 serial=1 seal=1, block orders term=1 serial=9
 UPDATE member SET (term, serial, seal) = (9007199254740992, 1, 1) WHERE name = 'z3';
 z3 why;
 SELECT (shown_term, fence_base) FROM uid_fleet_state;
-DELETE FROM member WHERE name = 'z3';
+-- A later term that may be another registry's keeps newcomers away until an administrator, or time, says that it is not.
+SELECT (login, term - (SELECT term FROM uid_fleet_state), shown_at > now() - interval '1 min', host) AS claim FROM uid_fleet_claim;
+SELECT max(refuses) FROM uid_fleet_pools;
+new why, z1, block orders;
+UPDATE uid_fleet_claim SET shown_at = shown_at - interval '621 s';
+SELECT max(refuses) FROM uid_fleet_pools;
+new;
+UPDATE uid_fleet_claim SET shown_at = now(), term = term + 1000000;
+new;
+SELECT uid_fleet_fence() IS NOT NULL AS fenced;
+SELECT (drew(), first_term = term, (SELECT count(*) FROM uid_fleet_claim)) AS above FROM uid_fleet_state;
+UPDATE uid_fleet_state SET fence_base = NULL;
+new;
+DELETE FROM member WHERE name IN ('z3', 'new');
 INSERT INTO member SELECT * FROM honest;
 z3;
 -- Whatever was asked: nodes are in range.
@@ -758,7 +780,7 @@ SELECT refills_disturbed FROM segment_status WHERE name = 'orders';
 -- A call without values says what the segment is like; of any increment, to a server of any fleet.
 block orders count=0 increment=0 fleet=0, block orders fleet=4711;
 -- A registry that is shown a later term stops.
-block orders term=99, block orders;
+block orders term=1800000000000000, block orders;
 UPDATE uid_fleet_state SET shown_term = NULL;
 block orders increment=2;
 ALTER SEQUENCE uid_segments.orders CYCLE;

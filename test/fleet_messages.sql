@@ -17,7 +17,7 @@ CREATE TYPE fleet_request AS (
 CREATE TYPE fleet_answer AS (
   fleet bigint, term bigint, term_nonce bigint, serial bigint, seal bigint,
   refusal text, message text, hint text,
-  clock_us bigint, server bigint, is_open boolean, granted_last_us bigint, granted_last_seal bigint,
+  clock_us bigint, server bigint, is_open boolean, awaits_member boolean, longest_us bigint, granted_last_us bigint, granted_last_seal bigint,
   node bigint, granted_from bigint, granted_until bigint, membership bigint, held_seal bigint,
   first bigint, count bigint, increment bigint, is_synchronous boolean);
 

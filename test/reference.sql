@@ -22,7 +22,8 @@ WITH subject(place, title, members) AS (VALUES
   (8, 'Statistics', '{uid_stat,uid_stat_server}'),
   (9, 'Fleet: on a member', '{segment_attach,uid_registry_status,uid_fleet_move}'),
   (10, 'Fleet: on the registry', '{uid_fleet_admit,uid_fleet_expel,uid_fleet,uid_fleet_pools,uid_fleet_fence,
-      uid_fleet_handover,uid_fleet_takeover,uid_fleet_fork,uid_fleet_reserve,uid_fleet_drop_pool,uid_fleet_state,
+      uid_fleet_handover,uid_fleet_takeover,uid_fleet_fork,uid_fleet_reserve,uid_fleet_drop_pool,uid_fleet_key,
+      uid_fleet_state,uid_fleet_claim,
       uid_fleet_pool,uid_fleet_node,uid_fleet_segment,uid_fleet_serial,uid_secrets.uid_fleet_key}'),
   (11, 'Schemas', '{uid_generators,uid_segments,uid_keys,uid_internal,uid_secrets}')
 ), member AS (

@@ -4,7 +4,7 @@
 // *grant* is the right of one *membership* to use the ticks from <= t < until of a node. A membership is the lives of
 // one generator in one data directory, one after another. Each life is an *incarnation* and has a random number. A
 // membership is named by the incarnation that was granted its node first. A *term* is the reign of one registry
-// (term.hpp, which has invariants 9 to 12).
+// (term.hpp, which has invariants 9 to 15).
 //
 // Numbered invariants
 //   1. `until` of a node only grows (but for revoked()). A grant to another membership starts at or above it. So grants
@@ -182,10 +182,8 @@ constexpr Judgement newcomer(const Layout &l, const RegistryView &r, const Reque
     const int64_t from = beginning(l, r, a);
     if (from < 0)
         return {Verdict::refuse, Refusal::ahead};
-    if (r.shown.number != 0)
-        return {Verdict::refuse, Refusal::rival};
-    if (r.awaits_member)
-        return {Verdict::refuse, Refusal::starting};
+    if (judge_admission(r) != Refusal::none)
+        return {Verdict::refuse, judge_admission(r)};
     if (from < fence_tick(l, r))
         return {Verdict::refuse, Refusal::fenced};
     if (a.lowest >= from + grant_ticks(l, r, a))
@@ -196,6 +194,11 @@ constexpr Judgement newcomer(const Layout &l, const RegistryView &r, const Reque
 }
 
 } // namespace detail
+
+// Whether a grant to that tick has ended, by the registry's clock.
+constexpr bool has_ended(const Layout &l, const RegistryView &r, int64_t until) noexcept {
+    return until <= tick_at(l, r.now_us);
+}
 
 // What to do with a member, as decide() describes it. Null: there is no such row.
 constexpr Judgement judge(const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) noexcept {
@@ -223,7 +226,28 @@ constexpr Judgement judge(const Layout &l, const RegistryView &r, const Request 
         return detail::newcomer(l, r, a);
     if (a.lowest >= std::max({shown, known, beginning(l, r, a) + grant_ticks(l, r, a)}))
         return {Verdict::refuse, Refusal::ahead};
+    // An ended grant is extended only where a newcomer would be accepted (term.hpp, 13).
+    const Judgement ended = detail::newcomer(l, r, a);
+    if (has_ended(l, r, std::max(shown, known)) && ended.verdict == Verdict::refuse)
+        return ended;
     return {Verdict::extend, Refusal::none};
+}
+
+// Whether the caller ends the wait of a registry that has started (term.hpp, 12). `last_serial` was its last serial.
+constexpr bool ends_wait(const Layout &l, const RegistryView &r, const Request &a, int64_t last_serial) noexcept {
+    return judge_server(r, a.seen) == Refusal::none && a.holds && a.held.term == r.term &&
+           a.held.serial <= last_serial && a.held.until > tick_at(l, r.now_us);
+}
+
+// What a registry has given whose key is lost (before `first`) has no proof. A grant of it counts while the fence lasts
+// that this one began with, and at most to its end. The rest is forgotten.
+constexpr Request without_proof(const Layout &l, const RegistryView &r, Request a) noexcept {
+    if (a.seen.term.number < r.first)
+        a.seen = {a.seen.fleet, {}, 0, 0};
+    if (!a.holds || a.held.term.number >= r.first)
+        return a;
+    a.held.until = std::min(a.held.until, fence_tick(l, r));
+    return r.now_us >= fence_end_us(r) || a.held.from >= a.held.until ? without_held(a) : a;
 }
 
 // The judgement, and the request and the row that it is about.
@@ -253,15 +277,17 @@ constexpr Ruling decide(const Layout &l, const RegistryView &r, const Request &a
 // ---------------------------------------------------------------------------------------------------------
 
 // The row after the member has kept its node. A life that got the node twice, with another membership in between, has
-// one number for both grants. So the later beginning counts.
+// one number for both grants. So the later beginning counts. An ended grant begins at the present tick, because the
+// ticks between may be those of a membership that another registry has admitted.
 constexpr NodeRow extended(const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) noexcept {
     const NodeRow before = row != nullptr ? *row : NodeRow{a.held.node, 0, 0, 0, 0, {}, 0, 0};
     const bool same = before.membership != 0 && (!a.holds || before.membership == a.held.membership);
     const int64_t shown_from = a.holds ? a.held.from : before.from;
-    const int64_t until =
-        std::max({before.until, a.holds ? a.held.until : 0, beginning(l, r, a) + grant_ticks(l, r, a)});
+    const int64_t from = same ? std::max(before.from, shown_from) : shown_from;
+    const int64_t known = std::max(before.until, a.holds ? a.held.until : 0);
+    const int64_t until = std::max(known, beginning(l, r, a) + grant_ticks(l, r, a));
     return {before.node,
-            same ? std::max(before.from, shown_from) : shown_from,
+            has_ended(l, r, known) ? std::max(from, beginning(l, r, a)) : from,
             std::min(until, largest(l.time_bits) + 1),
             same ? before.membership : a.held.membership,
             a.incarnation,
@@ -270,9 +296,16 @@ constexpr NodeRow extended(const Layout &l, const RegistryView &r, const Request
             before.revoked};
 }
 
+// A node whose last grant ends by that tick is free for a newcomer. After a wait that a member has ended, the tick is
+// when the registry granted last before its start: another one may have extended later grants (term.hpp, 12).
+constexpr int64_t free_from(const Layout &l, const RegistryView &r, const Request &a) noexcept {
+    const int64_t from = beginning(l, r, a);
+    return r.ended_by_us == 0 ? from : std::min(from, tick_at(l, r.ended_by_us));
+}
+
 // Whether a newcomer may have that node.
 constexpr bool is_free(const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) noexcept {
-    return row.until <= beginning(l, r, a);
+    return row.until <= free_from(l, r, a);
 }
 
 // The row after a newcomer was granted a node that is_free() for it.

@@ -9,14 +9,15 @@
 //      checks it. Otherwise, and for a generator without a high-water mark, a new membership begins
 //      (begin_membership()), because the holder of the grant may be alive.
 //   3. A grant is stored before it is used. It then counts until its end, whether the registry can be reached or not.
-//   4. An answer of an earlier term than one that was seen is ignored. So is one of a rival of that term, one that is
-//      older than the grant in hand, one to an earlier life, and one of another fleet. A life that was refused as
-//      superseded ignores all answers. What an unclaimed registry answers says nothing of the
-//      fleet: it may be a copy, whose serials the registry has not reached.
-//   5. A newcomer, and a server that connects, says hello to every registry that it can reach, at the same time, and
-//      goes to the one with the largest term (best_registry()). It shows that term to the others, and tells that one
-//      when the others granted last (grant.hpp, 11). A generator that holds a grant renews it where its server is
-//      connected.
+//   4. A member never goes back: an answer of an earlier term than one that was seen is ignored, whatever it says. So
+//      is one of a rival of that term, one that is older than the grant in hand, one to an earlier life, and one of
+//      another fleet. A life that was refused as superseded ignores all answers. What an unclaimed registry answers
+//      says nothing of the fleet: it may be a copy, whose serials the registry has not reached.
+//   5. A newcomer, a member whose grant has ended or that was refused, and a server that connects, says hello to every
+//      registry that it can reach, at the same time, and goes to the one with the largest term (best_registry()). It
+//      shows that term to the others, and tells that one when the others granted last (term.hpp, 11). A generator whose
+//      grant lasts renews it where its server is connected. A connected server says hello to all of them at least once
+//      in half the longest grant.
 #pragma once
 
 #include "grant.hpp"
@@ -62,18 +63,29 @@ struct Answer {
     int64_t seal = 0; // of the stamp
 };
 
+// Whether an answer is of an earlier term than the server has seen in that fleet (4): its registry does not count.
+constexpr bool is_past(const FleetSeen &seen, uint64_t fleet, const Term &term) noexcept {
+    return fleet == seen.fleet && term.number < seen.term.number;
+}
+
+// What a server has seen after an answer that counts.
+constexpr FleetSeen seen_after(const FleetSeen &seen, const Answer &answer) noexcept {
+    const Grant &grant = answer.grant;
+    const bool is_news = grant.term != seen.term || grant.serial > seen.serial;
+    return is_news ? FleetSeen{answer.fleet, grant.term, grant.serial, answer.seal} : seen;
+}
+
 // True: the membership has a grant of that answer, and must be stored before it is used. False: the answer is ignored
 // (4), or a refusal, by which the membership may have become superseded.
 constexpr bool accept(Membership *m, FleetSeen *seen, const Answer &answer) noexcept {
     const Grant &grant = answer.grant;
     const bool is_of_other = (seen->fleet != 0 && answer.fleet != seen->fleet) || are_rivals(grant.term, seen->term);
-    const bool is_old = grant.term.number < seen->term.number ||
+    const bool is_old = is_past(*seen, answer.fleet, grant.term) ||
                         (m->holds && grant.term == m->held.term && grant.serial <= m->held.serial);
     if (is_of_other || is_old || answer.why == Refusal::unclaimed || m->superseded ||
         answer.incarnation != m->incarnation)
         return false;
-    if (grant.term != seen->term || grant.serial > seen->serial)
-        *seen = {answer.fleet, grant.term, grant.serial, answer.seal};
+    *seen = seen_after(*seen, answer);
     if (answer.why != Refusal::none) {
         m->superseded = answer.why == Refusal::superseded;
         return false;
@@ -110,7 +122,7 @@ struct Best {
 namespace detail {
 
 constexpr bool is_of(const Hello &h, const FleetSeen &seen) noexcept {
-    return h.answers && (seen.fleet == 0 || h.fleet == seen.fleet);
+    return h.answers && (seen.fleet == 0 || h.fleet == seen.fleet) && !is_past(seen, h.fleet, h.term);
 }
 
 constexpr bool is_better(const Hello &a, const Hello &b, const FleetSeen &seen) noexcept {
@@ -123,8 +135,8 @@ constexpr bool is_better(const Hello &a, const Hello &b, const FleetSeen &seen) 
 
 } // namespace detail
 
-// The registry with the largest term, whether it is open or not: another one must not be used. A server that is named
-// twice answers twice.
+// The registry with the largest term, whether it is open or not: another one must not be used, nor one whose term is
+// smaller than one that was seen. A server that is named twice answers twice.
 constexpr Best best_registry(const Hello *hellos, int count, const FleetSeen &seen) noexcept {
     Best best = {no_registry, true};
     for (int i = 0; i < count; i++)

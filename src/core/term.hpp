@@ -1,11 +1,13 @@
 // The registry of a fleet as a whole: its terms, its fence, and other registries of the same fleet.
 //
 // A *term* is the reign of one registry. It has a number, which grows, and a random nonce, which is drawn with it.
-// Two registries of one fleet are alive if a former primary comes back, or a copy was started.
+// Two registries of one fleet are alive if a former primary comes back, a copy was started, or a registry that was lost
+// comes back after it was replaced.
 //
 // Numbered invariants, after those of grant.hpp
-//   9. A server that takes over draws a term, whether commits were lost or not. So of two registries that are alive
-//      one has the larger number, or both have the same number and differ in the nonce.
+//   9. A server that takes over draws a term, whether commits were lost or not. The number is the clock's microseconds,
+//      or above the largest number that it knows. So of two registries that are alive one has the larger number, or
+//      both have the same number and differ in the nonce.
 //  10. A registry that was shown a larger number grants nothing any more. One that was shown its own number with
 //      another nonce admits no newcomer. Both end when an administrator has it draw a term.
 //  11. A newcomer, and a member that connects, asks each registry that it can reach, shows the largest number to the
@@ -13,9 +15,19 @@
 //      grant began at or below that clock + bound. So a fence covers all grants that were made up to base + bound.
 //      Without a fence, those that the registry knows are covered. If another one granted later, the base rises to that
 //      time - bound.
-//  12. A registry that starts while grants of its last run last admits no newcomer until a member has called that knows
-//      of no larger number, or the longest grant has passed: if another one took over, members know its number. A
-//      caller that this run has told the number knows nothing of others. So what it shows must have been given before.
+//  12. A registry that starts, whether grants of its last run last or not, admits no newcomer for wait_us(), because
+//      another one may have taken over and have stopped again. Each connected member asks all hosts at least once in
+//      half the longest grant. So by then this one has been shown the number of the other one, or all grants of the
+//      other one have ended. A member whose grant was given in this term before the start, and lasts, ends the wait:
+//      the other one would still be fenced, so it has admitted no newcomer. It may have extended grants. So until
+//      wait_us() has passed only nodes are free whose grants had ended when this one granted last.
+//  13. A grant that has ended is extended only if a newcomer would be admitted, and begins at the present tick.
+//      Otherwise a registry that comes back would extend it although another one has given the node away since.
+//  14. A larger number without a proof is a *claim*: another registry has another key. It closes the registry to
+//      newcomers, to grants that have ended and to blocks. It counts for claim_us() after it was shown last, or until
+//      an administrator has the registry draw a term.
+//  15. A number that is more than a day ahead of the clock does not exist, for registries and members: no clock has
+//      drawn it. Otherwise an invented number would leave none above it.
 #pragma once
 
 #include <algorithm>
@@ -39,6 +51,12 @@ constexpr bool are_rivals(const Term &a, const Term &b) noexcept {
 // A larger number is none of a term. The next one always fits.
 constexpr int64_t largest_term = INT64_C(1) << 53;
 
+// Whether a clock of the fleet can have drawn that number (15).
+constexpr bool can_be_drawn(int64_t number, int64_t now_us) noexcept {
+    constexpr int64_t day_us = INT64_C(86400) * 1000 * 1000;
+    return number <= largest_term && number <= now_us + day_us;
+}
+
 // What a server has seen of its fleet, in the answers to all its generators.
 struct FleetSeen {
     uint64_t fleet = 0; // 0: none yet
@@ -54,6 +72,8 @@ struct RegistryView {
     Term former;           // the term before it, if no commit of it was lost; 0: none
     int64_t former_serial; // the last serial of that term
     Term shown;            // another one that a member has shown, not smaller; 0: none
+    int64_t claimed;       // the largest number that was shown without a proof and counts (14); 0: none
+    int64_t first;         // the number of the first term that this fleet's key can prove
     int64_t serial;        // the last one drawn before this call
     int64_t own_serial;    // the one drawn for this call's answer
     int64_t fence_base_us; // 0: there was no fence yet
@@ -61,6 +81,7 @@ struct RegistryView {
     int64_t longest_us;    // the longest grant of the fleet
     int64_t bound_us;      // how far two clocks of the fleet may differ
     int64_t now_us;        // its clock
+    int64_t ended_by_us;   // only nodes whose grants had ended by then are free (12); 0: any
     bool awaits_member;    // awaits_member()
     bool is_elsewhere;     // its own server draws in another fleet: ids of the two could be equal
 };
@@ -73,6 +94,7 @@ enum class Refusal : uint8_t {
     handing_over,     // it is closed for another server
     no_standby,       // it relies on a synchronous standby, and has none
     rival,            // a member has seen this term with another nonce: there are two registries
+    claimed,          // a member shows a larger term that this registry cannot verify
     superseded,       // another incarnation follows the one that the member follows, or the membership was revoked
     in_other_fleet,   // no node is given to a newcomer while the registry's own server is a member of another fleet
     too_many_layouts, // the caller's role has brought all that it may
@@ -95,16 +117,35 @@ constexpr bool is_news(const RegistryView &r, const Term &shown) noexcept {
     return (shown.number > r.term.number || are_rivals(shown, r.term)) && shown.number > r.shown.number;
 }
 
-// Whether what a caller shows was given before the server started, when `last_serial` was the last serial.
-constexpr bool is_from_before(const RegistryView &r, const FleetSeen &seen, int64_t last_serial) noexcept {
-    return seen.term.number != 0 && (seen.term.number < r.term.number || seen.serial <= last_serial);
+// How long a registry waits that has started (12).
+constexpr int64_t wait_us(const RegistryView &r) noexcept { return r.longest_us + r.longest_us / 2 + 2 * r.bound_us; }
+
+// Whether newcomers must wait (12). `started_us`: when the server started; `ended`: a member has ended the wait since.
+constexpr bool awaits_member(const RegistryView &r, int64_t started_us, bool ended) noexcept {
+    const int64_t up_us = r.now_us - started_us;
+    return !ended && up_us >= 0 && up_us < wait_us(r);
 }
 
-// Whether newcomers must wait (12). `started_us` is when the server started, `latest_end_us` when the last grant of a
-// member ends, `called` whether a member has called since the start.
-constexpr bool awaits_member(const RegistryView &r, int64_t started_us, int64_t latest_end_us, bool called) noexcept {
-    const int64_t up_us = r.now_us - started_us;
-    return !called && latest_end_us > started_us && up_us >= 0 && up_us < r.longest_us;
+// Whether a number that is shown without a proof is a claim (14).
+constexpr bool is_claim(const RegistryView &r, const Term &shown) noexcept {
+    return shown.number > r.term.number && can_be_drawn(shown.number, r.now_us);
+}
+
+// How long after it was shown last a claim counts.
+constexpr int64_t claim_us(const RegistryView &r) noexcept { return r.longest_us + 2 * r.bound_us; }
+
+// Whether another registry may grant as well, as far as this one has been told.
+constexpr bool may_have_rival(const RegistryView &r) noexcept {
+    return r.shown.number != 0 || r.claimed > r.term.number;
+}
+
+// Why neither a newcomer nor the holder of a grant that has ended gets a node.
+constexpr Refusal judge_admission(const RegistryView &r) noexcept {
+    if (r.shown.number != 0)
+        return Refusal::rival;
+    if (r.claimed > r.term.number)
+        return Refusal::claimed;
+    return r.awaits_member ? Refusal::starting : Refusal::none;
 }
 
 // What the rows that a membership has say of the clocks that their grants were made by. (What an outside generator or a
@@ -112,16 +153,35 @@ constexpr bool awaits_member(const RegistryView &r, int64_t started_us, int64_t 
 struct KnownGrants {
     int64_t latest_end_us; // the greatest latest_end_us(); 0: there is none
     int64_t last_us;       // when the last one was made or extended
-    int64_t end_us = 0;    // when the last one ends, for awaits_member(); 0: there is none
+    int64_t end_us = 0;    // when the last one ends; 0: there is none
+};
+
+// The number of the next term (9). `step` is random and not 0, so that two registries that were shown one number do not
+// draw one number.
+constexpr int64_t next_number(const RegistryView &r, int64_t step) noexcept {
+    int64_t known = 0;
+    for (const int64_t number : {r.term.number, r.shown.number, r.claimed})
+        known = can_be_drawn(number, r.now_us) ? std::max(known, number) : known;
+    return r.now_us > known ? r.now_us : known + step;
+}
+
+// What a registry draws at random with a term.
+struct Drawn {
+    int64_t nonce;
+    int64_t step;
 };
 
 // The registry when it draws a term. While all clocks agree within the bound, the end of the latest grant adds
-// nothing to a fence; it makes up for a registry whose clock is behind.
-constexpr RegistryView succeeded(RegistryView r, int64_t nonce, bool lost, const KnownGrants &known) noexcept {
+// nothing to a fence; it makes up for a registry whose clock is behind. Stamps of the registry that a claim is of can
+// never be verified, so they must not count as later than this term.
+constexpr RegistryView succeeded(RegistryView r, const Drawn &drawn, bool lost, const KnownGrants &known) noexcept {
+    const int64_t number = next_number(r, drawn.step);
     r.former = lost ? Term{} : r.term;
     r.former_serial = r.serial;
-    r.term = {std::max(r.term.number, r.shown.number) + 1, nonce};
+    r.first = r.claimed > r.term.number ? number : r.first;
+    r.term = {number, drawn.nonce};
     r.shown = {};
+    r.claimed = 0;
     if (lost)
         r.fence_base_us = std::max({r.fence_base_us, r.now_us, known.latest_end_us - r.longest_us});
     r.covered_us = std::max({r.covered_us, known.last_us, lost ? r.fence_base_us + r.bound_us : 0});

@@ -68,13 +68,14 @@ GRANT SELECT, INSERT ON worker_node TO pg_database_owner WITH GRANT OPTION;
 GRANT SELECT, INSERT, UPDATE ON t_sequence TO pg_database_owner WITH GRANT OPTION;
 
 -- Who sees the server and the fleet, and who administers them.
-GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools TO pg_monitor;
+GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools, uid_fleet_claim TO pg_monitor;
 REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION uid_fleet_move(), uid_fleet_fence, uid_fleet_fork, uid_fleet_handover,
-  uid_fleet_takeover, uid_fleet_reserve, uid_fleet_drop_pool, uid_fleet_admit, uid_fleet_expel FROM PUBLIC;
+  uid_fleet_takeover, uid_fleet_reserve, uid_fleet_drop_pool, uid_fleet_admit, uid_fleet_expel,
+  uid_fleet_key FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_registrar() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_fork, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve,
-  uid_fleet_drop_pool, uid_fleet_admit, uid_fleet_expel TO pg_database_owner;
+  uid_fleet_drop_pool, uid_fleet_admit, uid_fleet_expel, uid_fleet_key TO pg_database_owner;
 
 -- ---------------------------------------------------------------------------------------------------------
 -- What the role that creates the extension should know

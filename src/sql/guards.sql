@@ -43,7 +43,7 @@ DECLARE
 BEGIN
   FOREACH name IN ARRAY ARRAY['uid_internal.uid_segment_row', 'uid_internal.uid_no_default', 'uid_secrets.uid_key', 'uid_fleet_state',
                               'uid_secrets.uid_fleet_key', 'uid_fleet_pool', 'uid_fleet_node',
-                              'uid_fleet_segment'] LOOP
+                              'uid_fleet_segment', 'uid_fleet_claim'] LOOP
     EXECUTE pg_catalog.format(
       'CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON %1$s
          FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();

@@ -21,6 +21,7 @@ CREATE TABLE uid_fleet_state (
   closed_until      timestamptz,
   started           timestamptz,
   serial_at_start   bigint,
+  granted_at_start  timestamptz,
   refuses           text,
   timeline          integer     NOT NULL,
   database          text        NOT NULL,
@@ -43,11 +44,13 @@ COMMENT ON COLUMN uid_fleet_state.synchronous IS
   'true: the registry grants nothing without a synchronous standby, and only standbys that have every commit are '
   'promoted. So one that is promoted needs no fence';
 COMMENT ON COLUMN uid_fleet_state.term IS
-  'number of the present term: a server that takes over draws the next one. Of two registries the larger number counts';
+  'number of the present term: the time in microseconds when the server took over, or above the former one. Of two '
+  'registries the larger number counts';
 COMMENT ON COLUMN uid_fleet_state.term_nonce IS
   'random number that was drawn with it: two registries with one number differ in it';
 COMMENT ON COLUMN uid_fleet_state.first_term IS
-  'number of the first term that this registry can prove; larger than 1 if the registry before it was lost';
+  'number of the first term that this registry can prove; larger than 1 if the registry before it was lost, or if another '
+  'one has another key';
 COMMENT ON COLUMN uid_fleet_state.former_term IS
   'number of the term before, if no commit of it was lost when this one began; else NULL';
 COMMENT ON COLUMN uid_fleet_state.former_term_nonce IS 'its random number';
@@ -63,7 +66,10 @@ COMMENT ON COLUMN uid_fleet_state.closed_until IS
   'fence. NULL: the registry is open. The first call on a server that takes over sets NULL';
 COMMENT ON COLUMN uid_fleet_state.started IS 'when the server started, as of the last call';
 COMMENT ON COLUMN uid_fleet_state.serial_at_start IS
-  'last serial before that start: while grants last, newcomers wait for a member that was answered before; NULL: one has called';
+  'last serial before that start: newcomers wait for a member whose grant is from before and lasts; NULL: one has called';
+COMMENT ON COLUMN uid_fleet_state.granted_at_start IS
+  'when it had granted last before that start. Until one and a half times longest_grant and two clock bounds have passed '
+  'since, newcomers get only nodes whose grants had ended by then';
 COMMENT ON COLUMN uid_fleet_state.refuses IS
   'why the registry refuses all members: unclaimed, handing_over, stale_registry or no_standby; NULL: it does not';
 COMMENT ON COLUMN uid_fleet_state.timeline IS 'timeline of the server that is the registry; a later one is a takeover';
@@ -84,6 +90,24 @@ COMMENT ON TABLE uid_secrets.uid_fleet_key IS
 COMMENT ON COLUMN uid_secrets.uid_fleet_key.only_row IS 'true; there is one row';
 COMMENT ON COLUMN uid_secrets.uid_fleet_key.seal_key IS
   'the secret. With another one, members are refused until they have called uid_fleet_move()';
+
+CREATE TABLE uid_fleet_claim (
+  login    text        PRIMARY KEY,
+  term     bigint      NOT NULL,
+  shown_at timestamptz NOT NULL,
+  host     text        NOT NULL,
+  port     text        NOT NULL
+);
+COMMENT ON TABLE uid_fleet_claim IS
+  'One row for each login that has shown a later term than this registry''s without a proof: another registry with another '
+  'key, or an invention. For longest_grant and two clock bounds after shown_at, neither newcomers nor holders of ended '
+  'grants get nodes, and segments give no blocks. uid_fleet_fence() and uid_fleet_expel() delete rows. Readable by '
+  'pg_monitor.';
+COMMENT ON COLUMN uid_fleet_claim.login IS 'role that has shown it';
+COMMENT ON COLUMN uid_fleet_claim.term IS 'largest number that it has shown';
+COMMENT ON COLUMN uid_fleet_claim.shown_at IS 'when it has shown one last';
+COMMENT ON COLUMN uid_fleet_claim.host IS 'host name that it gave as its server''s';
+COMMENT ON COLUMN uid_fleet_claim.port IS 'port that it gave as its server''s';
 
 CREATE TABLE uid_fleet_pool (
   pool              integer     PRIMARY KEY,
@@ -283,9 +307,12 @@ SELECT p.pool, p.preset, p.epoch, p.nodes, p.live, p.cooling, p.reserved, p.node
        p.collides_with, s.fence_until, s.refuses
   FROM (SELECT t.fence_until, coalesce(t.refuses, CASE WHEN t.synchronous AND t.standbys = ''::text THEN 'no_standby'::text
                WHEN t.shown_term IS NOT NULL THEN 'rival'::text
+               WHEN EXISTS (SELECT FROM uid_fleet_claim c WHERE c.term > t.term
+                 AND c.shown_at > pg_catalog.clock_timestamp() - t.longest_grant - t.clock_bound - t.clock_bound) THEN 'claimed'::text
                -- As at the first call after a start, before that has come.
                WHEN (t.serial_at_start IS NOT NULL OR t.started <> pg_catalog.pg_postmaster_start_time())
-                AND pg_catalog.clock_timestamp() < pg_catalog.pg_postmaster_start_time() + t.longest_grant THEN 'starting'::text
+                AND pg_catalog.clock_timestamp() < pg_catalog.pg_postmaster_start_time() + t.longest_grant + t.longest_grant / 2::float8
+                  + t.clock_bound + t.clock_bound THEN 'starting'::text
                WHEN t.fence_until IS NOT NULL THEN 'fenced'::text END) AS refuses
           FROM (SELECT f.*, CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until
                   FROM (SELECT s.*, s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until,
@@ -306,4 +333,4 @@ COMMENT ON VIEW uid_fleet_pools IS
   'uid_fleet). Of a registry without layouts there is one row, whose pool is NULL. collides_with: pools whose ids may be '
   'equal to those of this one, because they have the same widths with another epoch or another split of the node; NULL: '
   'none. Until fence_until newcomers are refused, because the registry may have lost grants; NULL: there is no fence. '
-  'refuses: why it refuses newcomers (fenced, rival, starting) or everyone (unclaimed, stale_registry, handing_over, no_standby); NULL: it does not. Readable by pg_monitor.';
+  'refuses: why it refuses newcomers (fenced, rival, claimed, starting) or everyone (unclaimed, stale_registry, handing_over, no_standby); NULL: it does not. Readable by pg_monitor.';

@@ -52,16 +52,18 @@ COMMENT ON FUNCTION uid_fleet_drop_pool(integer) IS
   'another epoch, or another split of the node. Ids of that layout may be equal to ids that were drawn in the pool. If a '
   'member brings the layout of the pool again, the pool is back, with all that was granted in it.';
 
-CREATE FUNCTION uid_fleet_admit(role regrole, registry text DEFAULT NULL, fleet bigint DEFAULT NULL) RETURNS void
+CREATE FUNCTION uid_fleet_admit(role regrole, registry text DEFAULT NULL, fleet bigint DEFAULT NULL, term bigint DEFAULT NULL,
+    key text DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_admit';
-COMMENT ON FUNCTION uid_fleet_admit(regrole, text, bigint) IS
+COMMENT ON FUNCTION uid_fleet_admit(regrole, text, bigint, bigint, text) IS
   'Lets a role call uid_fleet_call(). Members connect with that role, which must not be a superuser. It needs no other '
   'right, but for USAGE on the sequences of segments that members attach to. uid_fleet_expel() undoes it. The parameter '
   'registry says what this database is, if it is no registry yet, or is not the one that it was: new (the registry of a '
   'fleet of its own, to whose members no other registry may grant), successor (it follows a registry that may have '
   'granted what this one does not know, so newcomers wait until such grants have ended), unchanged (it follows one, and '
   'nothing was lost). A standby that is promoted continues without it. In an empty database the successor of a registry '
-  'that was lost needs the number of its fleet, which uid_registry_status shows on each member. A registry needs uidgen '
+  'that was lost needs fleet and the largest term that uid_registry_status shows on the members, and can prove its term '
+  'with the key of uid_fleet_key(); without the key it must be the only registry that lines lead to. A registry needs uidgen '
   'in shared_preload_libraries. Only superusers and the owner of the database may call it.';
 
 CREATE FUNCTION uid_fleet_expel(role regrole) RETURNS void
@@ -71,3 +73,11 @@ COMMENT ON FUNCTION uid_fleet_expel(regrole) IS
   'sequences of segments. Members that connect with the role draw to the end of their grants. Its sessions stay until '
   'pg_terminate_backend() ends them, but they cannot call the registry. Only superusers and the owner of the database may '
   'call it.';
+
+CREATE FUNCTION uid_fleet_key() RETURNS text
+LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_key';
+COMMENT ON FUNCTION uid_fleet_key() IS
+  'Returns the secret by which the registries of this fleet prove what they have given. Keep it in a safe place: if the '
+  'registry is lost with all its copies, one that replaces it and has the key (uid_fleet_admit) closes the former one, '
+  'should that come back. A person who has it can forge what members show. Only superusers and the owner of the database '
+  'may call it.';

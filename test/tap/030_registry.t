@@ -7,7 +7,7 @@ my $clock = 0;          # seconds after the instant at which freeze_clock() stop
 my $longest = 600;      # uid_fleet_state.longest_grant
 my $fence = $longest + 2 * 10;
 
-my @columns = qw(fleet term term_nonce serial seal refusal message hint clock_us server is_open
+my @columns = qw(fleet term term_nonce serial seal refusal message hint clock_us server is_open awaits_member longest_us
   granted_last_us granted_last_seal node granted_from granted_until membership held_seal first count increment);
 my $members = 1000;
 
@@ -116,6 +116,7 @@ sub new_standby
 # Grants survive crashes, and a restart raises no fence.
 
 my $registry = new_registry('registry', "synchronous_commit = off\nwal_writer_delay = 10s\n");
+my $first_term = term_of($registry);
 my $ann = member('a');
 my $bob = member('b');
 is(ask($registry, $ann)->{refusal}, '', 'a member gets a node');
@@ -166,7 +167,7 @@ is(ask($registry, $cid)->{refusal}, '', '... and a newcomer gets one');
 $registry->stop;
 start_node($registry);
 is(ask($registry, $ann)->{refusal}, '', 'the same after a restart');
-is(term_of($registry), 1, '... without a fence');
+is(term_of($registry), $first_term, '... without a fence');
 
 # A failover with all grants.
 
@@ -184,18 +185,23 @@ $second->promote;
 my $kept = $ann->{held_node};
 my $log = -s $second->logfile;
 is(ask($second, $ann)->{node}, $kept, 'after a failover a holder keeps its node');
-is($ann->{term}, 2, '... in a new term');
+cmp_ok($ann->{term}, '>', $first_term, '... in a new term');
+my $second_term = $ann->{term};
 like(slurp_file($second->logfile, $log), qr/accepts no newcomers for 620 s: timeline has changed from 1 to 2/,
 	'... and the log says why');
 my $dan = member('d');
 my $refused = ask($second, $dan);
 is($refused->{refusal}, 'fenced', 'a newcomer is refused');
 is(ask($second, $bob)->{node}, $bob->{held_node}, 'a holder that was not heard since keeps its node, too');
-is(term_of($second), 2, 'there was one fence');
-go_on($fence - 1);
-is(ask($second, $dan)->{refusal}, 'fenced', 'a second before the end a newcomer is refused');
+is(term_of($second), $second_term, 'there was one fence');
+go_on($fence / 2);
 is(ask($second, $ann)->{node}, $kept, '... and a holder renews');
+go_on($fence / 2 - 1);
+is(ask($second, $dan)->{refusal}, 'fenced', 'a second before the end a newcomer is refused');
+is(ask($second, $bob)->{refusal}, 'fenced', '... and so is a holder whose grant has ended');
+is(ask($second, $ann)->{node}, $kept, '... but not one that has renewed');
 go_on(2);
+is(ask($second, $bob)->{node}, $bob->{held_node}, 'then the holder keeps its node');
 is(ask($second, $dan)->{refusal}, '', 'then a newcomer is accepted');
 isnt($dan->{held_node}, $ann->{held_node}, '... with a node that nobody holds');
 
@@ -217,7 +223,8 @@ $second->stop;
 $fourth->promote;
 is(ask($fourth, $ann)->{node}, $kept, 'after the handover a holder keeps its node');
 is(ask($fourth, member('f'))->{refusal}, '', '... and a newcomer gets one at once');
-is(term_of($fourth), 3, '... in a new term, without a fence');
+cmp_ok(term_of($fourth), '>', $second_term, '... in a new term, without a fence');
+my $fourth_term = term_of($fourth);
 start_node($second);
 is(ask($second, member('late'))->{refusal}, 'handing_over', 'the former primary stays closed');
 $second->stop;
@@ -266,7 +273,7 @@ is($closing->{refusal}, 'handing_over', '... and nothing is granted');
 go_on(2);
 is(sqlstate($fourth, $cancel), '00000', 'then it can');
 is(ask($fourth, shown_last(member('kept'), $closing))->{refusal}, '', '... and grants go on, although a member shows what it said when it was closed');
-is(term_of($fourth), 3, '... in the same term');
+is(term_of($fourth), $fourth_term, '... in the same term');
 $fourth->stop('immediate');
 start_node($stale);
 $stale->promote;
@@ -315,7 +322,7 @@ $fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
 move('handed');
 my $term = $ann->{term};
 is(ask($other, $ann, dbname => 'handed')->{node}, $kept, 'after a handover a restored dump goes on');
-is($ann->{term}, $term + 1, '... in a new term');
+cmp_ok($ann->{term}, '>', $term, '... in a new term');
 is(ask($other, member('h'), dbname => 'handed')->{refusal}, '', '... and newcomers get nodes at once');
 is( $other->safe_psql('handed', "SELECT has_function_privilege('fleet', p.oid, 'EXECUTE') FROM pg_proc p WHERE proname = 'uid_fleet_call'"),
 	't', 'the role may call the function there');
@@ -353,7 +360,7 @@ like(slurp_file($other->logfile, $log),
 
 # The successor of a registry that was lost can verify no grant of that one. An invented one is no sign of two holders.
 $other->safe_psql('postgres', 'CREATE DATABASE anew');
-$other->safe_psql('anew', $_) for 'CREATE EXTENSION uidgen', "SELECT uid_fleet_admit('fleet', 'successor', fleet => $robbed->{fleet})";
+$other->safe_psql('anew', $_) for 'CREATE EXTENSION uidgen', "SELECT uid_fleet_admit('fleet', 'successor', fleet => $robbed->{fleet}, term => $robbed->{term})";
 learn_messages($other, 'anew');
 my $heir = member('an heir');
 ask($other, $heir, dbname => 'twin', bits => 2);
@@ -363,5 +370,116 @@ isnt(ask($other, { %{ member('a liar') }, map({ ($_ => $heir->{$_}) } grep { /^h
 			held_term => 1, fleet => $heir->{fleet}, term => 1, serial => 1, seal => 1 }, dbname => 'anew', bits => 2)->{refusal}, '',
 	'... and an invented grant of it gives none');
 unlike(slurp_file($other->logfile, $log), qr/two generators hold/, '... and is no sign of two that hold it');
+
+# A former primary comes back when its grants have ended, and the one that took over has stopped.
+
+$_->stop foreach grep { $_->{_pid} } @servers;
+@servers = ();
+my $wait = 1.5 * $longest + 2 * 10;
+my $former = new_registry('former');
+my $taker = new_standby($former, 'taker');
+my ($one, $two, $three) = map { member($_) } 'one', 'two', 'three';
+is(ask($former, $_, bits => 2)->{refusal}, '', 'a member gets a node') foreach $one, $two, $three;
+my $backup = $former->basedir . '/backup.sql';
+$former->command_ok([ 'pg_dump', '--clean', '--if-exists', '-f', $backup, $former->connstr('postgres') ], 'a backup');
+$former->wait_for_catchup('taker', 'replay', $former->lsn('flush'));
+$former->stop('immediate');
+$taker->promote;
+is(ask($taker, $one, bits => 2)->{refusal}, '', 'a standby takes over, and one member is extended');
+foreach my $part (1, 2)
+{
+	go_on($longest / 2 + 50);
+	is(ask($taker, $one, bits => 2)->{refusal}, '', '... again and again');
+}
+$taker->stop('immediate');
+start_node($former);
+is(ask($former, member('new'), bits => 2)->{refusal}, 'starting', 'the former primary, whose grants have ended, accepts no newcomer');
+is(ask($former, $two, bits => 2)->{refusal}, 'starting', '... nor the holder of a grant that has ended');
+go_on($wait - 1);
+is(ask($former, member('newer'), bits => 2)->{refusal}, 'starting', '... until it has waited for one and a half times the longest grant and two bounds');
+go_on(2);
+is(ask($former, $two, bits => 2)->{node}, $two->{held_node}, 'then the holder keeps its node');
+is(ask($former, $three, bits => 2)->{node}, $three->{held_node}, '... and another one');
+is($three->{held_from}, (1795262400 + $clock) * 1000 - 1767225600000, '... from now on, not from where its grant began');
+is(ask($former, $one, bits => 2)->{refusal}, 'stale_registry', 'a member that has seen the other one closes it');
+$former->stop;
+
+# A member whose grant lasts ends the wait, for nodes whose grants had ended before.
+
+start_node($taker);
+my ($live, $ended) = map { member($_) } 'live', 'ended';
+$taker->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+is(ask($taker, $_, bits => 4)->{refusal}, '', 'a member gets a node') foreach $ended, $live;
+go_on($longest / 2);
+is(ask($taker, $live, bits => 4)->{refusal}, '', 'one of two renews');
+$taker->stop;
+start_node($taker);
+go_on($longest / 2 + 1);
+is(ask($taker, member('early'), bits => 4)->{refusal}, 'starting', 'after a start a newcomer waits');
+is(ask($taker, $live, bits => 4)->{refusal}, '', '... for a member whose grant lasts');
+my @taken = map { ask($taker, my $next = member("next $_"), bits => 4); $next } 1 .. 15;
+is(scalar(grep { defined $_->{held_node} } @taken), 14, '... and then there are the nodes that were free before');
+is((grep { defined $_->{held_node} && $_->{held_node} == $ended->{held_node} } @taken) + 0, 0, '... but not one whose grant has ended since');
+is(ask($taker, $taken[-1], bits => 4)->{refusal}, 'starting', '... which newcomers wait for');
+go_on($wait - $longest / 2);
+is(ask($taker, $taken[-1], bits => 4)->{node}, $ended->{held_node}, '... until the whole wait is over');
+
+# A term was drawn by a clock that was an hour ahead. Right afterwards, a backup from before takes over.
+
+$clock += 3600;
+freeze_clock($_, $clock) foreach @servers;
+my $before = $taker->safe_psql('postgres', "SELECT uid_fleet_key() || ' ' || fleet || ' ' || term FROM uid_fleet_state");
+$taker->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+$clock -= 3600;
+freeze_clock($_, $clock) foreach @servers;
+is(ask($taker, $live, bits => 4)->{refusal}, '', 'a member has seen the term');
+my $ahead = $live->{term};
+cmp_ok($ahead, '>', term_of($taker) - 1, '... which is ahead of the clock');
+$taker->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+cmp_ok(term_of($taker), '>', $ahead, 'the next one is above it nevertheless');
+is(ask($taker, $live, bits => 4)->{refusal}, '', '... and counts');
+my $latest = $live->{term};
+my ($its_key, $its_fleet) = split / /, $before;
+$taker->safe_psql('postgres', "CREATE DATABASE $_") foreach 'restored', 'with_key', 'without_key';
+$taker->command_ok([ 'psql', '-XAtq', '-f', $backup, $taker->connstr('restored') ], 'a backup from before all that is restored');
+is(sqlstate($taker, q{SELECT uid_fleet_admit('fleet', 'successor')}, 'restored'), '00000', '... and made the successor');
+is(ask($taker, {%$live}, dbname => 'restored', bits => 4)->{refusal}, 'stale_registry', '... whose term is below, because of that clock');
+is(sqlstate($taker, 'SELECT uid_fleet_fence()', 'restored'), '00000', 'a fence');
+cmp_ok($taker->safe_psql('restored', 'SELECT term FROM uid_fleet_state'), '>', $latest, '... draws above what was shown');
+is(ask($taker, {%$live}, dbname => 'restored', bits => 4)->{refusal}, '', '... so that members are extended');
+
+# The same of registries that were made anew, with the key and without.
+foreach my $case ([ 'with_key', "'$its_key'", '' ], [ 'without_key', 'NULL', '' ])
+{
+	my ($name, $key) = @$case;
+	my $heir = {%$live};
+	$taker->safe_psql($name, $_) foreach 'CREATE EXTENSION uidgen', "SELECT uid_fleet_admit('fleet', 'successor', fleet => $its_fleet, term => $latest, key => $key)";
+	learn_messages($taker, $name);
+	cmp_ok($taker->safe_psql($name, 'SELECT term FROM uid_fleet_state'), '>', $latest, "made anew $name: its term is above what it was told");
+	is(ask($taker, $heir, dbname => $name, bits => 4)->{node}, $live->{held_node}, '... and a holder keeps its node');
+	is(ask($taker, member("new $name"), dbname => $name, bits => 4)->{refusal}, 'fenced', '... but newcomers wait');
+	# The former one is met by a member of the new one.
+	my $seen = $key eq 'NULL' ? 'unproven' : 'stale_registry';
+	is(ask($taker, {%$heir}, bits => 4)->{refusal}, $seen, "... and the former one answers $seen");
+	is(ask($taker, member("newer $name"), bits => 4)->{refusal}, $key eq 'NULL' ? 'claimed' : 'stale_registry', '... and accepts no newcomer');
+	$taker->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+}
+
+# Two standbys are promoted one after the other, from one state.
+
+go_on(4000); # the clock is beyond all terms again
+is(ask($taker, $live, bits => 4)->{refusal}, '', 'a member is extended');
+my @standbys = map { new_standby($taker, "copy$_") } 1, 2;
+$taker->wait_for_catchup("copy$_", 'replay', $taker->lsn('flush')) foreach 1, 2;
+$taker->stop('immediate');
+my $known = 0;
+foreach my $copy (@standbys)
+{
+	go_on(1);
+	$copy->promote;
+	is(ask($copy, $live, bits => 4)->{refusal}, '', 'a standby is promoted, and a member is extended');
+	cmp_ok($live->{term}, '>', $known, '... in a term that nobody knows');
+	$known = $live->{term};
+}
 
 done_testing();

@@ -388,7 +388,7 @@ $registry->safe_psql('liar', "CREATE EXTENSION uidgen; SELECT uid_fleet_admit('u
 sub lie
 {
 	my ($refusal, $grant, $all) = @_;
-	$all //= "7, 1, 3, 7, 1, $refusal, 1767225600000000, 9, true, NULL, NULL, $grant, 1, NULL, NULL, NULL, NULL";
+	$all //= "7, 1, 3, 7, 1, $refusal, 1767225600000000, 9, true, false, 600000000, NULL, NULL, $grant, 1, NULL, NULL, NULL, NULL";
 	$registry->safe_psql('liar', <<"END");
 DROP PROCEDURE IF EXISTS uid_internal.uid_fleet_call;
 CREATE PROCEDURE uid_internal.uid_fleet_call(requests bytea, INOUT answers bytea DEFAULT NULL) LANGUAGE plpgsql AS \$f\$
@@ -444,7 +444,7 @@ misled_by('a refusal without a reason', qr/DETAIL:  \N*: the registry gave no re
 misled_by('a refusal with an odd text', qr/DETAIL:  \N*: \(a,"b\\$/m, q{'fenced', '(a,"b\', NULL}, $no_grant);
 misled_by('a grant that has ended', qr/the registry's answer is not valid/, $no_refusal, '5, 1, 2, 7');
 misled_by('an answer of a fleet that is none', qr/the registry's answer is not valid/, undef, undef,
-	'-7, 1, 3, 7, 1, NULL, NULL, NULL, 1, 9, true, NULL, NULL, 5, 1, 2, 7, 1, NULL, NULL, NULL, NULL');
+	'-7, 1, 3, 7, 1, NULL, NULL, NULL, 1, 9, true, false, 600000000, NULL, NULL, 5, 1, 2, 7, 1, NULL, NULL, NULL, NULL');
 $misled->stop;
 
 # Servers that are no registry at all

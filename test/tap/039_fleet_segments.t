@@ -364,7 +364,7 @@ sub lies
 	sql($nodes{third}, "CREATE PROCEDURE uid_internal.uid_fleet_call$signature LANGUAGE plpgsql AS \$\$
 		BEGIN
 		  answers := record_send(jsonb_populate_record(NULL::public.fleet_answer, jsonb_build_object('fleet', $fleet, 'term', 1, 'term_nonce', 1, 'serial', 1,
-		    'seal', 1, 'clock_us', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'server', 1, 'is_open', true,
+		    'seal', 1, 'clock_us', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'server', 1, 'is_open', true, 'awaits_member', false, 'longest_us', 600000000,
 		    'first', 90000001, 'count', 100, 'increment', 10) || '$fields'));
 		END \$\$");
 	draws_until('a', 'orders', $expected, $what);

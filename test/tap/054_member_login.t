@@ -67,6 +67,9 @@ DECLARE
 BEGIN
   CALL uid_internal.uid_fleet_call(message, message);
   answers := ARRAY(SELECT a FROM answers_in(message) a);
+  IF answers[1].refusal = 'claimed' THEN
+    RETURN; -- the request invents a later term, which counts for the whole call
+  END IF;
   IF answers[1].node IS NULL OR answers[3].node IS DISTINCT FROM answers[1].node THEN
     RAISE 'spoiled: %', answers;
   END IF;
@@ -145,6 +148,10 @@ foreach my $call (@hostile)
 	$number++;
 }
 
+# A later term that a login invents keeps newcomers away, as the end of this file shows. Here it counts for one call only.
+my $term = sql('SELECT term FROM uid_fleet_state');
+sql('CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$');
+sql('CREATE TRIGGER forget BEFORE INSERT ON uid_fleet_claim FOR EACH ROW EXECUTE FUNCTION forget()');
 my ($output, $error);
 $registry->psql('postgres', $script, on_error_stop => 0, stdout => \$output, stderr => \$error, extra_params => [ '-U', 'uid_fleet' ], timeout => 600);
 my @results = split /\n/, $output;
@@ -152,7 +159,7 @@ is(scalar(@results), scalar(@hostile), 'after each call the honest ones are answ
 my @broken = grep { !/^\d+\|$/ } @results;
 is(join("\n", map { my ($n, $what) = split /\|/; "$hostile[$n]: $what" } @broken[ 0 .. ($#broken < 4 ? $#broken : 4) ]), '',
 	'... the member keeps its node, a newcomer gets one, and the segment gives a block');
-is(sql('SELECT term, shown_term, fence_base FROM uid_fleet_state'), '1||', 'no fence, and no term but the registry\'s own');
+is(sql('SELECT term, shown_term, fence_base FROM uid_fleet_state'), "$term||", 'no fence, and no term but the registry\'s own');
 is(sql("SELECT count(*) FROM uid_fleet JOIN uid_fleet_pool USING (pool) WHERE tick_us <= 1000000 AND granted_until > now() + interval '12 min'"),
 	0, 'no node is taken for longer than a grant');
 my $calls = @hostile + 10;
@@ -197,7 +204,7 @@ foreach my $then ('PERFORM 1 / 0', 'ROLLBACK', 'PERFORM pg_terminate_backend(pg_
 	$registry->psql('postgres', keep('a_', %shown) . "\\echo :a_node", @as_member, stdout => \$output);
 	is($output, $shown{held_node}, "an answer that was shown counts, whatever the statement does then: $then");
 }
-is(sql('SELECT term, fence_base FROM uid_fleet_state'), '1|', '... and showing it raises no fence');
+is(sql('SELECT term, fence_base FROM uid_fleet_state'), "$term|", '... and showing it raises no fence');
 
 # Nor does the statement keep the registry's locks while it goes on, nor while the commit runs the query of a cursor of the
 # caller's to its end. With a new layout they would be locks against all members.
@@ -211,7 +218,7 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 	send_query($sleeper, "SET statement_timeout = 0; SET lock_timeout = 0;\n$call");
 	$registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die 'no sleep';
 	$registry->psql('postgres', call(%newcomer, worker_bits => $bits), @as_member, stdout => \$output);
-	like($output, qr/^\(\d+,1,/, "while $what, others are answered") or diag($error);
+	like($output, qr/^\(\d+,$term,\d+,\d+,\d+,,/, "while $what, others are answered") or diag($error);
 	is(sql("SELECT count(*) FROM pg_locks WHERE relation = 'uid_fleet_state'::regclass"), 0, '... and the registry has no locks');
 	sql("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
 	eval { $sleeper->quit };
@@ -220,6 +227,24 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 # A client that does not read would keep them, too, so it is sent nothing before the commit.
 $registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, term => 1, serial => 1), @as_member);
 unlike($error, qr/LOG:  a member shows/, 'what the registry logs of a call is not sent to the caller');
+
+# A later term that a login invents keeps newcomers and ended grants from nodes, until the login is expelled. The log and a
+# table say which it is. A term beyond a day is none.
+sql('DROP TRIGGER forget ON uid_fleet_claim');
+sql("CREATE ROLE other LOGIN; SELECT uid_fleet_admit('other')");
+my @as_other = (extra_params => [ '-U', 'other' ], stdout => \$output, stderr => \$error);
+my $fleet = sql('SELECT fleet FROM uid_fleet_state');
+my $from = -s $registry->logfile;
+$registry->psql('postgres', call(%newcomer, fleet => $fleet, term => $term + 2 * 86400 * 1000000, serial => 1, seal => 1), @as_member);
+like(slurp_file($registry->logfile, $from), qr/LOG:  ignoring a term that login "uid_fleet" shows/, 'a term that is far ahead is ignored');
+$registry->psql('postgres', call(%newcomer), @as_other);
+like($output, qr/^\(\d+,$term,\d+,\d+,\d+,,/, '... and newcomers get nodes');
+$registry->psql('postgres', call(%newcomer, fleet => $fleet, term => $term + 1000000, serial => 1, seal => 1), @as_member);
+like(slurp_file($registry->logfile, $from), qr/LOG:  registry accepts no newcomers: login "uid_fleet" shows a later term without a proof/, 'a login invents a later term');
+is(sql('SELECT login, term FROM uid_fleet_claim'), 'uid_fleet|' . ($term + 1000000), '... which a table shows');
+$registry->psql('postgres', call(%newcomer), @as_other);
+like($output, qr/,claimed,/, '... and newcomers of another login are refused');
+unlike($output, qr/uid_fleet"/, '... without its name');
 
 # A role that is expelled while its transaction is open. Its call has passed PostgreSQL's check by then, which reads what the
 # session has cached.
@@ -237,6 +262,8 @@ sql("SELECT uid_fleet_expel('uid_fleet')");
 $gate->quit;
 like((finish_query($expelled))[1], qr/permission denied for procedure uid_fleet_call/, 'an open transaction of a role that was expelled ends with its next call');
 is(sql($nodes_of_role), $nodes_before, '... which gives it nothing');
+$registry->psql('postgres', call(%newcomer), @as_other);
+like($output, qr/^\(\d+,$term,\d+,\d+,\d+,,/, 'newcomers of the other login are accepted');
 eval { $expelled->quit };
 
 done_testing();

@@ -6,11 +6,11 @@ use UidgenTest 'preloaded';
 
 my $none = "uidgen.max_wait = '300ms'";
 
-# Of a layout with eight nodes and so few sequence numbers that two generators with one node collide at once.
+# Of a layout with sixteen nodes and so few sequence numbers that two generators with one node collide at once.
 sub create
 {
 	my ($node, $name) = @_;
-	return "SELECT uid_generator_create('$name', datacenter_bits => 0, worker_bits => 3, sequence_bits => 3)";
+	return "SELECT uid_generator_create('$name', datacenter_bits => 0, worker_bits => 4, sequence_bits => 3)";
 }
 
 my @ids;
@@ -34,7 +34,7 @@ sub refusal_of
 {
 	my ($node, $name) = @_;
 	my $refusal = '';
-	$node->safe_psql('postgres', "DO \$\$ BEGIN PERFORM " . (create($node, $name) =~ s/^SELECT //r) . "; EXCEPTION WHEN duplicate_table THEN END \$\$");
+	$node->safe_psql('postgres', create($node, $name) =~ s/\)$/, if_not_exists => true)/r);
 	poll_until('a refusal',
 		sub {
 			return 1 if sqlstate($node, "SET $none; SELECT uid_next('uid_generators.$name')") eq '00000';
@@ -139,5 +139,72 @@ draw(@$_) foreach [ $holder, 'one' ], [ $member, 'four' ], [ $lonely, 'three' ];
 is(repeated(@ids), '', 'members were pointed at copies: no id came twice');
 ok(poll_until('one registry', sub { status($member, 'max(registries) FROM uid_registry_status') == 1 }),
 	'without the former primary a member that has seen it finds one registry again');
+
+# The registry is lost, and made anew with its key. Then the former one comes back while the new one restarts.
+
+sub made_anew
+{
+	my ($name, $key) = @_;
+	my $node = new_node($name, conf => "autovacuum = off\n");
+	start_uidgen($node);
+	my ($fleet, $term) = split /\|/, status($holder, 'DISTINCT fleet, term FROM uid_registry_status');
+	$node->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'successor', fleet => $fleet, term => $term, key => $key)");
+	return $node;
+}
+
+sub state_becomes
+{
+	my ($node, $state, $what) = @_;
+	return ok(poll_until($what, sub { status($node, "bool_or(state = '$state') FROM uid_registry_status") eq 't' }), $what);
+}
+
+my $key = $second->safe_psql('postgres', "SELECT quote_literal(uid_fleet_key())");
+$second->stop('immediate');
+my $anew = made_anew('anew', $key);
+use_registries($_, $second, $anew) foreach $holder, $member;
+$holder->poll_query_until('postgres', "SELECT bool_and(host = '" . host_of($anew) . "') FROM uid_registry_status") or die 'the new one is not used';
+is(refusal_of($holder, 'nine'), 'fenced', 'made anew with the key: newcomers wait');
+$anew->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+is(draw($holder, 'nine'), 500, '... until the fence is over');
+$anew->stop('immediate');
+$log = -s $second->logfile;
+$second->start;
+state_becomes($holder, 'outdated', 'a member does not go back to the former one');
+is(status($holder, 'DISTINCT connected FROM uid_registry_status'), 'f', '... and is not connected');
+is(refusal_of($holder, 'ten'), 'outdated', '... and neither does a new generator of it');
+draw(@$_) foreach [ $holder, 'one' ], [ $holder, 'nine' ];
+says($second, $log, qr/LOG:  registry grants nothing any more: \S+ has shown it a later term/, 'the former one is shown the term, and closes itself');
+my $fresh = new_member('fresh', $second, $anew);
+is(refusal_of($fresh, 'eleven'), 'stale_registry', '... so that a new server gets nothing from it');
+$anew->start;
+ok(poll_until('the fence', sub { refusal_of($fresh, 'eleven') eq 'fenced' }), 'the new one is back: members have opened it, and told it that the other one has granted');
+$second->stop;
+$anew->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+is(draw($fresh, 'eleven'), 500, 'without that fence the new server draws');
+is(draw($holder, 'ten'), 500, '... and so does the new generator');
+draw(@$_) foreach [ $holder, 'one' ], [ $holder, 'nine' ], [ $member, 'four' ];
+is(repeated(@ids), '', 'a lost registry is back: no id came twice');
+
+# Without the key no line leads to the former one. If one does, that is closed by the claim.
+
+$anew->stop;
+my $keyless = made_anew('keyless', 'NULL');
+use_registries($_, $keyless) foreach $holder, $member, $fresh;
+$holder->poll_query_until('postgres', "SELECT bool_and(host = '" . host_of($keyless) . "') FROM uid_registry_status") or die 'it is not used';
+$keyless->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+is(new_generator($holder, 'twelve'), 500, 'made anew without the key: a newcomer draws');
+$keyless->stop('immediate');
+$log = -s $anew->logfile;
+$anew->start;
+use_registries($holder, $anew, $keyless);
+says($anew, $log, qr/LOG:  registry accepts no newcomers: login "uid_fleet" shows a later term without a proof/, 'a line that leads to the former one shows it a claim');
+is(status($anew, 'max(refuses) FROM uid_fleet_pools'), 'claimed', '... as its view says');
+is(refusal_of($holder, 'thirteen'), 'outdated', '... but no member goes back to it');
+use_registries($lonely, $anew);
+is(refusal_of($lonely, 'fourteen'), 'claimed', '... and it accepts no newcomer that knows nothing of the other one');
+$keyless->start;
+is(draw($holder, 'thirteen'), 500, 'the new one is back, and the newcomer draws');
+draw(@$_) foreach [ $holder, 'one' ], [ $holder, 'twelve' ], [ $member, 'four' ], [ $fresh, 'eleven' ];
+is(repeated(@ids), '', 'without the key: no id came twice');
 
 done_testing();

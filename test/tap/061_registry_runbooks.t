@@ -116,12 +116,12 @@ $member->safe_psql('shop', $_) for 'CREATE SCHEMA uidgen', 'CREATE EXTENSION uid
 my $third = new_node('third', conf => "autovacuum = off\n");
 $third->start;
 $member->append_conf('postgresql.conf', "uidgen.registry_lease = '20s'\n");
-my $line = registry_line($third) =~ s/uid_fleet/fleet_app1/r =~ s/postgres/ids/r;
+my $line = registry_line($third) =~ s/uid_fleet/fleet2_app1/r =~ s/postgres/ids2/r;
 run_page('registry-lost', $third, dbname => 'postgres', nodes => \%nodes, %old, MEMBER_HOST => $member->host, MEMBER_PORT => $member->port, MEMBER_DB => 'shop',
 	before => sub {
 		return unless $_[0] =~ /ALTER SYSTEM/;
-		is($third->safe_psql('ids', 'SELECT pool IS NULL, refuses FROM uid_fleet_pools'), 't|fenced', 'registry-lost: the view shows the fence before a member has called');
-		fires($third, 'UidgenFenceStands', dbname => 'ids');
+		is($third->safe_psql('ids2', 'SELECT pool IS NULL, refuses FROM uid_fleet_pools'), 't|fenced', 'registry-lost: the view shows the fence before a member has called');
+		fires($third, 'UidgenFenceStands', dbname => 'ids2');
 	},
 	after => sub {
 		return unless $_[0] =~ /ALTER SYSTEM/;
@@ -129,7 +129,7 @@ run_page('registry-lost', $third, dbname => 'postgres', nodes => \%nodes, %old, 
 		$member->safe_psql('postgres', "ALTER SYSTEM SET uidgen.registry = '$line'");
 		$member->reload;
 	});
-is($third->safe_psql('ids', 'SELECT count(*) > 0 FROM uid_fleet'), 't', 'registry-lost: the new one knows the members');
+is($third->safe_psql('ids2', 'SELECT count(*) > 0 FROM uid_fleet'), 't', 'registry-lost: the new one knows the members');
 fails($member, 'registry-lost', 'the registry may have lost grants and accepts no newcomer yet', q{SELECT uid_generator_create('new'); SELECT uid_next('uid_generators.new')});
 $_->stop foreach $member, $late, $third;
 

@@ -33,11 +33,16 @@ struct Protocol {
     bool (*is_missed)(const core::Request &, const core::NodeRow &) = core::is_missed;
     core::NodeRow (*used_before)(const core::Layout &, const core::RegistryView &, const core::Request &, core::NodeRow,
                                  int64_t) = core::used_before;
-    core::RegistryView (*succeeded)(core::RegistryView, int64_t, bool, const core::KnownGrants &) = core::succeeded;
+    core::RegistryView (*succeeded)(core::RegistryView, const core::Drawn &, bool,
+                                    const core::KnownGrants &) = core::succeeded;
     core::RegistryView (*told_of_other)(core::RegistryView, int64_t) = core::told_of_other;
     bool (*is_news)(const core::RegistryView &, const core::Term &) = core::is_news;
-    bool (*is_from_before)(const core::RegistryView &, const core::FleetSeen &, int64_t) = core::is_from_before;
-    bool (*awaits_member)(const core::RegistryView &, int64_t, int64_t, bool) = core::awaits_member;
+    bool (*is_claim)(const core::RegistryView &, const core::Term &) = core::is_claim;
+    bool (*ends_wait)(const core::Layout &, const core::RegistryView &, const core::Request &,
+                      int64_t) = core::ends_wait;
+    bool (*awaits_member)(const core::RegistryView &, int64_t, bool) = core::awaits_member;
+    core::Request (*without_proof)(const core::Layout &, const core::RegistryView &,
+                                   core::Request) = core::without_proof;
     core::NodeRow (*revoked)(const core::Layout &, const core::RegistryView &, const core::NodeRow &,
                              int64_t) = core::revoked;
     bool (*accept)(core::Membership *, core::FleetSeen *, const core::Answer &) = core::accept;
@@ -55,6 +60,11 @@ struct Protocol {
     bool shows_others = true;      // the largest term, to the other registries
     bool says_which_is_new = true; // of a registry made anew: that it follows the former one
     bool draws_nonces = true;
+    bool always_waits = true;     // a registry that starts, even if its grants have ended
+    bool asks_again = true;       // all registries, when its grant has ended
+    bool looks = true;            // a member that is connected says hello to all registries in half the longest grant
+    bool has_other_line = true;   // of a registry that is made anew with another key no line leads to the former one
+    bool is_told_its_term = true; // a registry that is made anew: the largest that members show
 };
 
 constexpr int most_members = 3;
@@ -93,7 +103,9 @@ struct Member {
     int8_t offset;    // of its clock
     int8_t joins;     // until it holds a node it names the one that it used before
     int8_t connected; // to which server; 0: none, otherwise 1 + its number
+    int8_t looks;     // since it last started it has connected
     int8_t cut;       // a bit for each server that it cannot reach
+    int8_t left;      // a bit for each server that is not in its line
 };
 
 struct SmallRow {
@@ -106,6 +118,10 @@ struct SmallRow {
 struct Registry {
     SmallTerm term, former, shown;
     int8_t former_serial, serial, base, covered, last;
+    int8_t key;        // what it seals with: the nonces of its terms are even or odd
+    int8_t first;      // the first term that it can prove
+    int8_t claimed;    // the largest number that was shown without a proof
+    int8_t claimed_at; // 1 + when one was shown last; 0: never
     SmallRow rows[most_nodes];
     int8_t copy_answered; // of two copies of one life, which was answered as the life that follows: 1 + member; 0: none
 };
@@ -117,11 +133,13 @@ struct Server {
     Registry db;
     int8_t up;
     int8_t started;
-    int8_t before;  // the last serial by then
-    int8_t called;  // a member has called since that was answered before
-    int8_t heard;   // the same, by the model's own account
-    int8_t offset;  // of its clock
-    int8_t is_copy; // beside the one that it was made of
+    int8_t before;              // the last serial by then
+    int8_t last_before;         // and when it had granted last
+    int8_t called;              // a member has ended the wait
+    int8_t heard;               // the same, by the model's own account
+    int8_t claimed, claimed_at; // as in Registry, by the model's own account
+    int8_t offset;              // of its clock
+    int8_t is_copy;             // beside the one that it was made of
     Change change;
 };
 
@@ -148,8 +166,12 @@ struct State {
     int8_t now;           // ticks
     int8_t lost_silently; // commits were lost, and neither environment nor member has shown it
     int8_t last_incarnation;
+    int8_t is_number_used; // a term was drawn that is in use, or whose number members may know
+    int8_t last_number;    // the largest of a term
     // A life that was copied below the file system: 1 + member of both, and the membership that they share.
     int8_t copy, copied, copy_membership, copy_node, copy_incarnation, lost_since_copy;
+    Registry backup;
+    int8_t has_backup;
     uint64_t drawn[most_nodes][2]; // 4 bits a tick: drawer_of()
 };
 
@@ -174,6 +196,7 @@ enum Event : uint32_t {
     fence_by_other = 1 << 16, // because another registry granted later
     not_alone = 1 << 17,      // two registries that cannot be told apart
 };
+static_assert(static_cast<int>(core::Refusal::ahead) < 14);
 
 // The event of a refusal; none for Refusal::none.
 constexpr uint32_t refused(core::Refusal why) { return 1U << (18 + static_cast<int>(why)) & ~(1U << 18); }
@@ -214,13 +237,19 @@ enum class StepKind : uint8_t {
     ask_other_fleet, // the member reaches the registry of another fleet
     join,            // a member that drew without a registry, further ahead by `arg`, gets one
     cut,             // the member cannot reach the servers in `arg`
+    lose_registry, // the primary is down for now, and a registry is made anew on the other server: with the key, if `arg`
+    stop,          // the primary
+    start,         // it again
+    back_up,       // the primary's state is kept
+    show_claim,    // somebody shows the primary a number that is larger by `arg`, without a proof
+    promote_copy, // the primary ends, and a standby of that state becomes the primary; if `arg`, a restored backup
 };
 
 // Their names, in the same order.
 constexpr const char *step_names =
     "advance clock registry_clock ask ask_unanswered ask_slowly arrive deliver draw draw_all restart copy_disk "
     "copy_directory remake replicate fail_over split come_back clone move put_back restore_copy make_anew claim lose "
-    "fence revoke ask_other_fleet join cut";
+    "fence revoke ask_other_fleet join cut lose_registry stop start back_up show_claim promote_copy";
 
 struct Step {
     StepKind kind;
@@ -241,6 +270,7 @@ struct Size {
     int64_t never_superseded = 0; // 1: no life is copied, and no request is late
     int64_t never_lost = 0;       // 1: no commit of the registry is lost
     int64_t members = 2;          // newcomers
+    int64_t clocks_are_right = 0; // 1: those of the registry's servers, so a later term has a larger number
     int64_t joining = 0;          // those that join later; the others are places for copies
 };
 
@@ -256,6 +286,7 @@ class World {
         memset(&s, 0, sizeof(s));
         s.now = 2;
         s.server[0].db.term = {1, 1};
+        s.last_number = 1;
         s.server[0].up = s.server[0].called = s.server[0].heard = 1;
         s.server[0].offset = small(size_.registry_offset);
         s.server[1].db = s.server[0].db;
@@ -272,6 +303,8 @@ class World {
     // False: the step does not apply.
     bool apply(State &s, const Step &step, Outcome &out) const {
         const bool applied = take(s, step, out);
+        if (applied && s.is_number_used != 0)
+            out.broken = "a term was drawn that is in use";
         if (applied)
             renumber_serials(s);
         return applied;
@@ -295,7 +328,11 @@ class World {
         const bool may_ask = lives && m.superseded == 0;
         switch (step.kind) {
         case StepKind::advance:
-            s.now = small(s.now + step.arg);
+            for (int tick = 0; tick < step.arg; tick++) {
+                s.now = small(s.now + 1);
+                if (s.now % std::max<int64_t>(size_.longest / 2, 1) == 0)
+                    look(s, out);
+            }
             return s.now <= size_.end;
         case StepKind::clock:
             return lives && set(m.offset, step.arg);
@@ -334,13 +371,13 @@ class World {
             return response.member != 0 && receive(s, response, out);
         }
         case StepKind::draw:
-            return lives && draw(s, step.member, false, out);
         case StepKind::draw_all:
-            return lives && draw(s, step.member, true, out);
+            m.looks = lives ? int8_t{1} : m.looks;
+            return lives && draw(s, step.member, step.kind == StepKind::draw_all, out);
         case StepKind::restart:
             if (!lives || m.asker.former_count == most_model_former)
                 return false;
-            m.connected = 0;
+            m.connected = m.looks = 0;
             begin(s, step.member, p_.restart);
             if (!p_.keeps_mark)
                 m.mark = -1;
@@ -355,7 +392,8 @@ class World {
             begin(s, step.member, p_.start_without_mark);
             return true;
         case StepKind::replicate:
-            if (other(s).up != 0 || (memcmp(&other(s).db, &primary(s).db, sizeof(Registry)) == 0 && s.is_former == 0))
+            if (other(s).up != 0 || primary(s).up == 0 ||
+                (memcmp(&other(s).db, &primary(s).db, sizeof(Registry)) == 0 && s.is_former == 0))
                 return false;
             other(s).db = primary(s).db;
             s.is_former = 0;
@@ -369,7 +407,7 @@ class World {
             start_server(s, other(s));
             return true;
         case StepKind::clone:
-            if (other(s).up != 0)
+            if (other(s).up != 0 || primary(s).up == 0)
                 return false;
             other(s).db = primary(s).db;
             other(s).change = primary(s).change;
@@ -383,7 +421,7 @@ class World {
             primary(s).change = Change::moved;
             return true;
         case StepKind::put_back:
-            if (other(s).up != 0 || s.is_former != 0)
+            if (other(s).up != 0 || s.is_former != 0 || primary(s).up == 0)
                 return false;
             primary(s).db = other(s).db;
             start_server(s, primary(s));
@@ -397,6 +435,8 @@ class World {
             other(s).is_copy = 1;
             return true;
         case StepKind::make_anew:
+            if (primary(s).up == 0)
+                return false;
             primary(s).db = {};
             start_server(s, primary(s));
             primary(s).change = Change::empty;
@@ -406,6 +446,8 @@ class World {
         case StepKind::lose:
             return lose_silently(s);
         case StepKind::fence: {
+            if (primary(s).up == 0)
+                return false;
             core::RegistryView r = view(s, s.primary);
             (void)settle(s, s.primary, r, out);
             succeed(s, s.primary, r, true);
@@ -427,6 +469,43 @@ class World {
         case StepKind::cut:
             m.connected = (step.arg >> (m.connected - 1) & 1) != 0 ? int8_t{0} : m.connected;
             return lives && set(m.cut, step.arg);
+        case StepKind::lose_registry:
+            return lose_registry(s, step.arg != 0);
+        case StepKind::stop:
+            if (primary(s).up == 0 || primary(s).change != Change::none)
+                return false;
+            stop_server(s, primary(s));
+            return true;
+        case StepKind::start:
+            if (primary(s).up != 0)
+                return false;
+            start_server(s, primary(s));
+            return true;
+        case StepKind::back_up:
+            if (primary(s).up == 0 || (s.has_backup != 0 && memcmp(&s.backup, &primary(s).db, sizeof(Registry)) == 0))
+                return false;
+            s.backup = primary(s).db;
+            s.has_backup = 1;
+            return true;
+        case StepKind::show_claim: {
+            if (primary(s).up == 0 || primary(s).change != Change::none)
+                return false;
+            const int64_t number = primary(s).db.term.number + step.arg;
+            (void)hello(s, s.primary, showing(this_fleet, {number, 2 - primary(s).db.key}), out);
+            primary(s).claimed_at = small(1 + view(s, s.primary).now_us);
+            primary(s).claimed = small(number);
+            return true;
+        }
+        case StepKind::promote_copy:
+            if (s.has_backup == 0 || other(s).up != 0)
+                return false;
+            stop_server(s, primary(s));
+            s.primary = static_cast<int8_t>(1 - s.primary);
+            s.is_former = 1;
+            primary(s).db = s.backup;
+            start_server(s, primary(s));
+            primary(s).change = step.arg != 0 ? Change::unclaimed : Change::promoted;
+            return true;
         }
         return false;
     }
@@ -517,12 +596,16 @@ class World {
         v.shown = big(r.shown);
         v.serial = r.serial;
         v.own_serial = r.serial + 1;
+        v.first = r.first;
         v.fence_base_us = r.base;
         v.covered_us = r.covered;
         v.longest_us = size_.longest;
         v.bound_us = size_.bound;
         v.now_us = std::max<int64_t>((s.now + at.offset), 1);
-        v.awaits_member = p_.awaits_member(v, at.started, latest_end(s, server, nullptr), at.called != 0);
+        v.claimed = r.claimed_at != 0 && v.now_us - (r.claimed_at - 1) < core::claim_us(v) ? r.claimed : 0;
+        const bool waits = p_.always_waits || latest_end(s, server, nullptr) > at.started;
+        v.awaits_member = waits && p_.awaits_member(v, at.started, at.called != 0);
+        v.ended_by_us = p_.awaits_member(v, at.started, false) && at.called == 1 ? at.last_before : 0;
         return v;
     }
 
@@ -533,6 +616,7 @@ class World {
         db.former_serial = small(r.former_serial);
         db.shown = small(r.shown);
         db.serial = small(r.own_serial);
+        db.first = small(r.first);
         db.base = small(r.fence_base_us);
         db.covered = small(r.covered_us);
     }
@@ -556,10 +640,16 @@ class World {
         server.up = 1;
         server.started = s.now;
         server.before = server.db.serial;
+        server.last_before = std::max<int8_t>(server.db.last, 1);
         server.called = server.heard = server.is_copy = 0;
         for (Member &m : s.members)
             if (m.connected == 1 + (&server - s.server))
                 m.connected = 0;
+    }
+
+    static void stop_server(State &s, Server &server) {
+        start_server(s, server);
+        server.up = 0;
     }
 
     bool promote(State &s, bool both) const {
@@ -567,10 +657,8 @@ class World {
             return false;
         if (s.copy != 0 && memcmp(&other(s).db, &primary(s).db, sizeof(Registry)) != 0)
             s.lost_since_copy = 1;
-        if (!both) {
-            start_server(s, primary(s));
-            primary(s).up = 0;
-        }
+        if (!both)
+            stop_server(s, primary(s));
         s.primary = static_cast<int8_t>(1 - s.primary);
         s.is_former = 1;
         start_server(s, primary(s));
@@ -578,8 +666,26 @@ class World {
         return true;
     }
 
+    // The administrator made it anew. Either it has the former one's key, or all lines lead to the new one alone.
+    bool lose_registry(State &s, bool keeps_key) const {
+        if (other(s).up != 0 || s.is_former != 0)
+            return false;
+        const int8_t key = primary(s).db.key;
+        stop_server(s, primary(s));
+        s.primary = static_cast<int8_t>(1 - s.primary);
+        s.is_former = 1;
+        primary(s).db = {};
+        primary(s).db.key = keeps_key ? key : int8_t{1};
+        start_server(s, primary(s));
+        primary(s).change = Change::empty;
+        for (Member &m : s.members)
+            m.left = keeps_key || !p_.has_other_line ? int8_t{0} : static_cast<int8_t>(1 << (1 - s.primary));
+        return true;
+    }
+
     bool lose_silently(State &s) const {
-        if (other(s).up != 0 || s.is_former != 0 || memcmp(&other(s).db, &primary(s).db, sizeof(Registry)) == 0)
+        if (primary(s).up == 0 || other(s).up != 0 || s.is_former != 0 ||
+            memcmp(&other(s).db, &primary(s).db, sizeof(Registry)) == 0)
             return false;
         if (s.copy != 0)
             s.lost_since_copy = 1;
@@ -606,22 +712,37 @@ class World {
         f(s.response.grant.term, s.response.grant.serial);
     }
 
-    // The smallest nonce that no term of that number has.
-    static int64_t fresh_nonce(const State &s, int64_t number) {
+    // The smallest nonce that no term of that number has, of those that stand for the key.
+    static int64_t fresh_nonce(const State &s, int64_t number, int key) {
         uint32_t used = 1;
         for_each_stamp(s, [&](const SmallTerm &e, int8_t) { used |= e.number == number ? 1U << e.nonce : 0; });
-        int64_t nonce = 1;
+        int64_t nonce = 1 + key;
         while ((used >> nonce & 1) != 0)
-            nonce++;
+            nonce += 2;
         return nonce;
+    }
+
+    static bool is_sealed(const State &s, int server, const core::Term &term) {
+        return term.number == 0 || term.nonce % 2 != s.server[server].db.key;
     }
 
     void succeed(State &s, int server, core::RegistryView &r, bool lost) const {
         const core::KnownGrants known = {latest_end(s, server, &r), s.server[server].db.last};
-        const int64_t number = std::max(r.term.number, r.shown.number) + 1;
-        r = p_.succeeded(r, p_.draws_nonces ? fresh_nonce(s, number) : 1, lost, known);
+        const core::RegistryView numbered = p_.succeeded(r, {1, 1}, lost, known);
+        const int64_t number = numbered.term.number;
+        const int key = s.server[server].db.key;
+        r = p_.succeeded(r, {p_.draws_nonces ? fresh_nonce(s, number, key) : 1, 1}, lost, known);
         r.awaits_member = false;
-        s.server[server].called = s.server[server].heard = 1;
+        r.ended_by_us = 0;
+        for_each_stamp(s, [&](const SmallTerm &e, int8_t) {
+            if (big(e) == r.term)
+                s.is_number_used = 1;
+        });
+        if (number <= s.last_number && s.last_number < s.now && size_.clocks_are_right != 0)
+            s.is_number_used = 1;
+        s.last_number = std::max(s.last_number, small(number));
+        s.server[server].called = s.server[server].heard = 2;
+        s.server[server].db.claimed_at = s.server[server].db.claimed = 0;
         if (s.lost_since_copy != 0)
             s.server[server].db.copy_answered = 0; // what the registry lost cannot count
     }
@@ -631,8 +752,11 @@ class World {
         if (at.change != Change::unclaimed && at.change != Change::empty)
             return false;
         core::RegistryView r = view(s, s.primary);
-        // Of one that knows nothing the number is the time, in the real one.
-        r.term.number = at.change == Change::empty ? 20 : r.term.number;
+        if (at.change == Change::empty) {
+            for (const Member &m : s.members) // which the administrator has asked
+                r.term.number = p_.is_told_its_term ? std::max<int64_t>(r.term.number, m.asker.term.number) : 0;
+            r.first = p_.succeeded(r, {1, 1}, true, {0, 0}).term.number;
+        }
         succeed(s, s.primary, r, at.change == Change::unclaimed || p_.says_which_is_new);
         commit(s, s.primary, r);
         at.change = Change::none;
@@ -643,6 +767,8 @@ class World {
     // At each call, first. False: it grants nothing.
     bool settle(State &s, int server, core::RegistryView &r, Outcome &out) const {
         Server &at = s.server[server];
+        const core::Term before = r.term;
+        const bool was_changed = at.change != Change::none;
         if (at.change == Change::promoted && p_.compares_timeline) {
             succeed(s, server, r, true);
             out.events |= fence_by_environment;
@@ -653,32 +779,48 @@ class World {
         if (at.change == Change::promoted || at.change == Change::moved ||
             (at.change == Change::unclaimed && !p_.compares_directory))
             at.change = Change::none;
+        if ((at.change != Change::none) != was_changed && before == r.term)
+            out.broken = "a server took over without a new term";
         return at.change == Change::none;
     }
 
-    // What the registry learns from what a server has seen.
-    void learn(State &s, int server, core::RegistryView &r, const core::FleetSeen &seen) const {
-        if (seen.fleet != r.fleet)
-            return;
-        if (p_.is_news(r, seen.term))
-            r.shown = seen.term;
+    // What the registry learns from what a caller shows. False: it cannot prove it.
+    bool learn(State &s, int server, core::RegistryView &r, core::Request &a) const {
         Server &at = s.server[server];
-        if (core::judge_server(r, seen) != core::Refusal::none)
-            return;
-        at.heard |= core::is_from_before(r, seen, at.before) ? 1 : 0;
-        if (p_.is_from_before(r, seen, at.before)) {
-            at.called = 1;
-            r.awaits_member = false;
+        const bool is_sealed_whole =
+            is_sealed(s, server, a.seen.term) && (!a.holds || is_sealed(s, server, a.held.term));
+        if (a.seen.fleet != r.fleet)
+            return true;
+        if (!is_sealed(s, server, a.seen.term) && p_.is_claim(r, a.seen.term)) {
+            at.db.claimed = small(std::max(a.seen.term.number, r.claimed));
+            at.db.claimed_at = small(1 + r.now_us);
+            r.claimed = at.db.claimed;
         }
+        if (!is_sealed_whole) {
+            a = p_.without_proof(layout_, r, a);
+            if (!is_sealed(s, server, a.seen.term) || (a.holds && a.held.term.number >= r.first))
+                return false;
+        }
+        if (p_.is_news(r, a.seen.term))
+            r.shown = a.seen.term;
+        if (!is_sealed_whole)
+            return true;
+        at.heard = std::max<int8_t>(at.heard, core::ends_wait(layout_, r, a, at.before) ? 1 : 0);
+        if (p_.ends_wait(layout_, r, a, at.before)) {
+            at.called = std::max<int8_t>(at.called, 1);
+            r.awaits_member = false;
+            r.ended_by_us = view(s, server).ended_by_us;
+        }
+        return true;
     }
 
-    core::Hello hello(State &s, int server, const core::FleetSeen &seen, Outcome &out) const {
+    core::Hello hello(State &s, int server, core::Request a, Outcome &out) const {
         core::RegistryView r = view(s, server);
         const bool open = settle(s, server, r, out);
         if (!open && s.server[server].change == Change::empty)
             return {};
         if (open)
-            learn(s, server, r, seen);
+            (void)learn(s, server, r, a);
         r.own_serial = r.serial;
         commit(s, server, r);
         return {true,
@@ -699,7 +841,14 @@ class World {
         const Server &at = s.server[server];
         const core::RegistryView r = view(s, server);
         return at.is_copy != 0 || core::are_rivals(big(at.db.shown), r.term) ||
-               core::awaits_member(r, at.started, latest_end(s, server, nullptr), at.heard != 0);
+               core::awaits_member(r, at.started, at.heard != 0);
+    }
+
+    bool must_refuse_unless_live(const State &s, int server) const {
+        const Server &at = s.server[server];
+        const core::RegistryView r = view(s, server);
+        return core::are_rivals(big(at.db.shown), r.term) ||
+               (at.claimed > r.term.number && r.now_us - (at.claimed_at - 1) < core::claim_us(r));
     }
 
     // The request has no member if it does not know where to ask. False: nobody answers.
@@ -708,12 +857,18 @@ class World {
         int64_t told = 0;
         const bool connected = m.connected != 0 && s.server[m.connected - 1].up != 0;
         core::Best best = {m.connected - 1, true};
-        if (is_newcomer(m) || !connected)
+        const bool is_alike = is_newcomer(m) || (p_.asks_again && m.asker.held.until <= clock(s, member));
+        const bool inquires = is_alike || !connected;
+        if (inquires)
             best = inquire(s, member, &told, out);
         if (best.index == core::no_registry)
             return false;
+        if (inquires && m.asker.fleet == static_cast<int8_t>(this_fleet) &&
+            s.server[best.index].db.term.number < m.asker.term.number)
+            out.broken = "a member went back to an earlier registry";
         m.connected = static_cast<int8_t>(1 + best.index);
-        if (!best.is_alone && is_newcomer(m)) {
+        m.looks = 1;
+        if (!best.is_alone && is_alike) {
             out.events |= not_alone;
             return true;
         }
@@ -728,18 +883,28 @@ class World {
                 m.joins,           small(told)};
     }
 
+    // Time has passed. What was shown and told by now counts.
+    void look(State &s, Outcome &out) const {
+        for (int i = 0; p_.looks && i < most_members; i++) {
+            Member &m = s.members[i];
+            int64_t told = 0;
+            if (m.life == Life::alive && m.looks != 0)
+                m.connected = static_cast<int8_t>(1 + inquire(s, i, &told, out).index);
+        }
+    }
+
     bool reaches(const State &s, const Member &m, int server) const {
-        return s.server[server].up != 0 && (m.cut >> server & 1) == 0;
+        return s.server[server].up != 0 && ((m.cut | m.left) >> server & 1) == 0;
     }
 
     core::Best inquire(State &s, int member, int64_t *told, Outcome &out) const {
         const Member &m = s.members[member];
         core::Hello hellos[servers] = {};
-        const core::FleetSeen own = seen(m.asker);
+        const core::Request own = request_of(message_of(s, member, 0, 0));
         for (int i = 0; i < servers; i++)
             if (reaches(s, m, i))
                 hellos[i] = hello(s, i, own, out);
-        const core::Best best = p_.best_registry(hellos, servers, own);
+        const core::Best best = p_.best_registry(hellos, servers, own.seen);
         if (best.index == core::no_registry)
             return best;
         const int other = 1 - best.index;
@@ -747,13 +912,26 @@ class World {
         if (hellos[other].answers && hellos[other].term != chosen.term && p_.shows_others) {
             if (hellos[other].open)
                 out.events |= closed_other;
-            hellos[other] = hello(s, other, {chosen.fleet, chosen.term}, out);
+            hellos[other] = hello(s, other, showing(chosen.fleet, chosen.term), out);
             if (core::are_rivals(hellos[other].term, chosen.term))
-                (void)hello(s, best.index, {chosen.fleet, hellos[other].term}, out);
+                (void)hello(s, best.index, showing(chosen.fleet, hellos[other].term), out);
         }
         const int last = core::last_of_others(hellos, servers, best.index);
-        *told = last == core::no_registry ? 0 : hellos[last].granted_last_us;
+        const SmallTerm &shown = s.server[other].db.shown;
+        if (hellos[other].answers && s.server[other].change == Change::none && best.index != other &&
+            is_sealed(s, other, chosen.term) && hellos[other].term.number < chosen.term.number &&
+            shown.number < chosen.term.number)
+            out.broken = "a member met a former registry and did not close it";
+        // The proof of that.
+        const bool counts = last != core::no_registry && is_sealed(s, best.index, hellos[last].term);
+        *told = counts ? hellos[last].granted_last_us : 0;
         return best;
+    }
+
+    static core::Request showing(uint64_t fleet, const core::Term &term) {
+        core::Request a = {};
+        a.seen = {fleet, term};
+        return a;
     }
 
     // Whether a server that the member cannot reach may grant. Then nothing is promised, unless the one that it reaches
@@ -761,7 +939,8 @@ class World {
     bool is_blind(const State &s, const Message &request) const {
         const Member &m = s.members[request.member - 1];
         const int other = 1 - request.server;
-        return s.server[other].up != 0 && !reaches(s, m, other) && s.server[other].change != Change::unclaimed;
+        return s.server[other].up != 0 && !reaches(s, m, other) && (m.left >> other & 1) == 0 &&
+               s.server[other].change != Change::unclaimed;
     }
 
     // -----------------------------------------------------------------------------------------------------
@@ -812,7 +991,7 @@ class World {
     // False: the step is outside what is promised.
     bool answer(State &s, const Message &request, Response &response, Outcome &out) const {
         const int server = request.server;
-        const core::Request a = request_of(request);
+        core::Request a = request_of(request);
         core::RegistryView r = view(s, server);
         const State before = s;
         const bool open = settle(s, server, r, out);
@@ -829,7 +1008,12 @@ class World {
                 s.lost_silently = 2;
         }
         const bool must_refuse = must_refuse_newcomers(s, server);
-        learn(s, server, r, a.seen);
+        if (!learn(s, server, r, a)) {
+            out.events |= refused(core::Refusal::other_fleet);
+            s.members[request.member - 1].connected = 0;
+            commit(s, server, r);
+            return true;
+        }
         if (request.told > r.covered_us)
             out.events |= fence_by_other;
         r = p_.told_of_other(r, request.told);
@@ -883,6 +1067,9 @@ class World {
                 out.broken = "the latest life was refused";
         }
         check_survivor(before, r, request, d, out);
+        const bool is_live = request.asker.holds != 0 && request.asker.held.until > r.now_us;
+        if (has_row && !is_live && must_refuse_unless_live(s, server))
+            out.broken = "a registry that may have a successor granted a node";
         if (has_row && is_blind(s, request) && !(must_refuse && d.judgement.verdict == core::Verdict::newcomer))
             return false;
         response = reply(request, why, r);
@@ -1019,6 +1206,7 @@ class World {
         core::RegistryView r = view(s, s.primary);
         r.fleet = other_fleet;
         r.term = {1, 1};
+        r.first = 1;
         r.former = r.shown = {};
         r.serial = 0;
         r.own_serial = 1;
@@ -1038,6 +1226,8 @@ class World {
     // The members.
 
     bool receive(State &s, const Response &response, Outcome &out) const {
+        if (response.member == 0) // the member is told nothing that counts
+            return true;
         Member &m = s.members[response.member - 1];
         if (m.life != Life::alive)
             return false;

@@ -55,6 +55,7 @@ inline Size size_of(const std::string &list) {
                                                                   {"ahead", &Size::ahead},
                                                                   {"registry_offset", &Size::registry_offset},
                                                                   {"cut", &Size::cut},
+                                                                  {"clocks_are_right", &Size::clocks_are_right},
                                                                   {"never_superseded", &Size::never_superseded},
                                                                   {"never_lost", &Size::never_lost},
                                                                   {"members", &Size::members},

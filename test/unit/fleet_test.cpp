@@ -70,7 +70,7 @@ const std::vector<Scenario> scenarios = {
          survived_fence,
      "ask AB, draw_all AB, cut B 0 2, advance 3, registry_clock 0 1, replicate, fail_over, come_back"},
     // A standby is promoted while the primary goes on. One member cannot reach the primary for a while.
-    {"TwoRegistriesAreAlive", "nodes 1, length 2, longest 2, cut 1", 9,
+    {"TwoRegistriesAreAlive", "nodes 1, length 2, longest 4, cut 1", 9,
      closed_other | fence_by_other | refused(Refusal::fenced) | newcomer_after_fence | survived_fence,
      "ask AB, draw_all AB, cut B 0 1, advance 1 4, registry_clock 0 1, replicate, fence, split"},
     // The same, and the former primary has drawn a term that the standby does not know. An administrator chooses.
@@ -78,11 +78,11 @@ const std::vector<Scenario> scenarios = {
      refused(Refusal::rival) | refused(Refusal::stale_registry) | newcomer_after_fence | survived_fence,
      "ask AB, draw_all AB, restart A, cut B 0 1, advance 5, replicate, fence, split"},
     // The registry moves to another server with all commits, and the former one starts again.
-    {"ARegistryMoves", "nodes 1, length 3, longest 3", 9, closed_other | extended_grant | granted_newcomer,
-     "ask AB, draw_all AB, cut B 0 1, advance 1 3, move, come_back"},
+    {"ARegistryMoves", "nodes 1, length 3, longest 3, end 20", 9, closed_other | extended_grant | granted_newcomer,
+     "ask AB, draw_all AB, cut B 0 1, advance 3 7, move, come_back"},
     // The registry's disk is cloned below the file system. Both servers answer.
-    {"OfAClonedRegistryNewcomersGetNothing", "nodes 1, length 3, longest 3", 9, not_alone | extended_grant,
-     "ask AB, draw_all AB, advance 1 3, clone"},
+    {"OfAClonedRegistryNewcomersGetNothing", "nodes 1, length 3, longest 3, end 20", 9, not_alone | extended_grant,
+     "ask AB, draw_all AB, advance 2 3, clone"},
     // The registry's directory is put back, and an administrator says what it is.
     {"ADirectoryIsPutBack", "nodes 1, length 3, longest 3", 9,
      refused(Refusal::unclaimed) | survived_fence | newcomer_after_fence,
@@ -95,6 +95,27 @@ const std::vector<Scenario> scenarios = {
     {"ARegistryIsMadeAnew", "nodes 1, length 3, longest 3", 9,
      row_from_member | refused(Refusal::fenced) | newcomer_after_fence,
      "ask AB, draw_all AB, advance 1 3, registry_clock 0 1, make_anew, claim"},
+    // The former primary starts again when its grants have ended, and the new one stops. Members that the new one has
+    // answered show it to the former one, unless they are down.
+    {"AFormerPrimaryReturnsLate", "nodes 1, length 3, longest 3, end 10", 10,
+     closed_other | refused(Refusal::stale_registry) | refused(Refusal::starting) | newcomer_after_fence,
+     "ask AB, draw_all AB, advance 2 5, fail_over, come_back, stop, start"},
+    // The registry is lost, and one with another key is made anew. Lines lead to the new one alone. The former one starts
+    // again, and the new one stops.
+    {"ARegistryIsLost", "nodes 1, length 8, longest 8, end 24", 9, row_from_member | newcomer_after_fence,
+     "ask AB, draw_all AB, advance 2 3 7, lose_registry 0, claim, come_back, stop, start"},
+    // The same with the former one's key, so that lines may lead to both.
+    {"ARegistryIsLostButForItsKey", "nodes 1, length 3, longest 3", 9,
+     row_from_member | closed_other | refused(Refusal::stale_registry) | newcomer_after_fence,
+     "ask AB, draw_all AB, advance 1 3, lose_registry 1, claim, come_back, stop, start"},
+    // Somebody shows a larger number without a proof. An administrator may say that there is nothing to it.
+    {"AnUnprovedTermIsShown", "nodes 1, length 3, longest 3, end 16", 7,
+     refused(Refusal::claimed) | extended_grant | granted_newcomer | newcomer_after_fence,
+     "ask AB, draw_all AB, restart A, advance 1 5, show_claim 4 9, fence"},
+    // Backups and standbys of one state take over one after another.
+    {"ACopyOfAnEarlierStateTakesOver", "nodes 1, length 3, longest 3, clocks_are_right 1", 8,
+     refused(Refusal::stale_registry) | refused(Refusal::unclaimed) | survived_fence | newcomer_after_fence,
+     "ask AB, draw_all AB, advance 1 3, back_up, replicate, fail_over, promote_copy 0 1, claim, come_back"},
 };
 
 Scenario scenario(const std::string &name) {
@@ -129,11 +150,16 @@ TEST(Fleets, DeeperSearches) {
 }
 
 // More time, longer grants, and these steps as well.
-void expect_sound_walks(Scenario of, const char *steps, uint64_t seed, int walks, int length) {
+Scenario far(Scenario of, const std::string &steps) {
     of.size.longest = of.size.length = 5;
     of.size.end = 28;
     const std::vector<Step> more = steps_of(steps);
     of.steps.insert(of.steps.end(), more.begin(), more.end());
+    return of;
+}
+
+void expect_sound_walks(Scenario of, const std::string &steps, uint64_t seed, int walks, int length) {
+    of = far(of, steps);
     const Found found = walk(shipped, of, seed, walks, length);
     EXPECT_EQ(found.broken, "") << found.path;
     std::cout << "  " << found.states << " steps, " << found.needless_fences << " needless fences" << std::endl;
@@ -167,6 +193,30 @@ TEST(Fleets, WalkFarWithTwoRegistries) {
                        20260123, 80000, 80);
 }
 
+// Members are down for a while, and so does either registry.
+constexpr char far_former[] =
+    "ask ABC, draw_all ABC, restart ABC, advance 1 1 1 3, come_back, stop, start, replicate, fail_over";
+
+Scenario with_three(Scenario of) {
+    of.size.members = 3;
+    of.size.nodes = 2;
+    if (of.name == "AFormerPrimaryReturnsLate")
+        of.steps.clear();
+    return of;
+}
+
+TEST(Fleets, WalkFarWithFormerPrimaries) {
+    expect_sound_walks(with_three(scenario("AFormerPrimaryReturnsLate")),
+                       std::string(far_former) + ", registry_clock 0 1", 20261126, 60000, 60);
+}
+
+TEST(Fleets, WalkFarWithLostRegistries) {
+    for (const char *lost : {"lose_registry 0", "lose_registry 1", "back_up, promote_copy 0 1"})
+        expect_sound_walks(with_three(scenario("AFormerPrimaryReturnsLate")),
+                           std::string(far_former) + ", registry_clock 0 1, claim, fence, " + lost, 20261127, 40000,
+                           60);
+}
+
 // ---------------------------------------------------------------------------------------------------------
 // What the model does not reach.
 
@@ -179,6 +229,7 @@ RegistryView registry_at(int64_t clock_us) {
     RegistryView r = {};
     r.fleet = this_fleet;
     r.term = {1, 1};
+    r.first = 1;
     r.serial = r.own_serial = 1;
     r.longest_us = 600 * s_us;
     r.bound_us = 10 * s_us;
@@ -187,7 +238,7 @@ RegistryView registry_at(int64_t clock_us) {
 }
 
 RegistryView fenced(const RegistryView &r, int64_t latest_end_us = 0) {
-    return succeeded(r, r.term.nonce + 1, true, {latest_end_us, 0});
+    return succeeded(r, {r.term.nonce + 1, 1}, true, {latest_end_us, 0});
 }
 
 TEST(Grant, FencesOnlyRise) {
@@ -195,10 +246,45 @@ TEST(Grant, FencesOnlyRise) {
     RegistryView later = first;
     later.now_us = now_us - 3600 * s_us;
     EXPECT_EQ(fenced(later).fence_base_us, now_us);
-    EXPECT_EQ(fenced(later).term.number, 3);
-    later.shown = {7, 1};
-    EXPECT_EQ(fenced(later).term.number, 8);
-    EXPECT_EQ(fenced(later).shown.number, 0);
+}
+
+TEST(Term, NumbersAreTheClocksUnlessItIsBehind) {
+    RegistryView r = fenced(registry_at(now_us));
+    EXPECT_EQ(r.term.number, now_us);
+    r.now_us += s_us;
+    EXPECT_EQ(fenced(r).term.number, now_us + s_us);
+    r.now_us -= 3600 * s_us;
+    EXPECT_EQ(fenced(r).term.number, now_us + 1) << "and above the former one, by the random step";
+    r.shown = {now_us + 7, 1};
+    EXPECT_EQ(fenced(r).term.number, now_us + 8);
+    EXPECT_EQ(fenced(r).shown.number, 0);
+    EXPECT_EQ(fenced(r).first, 1);
+    r.claimed = now_us + 9;
+    EXPECT_EQ(fenced(r).term.number, now_us + 10);
+    EXPECT_EQ(fenced(r).claimed, 0);
+    EXPECT_EQ(fenced(r).first, now_us + 10) << "what the other registry gives cannot be proved";
+}
+
+// No clock has drawn a number that is more than a day ahead.
+TEST(Term, ANumberFarAheadDoesNotExist) {
+    const int64_t far_us = now_us + 2 * 86400 * s_us;
+    RegistryView r = registry_at(now_us);
+    EXPECT_TRUE(is_claim(r, {now_us + 3600 * s_us, 1}));
+    EXPECT_FALSE(is_claim(r, {far_us, 1}));
+    EXPECT_FALSE(is_claim(r, {largest_term, 1}));
+    r.claimed = far_us;
+    EXPECT_EQ(fenced(r).term.number, now_us);
+    r.term.number = far_us; // by a wrong clock, so that no member has taken it
+    EXPECT_EQ(fenced(r).term.number, now_us);
+}
+
+TEST(Term, AClaimEnds) {
+    RegistryView r = registry_at(now_us);
+    r.claimed = now_us;
+    EXPECT_EQ(judge_admission(r), Refusal::claimed);
+    r.claimed = 0;
+    EXPECT_EQ(judge_admission(r), Refusal::none);
+    EXPECT_EQ(claim_us(r), 620 * s_us);
 }
 
 // A clock that is behind: the rows show how late it is at least.
@@ -287,10 +373,13 @@ TEST(Membership, TooManyLivesWithoutAnAnswerBeginAMembership) {
 // ---------------------------------------------------------------------------------------------------------
 // Mutants: the protocol without one of its rules.
 
+constexpr int by_walks = -1;
+
 struct Mutant {
     const char *name;
     const char *scenario;
     Protocol protocol;
+    int depth = 0;         // 0: the scenario's; by_walks: seeded walks go further
     bool by_alarm = false; // what breaks is a fence that is not needed
 };
 
@@ -330,9 +419,11 @@ bool unused_or_beyond_fence(const Layout &l, const RegistryView &r, const Reques
     return row.until == 0 || (is_free(l, r, a, row) && beginning(l, r, a) >= fence_tick(l, r));
 }
 
-// Does not say whether there is another one.
+// Of newcomers. Does not say whether there is another one.
 Best last_registry(const Hello *hellos, int count, const FleetSeen &seen) {
     const Best best = best_registry(hellos, count, seen);
+    if (seen.fleet != 0)
+        return best;
     const bool is_like_last =
         best.index != no_registry && hellos[count - 1].answers && hellos[count - 1].term == hellos[best.index].term;
     return {is_like_last ? count - 1 : best.index, true};
@@ -387,15 +478,15 @@ const Mutant mutants[] = {
     {"no fence: the timeline is not compared", "LostCommitsAreFenced", with(&Protocol::compares_timeline, false)},
     {"a fence without the clock", "LostCommitsAreFenced",
      with(&Protocol::succeeded,
-          [](RegistryView r, int64_t nonce, bool lost, const KnownGrants &known) {
-              RegistryView after = succeeded(r, nonce, lost, known);
+          [](RegistryView r, const Drawn &drawn, bool lost, const KnownGrants &known) {
+              RegistryView after = succeeded(r, drawn, lost, known);
               after.fence_base_us = std::max(r.fence_base_us, known.latest_end_us - r.longest_us);
               return after;
           })},
     {"a fence without a new term", "LostCommitsAreFenced",
      with(&Protocol::succeeded,
-          [](RegistryView r, int64_t nonce, bool lost, const KnownGrants &known) {
-              RegistryView after = succeeded(r, nonce, lost, known);
+          [](RegistryView r, const Drawn &drawn, bool lost, const KnownGrants &known) {
+              RegistryView after = succeeded(r, drawn, lost, known);
               after.term = r.term;
               return after;
           })},
@@ -545,12 +636,78 @@ const Mutant mutants[] = {
     {"a registry is not shown that another one has taken over", "TwoRegistriesAreAlive",
      with(&Protocol::shows_others, false)},
     {"a registry is not told when another one granted last", "TwoRegistriesAreAlive",
-     with(&Protocol::told_of_other, [](RegistryView r, int64_t) { return r; })},
+     with(&Protocol::told_of_other, [](RegistryView r, int64_t) { return r; }), by_walks},
     {"a registry that starts admits newcomers at once", "AFormerPrimaryComesBack",
-     with(&Protocol::awaits_member, [](const RegistryView &, int64_t, int64_t, bool) { return false; })},
+     with(&Protocol::awaits_member, [](const RegistryView &, int64_t, bool) { return false; })},
     {"a newcomer opens a registry that starts, by what that has told it", "AFormerPrimaryComesBack",
-     with(&Protocol::is_from_before,
-          [](const RegistryView &, const FleetSeen &seen, int64_t) { return seen.term.number != 0; })},
+     with(&Protocol::ends_wait,
+          [](const Layout &, const RegistryView &, const Request &a, int64_t) { return a.seen.term.number != 0; })},
+    {"a registry that starts when its grants have ended admits newcomers at once", "AFormerPrimaryReturnsLate",
+     with(&Protocol::always_waits, false)},
+    {"a registry that starts waits for the longest grant only", "AFormerPrimaryReturnsLate",
+     with(&Protocol::awaits_member,
+          [](const RegistryView &r, int64_t started_us, bool ended) {
+              return awaits_member(r, started_us, ended) && r.now_us - started_us < r.longest_us;
+          }),
+     by_walks},
+    {"a member that opens a registry that starts opens all nodes", "AFormerPrimaryReturnsLate",
+     with(&Protocol::is_free,
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+              RegistryView open = r;
+              open.ended_by_us = 0;
+              return is_free(l, open, a, row);
+          }),
+     by_walks},
+    {"a grant that has ended begins where it began", "AFormerPrimaryReturnsLate",
+     with(&Protocol::extended,
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+              NodeRow after = extended(l, r, a, row);
+              after.from = a.holds ? a.held.from : row != nullptr ? row->from : after.from;
+              return after;
+          }),
+     by_walks},
+    {"a member whose grant has ended opens a registry that starts", "AFormerPrimaryReturnsLate",
+     with(&Protocol::ends_wait,
+          [](const Layout &l, const RegistryView &r, const Request &a, int64_t last_serial) {
+              Request live = a;
+              live.held.until = largest(l.time_bits);
+              return ends_wait(l, r, live, last_serial);
+          })},
+    {"a grant that has ended is extended although no newcomer is admitted", "AFormerPrimaryReturnsLate",
+     with(&Protocol::judge,
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+              RegistryView open = r;
+              open.awaits_member = false;
+              const Judgement j = judge(l, open, a, row);
+              return j.verdict == Verdict::extend ? j : judge(l, r, a, row);
+          })},
+    {"a member that is connected asks no other registry", "AFormerPrimaryReturnsLate", with(&Protocol::looks, false),
+     13},
+    {"a member goes back to an earlier registry", "AFormerPrimaryReturnsLate",
+     with(&Protocol::best_registry,
+          [](const Hello *hellos, int count, const FleetSeen &seen) {
+              FleetSeen blind = seen;
+              blind.term.number = 0;
+              return best_registry(hellos, count, blind);
+          })},
+    {"a line leads to a registry that was lost", "ARegistryIsLost", with(&Protocol::has_other_line, false), 11},
+    {"an unproved number is ignored", "AnUnprovedTermIsShown",
+     with(&Protocol::is_claim, [](const RegistryView &, const Term &) { return false; })},
+    {"under an unproved number a grant that has ended is extended", "AnUnprovedTermIsShown",
+     with(&Protocol::judge,
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+              RegistryView open = r;
+              open.claimed = 0;
+              const Judgement j = judge(l, open, a, row);
+              return j.verdict == Verdict::extend ? j : judge(l, r, a, row);
+          })},
+    {"the numbers of terms are counted", "ACopyOfAnEarlierStateTakesOver",
+     with(&Protocol::succeeded,
+          [](RegistryView r, const Drawn &drawn, bool lost, const KnownGrants &known) {
+              RegistryView after = succeeded(r, drawn, lost, known);
+              after.term.number = std::max(r.term.number, r.shown.number) + 1;
+              return after;
+          })},
     {"terms have no nonce, and of two registries with one newcomers use one", "TwoRegistriesHaveOneNumber",
      with(&Protocol::best_registry, last_registry, with(&Protocol::draws_nonces, false))},
     {"a registry with a rival admits newcomers", "TwoRegistriesHaveOneNumber",
@@ -562,15 +719,16 @@ const Mutant mutants[] = {
           })},
     {"a takeover without lost commits draws no term", "ARegistryMoves",
      with(&Protocol::succeeded,
-          [](RegistryView r, int64_t nonce, bool lost, const KnownGrants &known) {
-              RegistryView after = succeeded(r, nonce, lost, known);
+          [](RegistryView r, const Drawn &drawn, bool lost, const KnownGrants &known) {
+              RegistryView after = succeeded(r, drawn, lost, known);
               after.term = lost ? after.term : r.term;
               return after;
           })},
     {"of two registries with one term newcomers use one", "OfAClonedRegistryNewcomersGetNothing",
-     with(&Protocol::best_registry, last_registry)},
+     with(&Protocol::best_registry, last_registry), 10},
     {"a directory that was put back is not noticed", "ADirectoryIsPutBack", with(&Protocol::compares_directory, false)},
-    {"a restored copy is not noticed", "ARestoredCopyGrantsNothing", with(&Protocol::compares_directory, false)},
+    {"a restored copy is not noticed", "ARestoredCopyGrantsNothing", with(&Protocol::compares_directory, false),
+     by_walks},
     {"a registry made anew does not know that it follows another", "ARegistryIsMadeAnew",
      with(&Protocol::says_which_is_new, false)},
     // What the registry's caller does.
@@ -602,7 +760,7 @@ const Mutant mutants[] = {
               other.why = answer.why == Refusal::unclaimed ? Refusal::fenced : answer.why;
               return accept(m, seen, other);
           }),
-     true},
+     0, true},
     {"an answer to an earlier life is accepted", "WithoutLostCommitsNoClockMatters",
      with(&Protocol::accept,
           [](Membership *m, FleetSeen *seen, const Answer &answer) {
@@ -643,7 +801,9 @@ TEST(Fleets, MutantsAreCaught) {
     for (const Mutant &mutant : mutants) {
         Scenario of = scenario(mutant.scenario);
         of.size.never_lost = mutant.by_alarm ? 1 : 0;
-        const Found found = search(mutant.protocol, of, of.depth);
+        const Found found = mutant.depth == by_walks
+                                ? walk(mutant.protocol, far(with_three(of), far_former), 20261126, 250000, 60)
+                                : search(mutant.protocol, of, std::max(of.depth, mutant.depth));
         EXPECT_NE(found.broken, "") << mutant.name;
         std::cout << "  " << mutant.name << " | " << of.name << ", depth " << found.depth << " | " << found.broken
                   << " | " << found.path << std::endl;

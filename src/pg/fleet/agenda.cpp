@@ -164,6 +164,24 @@ void note_granted(const Member &member, int64_t lowest) {
 
 void note_block_asked() { last_block_us = monotonic_us(); }
 
+bool was_refused(const Member &member) { return notes_of(member)->pause_us != 0; }
+
+void ask_for_lasting_grant() {
+    const int64_t now_us = wall_clock_us();
+    RegistrarNotes *latest = nullptr;
+    int64_t latest_us = now_us;
+    for_each_member([&](const Member &member) {
+        const core::Membership &m = member.membership;
+        const int64_t until_us = m.holds ? core::start_of(member.request.layout, m.held.until) : 0;
+        if (!is_in_use(member, now_us) || m.superseded || until_us <= latest_us)
+            return;
+        latest_us = until_us;
+        latest = notes_of(member);
+    });
+    if (latest != nullptr)
+        latest->renew_at = always_due;
+}
+
 void ask_everything_again() {
     for_each_member([](const Member &member) {
         *notes_of(member) = {member.membership.incarnation, always_due, 0, 0, 0};

@@ -33,6 +33,12 @@ bool note_refused(const Member &member);
 void note_granted(const Member &member, int64_t lowest); // with its new grant
 void note_block_asked();
 
+// Whether the last answer was a refusal.
+bool was_refused(const Member &member);
+
+// The member whose grant ends last is due at once: a registry that has started admits newcomers when it is shown one.
+void ask_for_lasting_grant();
+
 // Every member is due at once.
 void ask_everything_again();
 

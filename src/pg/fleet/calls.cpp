@@ -81,6 +81,11 @@ bool is_what_was_asked(const BlockAsk &ask, const FleetAnswer &a) {
            !__builtin_add_overflow(a.first, length, &last);
 }
 
+// Of an earlier term than this server has seen: a member never goes back (core/membership.hpp, 4).
+bool is_past(const core::FleetSeen &seen, const FleetAnswer &answer) {
+    return core::is_past(seen, answer.given.fleet, answer.given.grant.term);
+}
+
 void take_grant(Ask *ask, const FleetAnswer &answer) {
     ask->given = answer.given;
     ask->given.why = refusal_of(ask->error);
@@ -91,6 +96,7 @@ void take_grant(Ask *ask, const FleetAnswer &answer) {
 
 void take_block(Ask *ask, const FleetAnswer &a) {
     const BlockAsk &asked = ask->block.ask;
+    ask->given = a.given;
     ask->block_given = {a.given.fleet, a.first, static_cast<uint64_t>(a.count), a.increment, a.is_synchronous};
     if (ask->error.at_us != 0)
         return;
@@ -131,6 +137,11 @@ int call_registry(Ask *asks, int count, const GrantedLast &other, int64_t *clock
         requests[i].other = other;
     }
     const Answers answers = connection_call({requests, count}, error);
+    if (answers.count > 0 && is_past(seen, answers.answers[0])) {
+        connection_close();
+        set_outdated(error);
+        return 0;
+    }
     bool may_be_answered = false;
     for (int i = 0; i < answers.count; i++) {
         asks[i].error = refusal_error(answers.answers[i]);

@@ -247,15 +247,21 @@ bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *err
             current = &hosts[best.index];
     }
     for (int i = 0; i < host_count; i++) {
+        GrantError of_host = error_of(hosts[i]);
+        if (hellos[i].answers && core::is_past(hello.generator.seen, hellos[i].fleet, hellos[i].term))
+            set_outdated(&of_host);
         if (current == nullptr)
-            add_error(error, error_of(hosts[i]));
-        if (found->refused_by == nullptr && error_of(hosts[i]).refusal[0] != '\0')
+            add_error(error, of_host);
+        if (found->refused_by == nullptr && of_host.refusal[0] != '\0')
             found->refused_by = hosts[i].name;
         if (&hosts[i] != current)
             close_host(&hosts[i]);
     }
-    if (current != nullptr)
+    if (current != nullptr) {
         found->host = current->name;
+        found->awaits_member = answer_of(*current)->awaits_member;
+        found->longest_us = answer_of(*current)->longest_us;
+    }
     found->is_alone = current != nullptr && best.is_alone;
     return current != nullptr;
 }

@@ -19,6 +19,8 @@ struct Found {
     int registries; // that answered, of whatever fleet
     GrantedLast other;      // of a registry with another term
     const char *host;       // "host:port" of the registry; null: none
+    bool awaits_member;     // the registry waits for a member whose grant lasts
+    int64_t longest_us;     // the longest grant of the fleet
     const char *refused_by; // the first that refuses this server; null: none
     char others[256];       // of the other registries; empty: there are none
 };

@@ -15,6 +15,9 @@ constexpr char file_name[] = "global/pgsql_tmp_uidgen.grants"; // the prefix is 
 constexpr char temporary_name[] = "global/pgsql_tmp_uidgen.grants.tmp";
 constexpr uint32 file_format = 0x75696707;
 
+// Of a file without memberships: it says what the server has seen of its fleet, and counts everywhere.
+constexpr uint64 no_timeline = 0;
+
 // The file is this, and a record for each membership, which ends with the former incarnations that there are.
 struct Header {
     pg_crc32c sum; // of all that follows
@@ -73,6 +76,8 @@ const char *compare(int file, const Header &header) {
     FileIdentity now;
     uint64 system_identifier = 0;
     const uint32 timeline = coming_timeline(&system_identifier);
+    if (header.timeline == no_timeline)
+        return nullptr;
     if (timeline == 0)
         return "The server is a standby or recovers from a backup.";
     if (header.system_identifier != system_identifier)
@@ -101,22 +106,6 @@ const char *read_whole(int file, StringInfo content) {
     if (static_cast<size_t>(content->len) < sizeof(*header) || !EQ_CRC32C(header->sum, sum_of(*content)))
         return "Its checksum is wrong.";
     return header->format == file_format ? compare(file, *header) : "It was written by another version of uidgen.";
-}
-
-// False: there is no file that counts. One that does not count is removed.
-bool read_file(StringInfo content) {
-    const int file = OpenTransientFile(file_name, O_RDONLY | PG_BINARY);
-    if (file < 0)
-        return errno != ENOENT && report("open", file_name);
-    initStringInfo(content);
-    const char *why = read_whole(file, content);
-    CloseTransientFile(file);
-    if (why == nullptr)
-        return true;
-    ereport(LOG, (errmsg("ignoring file \"%s\"", file_name), errdetail("%s", why),
-                  errhint("Its generators ask the registry for new nodes.")));
-    (void)durable_unlink(file_name, LOG);
-    return false;
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -148,6 +137,36 @@ bool write_file(StringInfo content) {
     return fsync_fname_ext("global", true, false, LOG) == 0;
 }
 
+// Of a file whose grants do not count: a server never goes back to an earlier registry of its fleet.
+bool keep_seen(StringInfo content) {
+    auto *header = reinterpret_cast<Header *>(content->data);
+    const bool is_whole = static_cast<size_t>(content->len) >= sizeof(*header) && header->format == file_format &&
+                          EQ_CRC32C(header->sum, sum_of(*content));
+    if (!is_whole || header->seen.fleet == 0)
+        return false;
+    content->len = sizeof(*header);
+    header->timeline = no_timeline;
+    return write_file(content);
+}
+
+// False: there is no file that counts. Of one that does not, no more is left than what the server has seen.
+bool read_file(StringInfo content) {
+    const int file = OpenTransientFile(file_name, O_RDONLY | PG_BINARY);
+    if (file < 0)
+        return errno != ENOENT && report("open", file_name);
+    initStringInfo(content);
+    const char *why = read_whole(file, content);
+    CloseTransientFile(file);
+    if (why == nullptr)
+        return true;
+    ereport(LOG, (errmsg("ignoring file \"%s\"", file_name), errdetail("%s", why),
+                  errhint("Its generators ask the registry for new nodes.")));
+    if (keep_seen(content))
+        return true;
+    (void)durable_unlink(file_name, LOG);
+    return false;
+}
+
 // Null: the membership does not change.
 const core::Membership *next_of(const Member &member, const FleetChange &change) {
     for (int i = 0; i < change.count; i++)
@@ -169,7 +188,7 @@ void put_all(StringInfo content, const FleetChange &change) {
         put(content, {member.key, member.request.layout, next != nullptr ? *next : member.membership});
         has_change = has_change || next != nullptr;
     });
-    if (has_change)
+    if (has_change || (is_in_fleet && change.of_block))
         reinterpret_cast<Header *>(content->data)->seen = change.seen;
 }
 

@@ -25,8 +25,8 @@
 
 namespace uidgen::pg {
 
-// In the postmaster, when shared memory is new: removes the file if it does not count, with a line in the log that says
-// why.
+// In the postmaster, when shared memory is new: removes the grants if the file does not count, with a line in the log
+// that says why. What the server has seen of its fleet stays, because it must not go back to an earlier registry.
 void grant_file_check();
 
 // While the area is made: begins the next incarnation of each membership in the file, restores it, and writes the file,

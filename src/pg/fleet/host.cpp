@@ -67,9 +67,9 @@ void ignore_notice(void *, const PGresult *) {}
 bool is_sane(const FleetAnswer &a) {
     const core::Grant &grant = a.given.grant;
     const auto is_instant = [](int64_t us) { return us >= 0 && us <= core::max_instant_us; };
-    return static_cast<int64_t>(a.given.fleet) > 0 && grant.term.number > 0 &&
-           grant.term.number <= core::largest_term && grant.term.nonce >= 0 && grant.serial > 0 && a.clock_us > 0 &&
-           is_instant(a.clock_us) && is_instant(a.granted_last.granted_us);
+    return static_cast<int64_t>(a.given.fleet) > 0 && grant.term.number > 0 && grant.term.nonce >= 0 &&
+           grant.serial > 0 && a.clock_us > 0 && is_instant(a.clock_us) && a.longest_us > 0 &&
+           is_instant(a.longest_us) && is_instant(a.granted_last.granted_us);
 }
 
 void read_answers(Host *host) {
@@ -85,7 +85,12 @@ void read_answers(Host *host) {
         is_valid = answers.count < host->requests.count && take_row(&left, answer_fields, answer) && is_sane(*answer);
         answers.count++;
     }
-    if (is_valid && answers.count > 0)
+    if (is_valid && answers.count > 0 &&
+        !core::can_be_drawn(answers.answers[0].given.grant.term.number, wall_clock_us()))
+        set_error(&host->error, "the registry's term is more than a day ahead of this server's clock",
+                  "Correct the clock of this server. Or correct that of the registry, and run SELECT uid_fleet_fence() "
+                  "there.");
+    else if (is_valid && answers.count > 0)
         host->answers = answers;
     else
         set_not_a_registry(&host->error);
@@ -198,6 +203,13 @@ GrantError refusal_error(const FleetAnswer &answer) {
               answer.hint != nullptr ? answer.hint : "");
     copy_clean(error.refusal, sizeof(error.refusal), answer.refusal);
     return error;
+}
+
+void set_outdated(GrantError *error) {
+    set_error(error, "only a former registry of this server's fleet answers",
+              "Start the present registry. If the former one must be the registry again, run SELECT uid_fleet_fence() "
+              "there.");
+    strlcpy(error->refusal, "outdated", sizeof(error->refusal));
 }
 
 void set_not_a_registry(GrantError *error) {

@@ -62,6 +62,9 @@ GrantError refusal_error(const FleetAnswer &answer);
 // show it, and line breaks become spaces.
 void set_error(GrantError *error, const char *message, const char *hint);
 
+// The error if only registries of an earlier term than this server has seen answer.
+void set_outdated(GrantError *error);
+
 // The error of an answer that no registry gives.
 void set_not_a_registry(GrantError *error);
 

@@ -63,6 +63,8 @@ struct FleetAnswer {
     int64_t clock_us;
     uint64_t server;          // no other server has this number
     bool is_open;             // whether the registry may grant
+    bool awaits_member;       // it has started, and waits for a member whose grant lasts
+    int64_t longest_us;       // the longest grant of the fleet
     GrantedLast granted_last; // without the term
     // A block of a segment.
     int64_t first;

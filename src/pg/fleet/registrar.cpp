@@ -31,7 +31,20 @@ Found found = {};
 int64_t last_inquiry_us = 0; // on the monotonic clock; 0: the next one is due
 int at_once = most_requests; // asks in a call. After a call that failed it is one, because an ask may have been why
 
-bool is_newcomer(const Ask &ask) { return !ask.is_block && !ask.member.membership.holds; }
+// A generator without a grant that lasts.
+bool is_newcomer(const Ask &ask) {
+    const core::Membership &m = ask.member.membership;
+    return !ask.is_block && (!m.holds || core::start_of(ask.member.request.layout, m.held.until) <= wall_clock_us());
+}
+
+// Whether all hosts are asked first (core/membership.hpp, 5).
+bool asks_all(const Ask &ask) { return is_newcomer(ask) || (!ask.is_block && was_refused(ask.member)); }
+
+// Each server looks for other registries at least once in half the longest grant, so a bit earlier.
+int64_t look_after_us() {
+    const int64_t half_us = Max(found.longest_us / 2 - found.longest_us / 16, 100 * us_per_ms);
+    return found.registries > 1 ? Min(half_us, others_count_us) : half_us;
+}
 
 // ---------------------------------------------------------------------------------------------------------
 // Errors
@@ -89,9 +102,13 @@ void note_error(Ask *asks, int count, const GrantError &error) {
 void take_answers(Ask *asks, int count) {
     auto *changes = static_cast<MembershipChange *>(palloc(sizeof(MembershipChange) * static_cast<Size>(count)));
     const core::FleetSeen before = fleet_seen();
-    FleetChange change = {before, before, changes, 0};
+    FleetChange change = {before, before, changes, 0, false};
     bool is_news = false;
     for (Ask *ask = asks; ask < asks + count; ask++) {
+        if (ask->is_block && ask->error.at_us == 0 && change.seen.fleet == ask->given.fleet) {
+            change.seen = core::seen_after(change.seen, ask->given);
+            change.of_block = true;
+        }
         if (ask->is_block || (ask->error.at_us != 0 && ask->given.why == core::Refusal::none))
             continue;
         const bool is_granted = core::accept(&ask->member.membership, &change.seen, ask->given);
@@ -106,11 +123,9 @@ void take_answers(Ask *asks, int count) {
         memberships_publish(change); // what was seen proves commits that the registry may lose
     const bool is_stored = !is_news || grant_file_store(change, &error);
     for (Ask *ask = asks; ask < asks + count; ask++) {
-        if (ask->is_block)
-            continue;
         if (!is_stored)
             ask->error = error;
-        else if (ask->error.at_us == 0)
+        else if (!ask->is_block && ask->error.at_us == 0)
             note_granted(ask->member, ask->lowest);
     }
     note_errors(asks, count);
@@ -160,7 +175,7 @@ void ask(Ask *asks, int count) {
         note_error(asks + asked, count - asked, two_registries());
     }
     const core::FleetSeen seen = fleet_seen();
-    if (server_state->fleet.unstored && !grant_file_store({seen, seen, nullptr, 0}, &error)) {
+    if (server_state->fleet.unstored && !grant_file_store({seen, seen, nullptr, 0, false}, &error)) {
         const int blocks = put_off(asks, asked, [](const Ask &ask) { return !ask.is_block; });
         note_error(asks + blocks, asked - blocks, error);
         asked = blocks;
@@ -189,6 +204,8 @@ void connect() {
     GrantError error;
     const bool connected = connection_inquire(new_request(fleet_seen()), &found, &error);
     last_inquiry_us = monotonic_us();
+    if (connected && found.awaits_member)
+        ask_for_lasting_grant();
     if (connected)
         report_connected(found);
     else if (!ShutdownRequestPending)
@@ -228,12 +245,12 @@ bool one_round() {
         return !worker_may_end(SingleWorker::registrar, [] { return look_around().any; });
     int count = 0;
     Ask *asks = agenda.due ? next_asks(agenda, at_once, &count) : nullptr;
-    bool is_of_newcomer = false;
+    bool is_for_all = false;
     for (int i = 0; i < count; i++)
-        is_of_newcomer = is_of_newcomer || is_newcomer(asks[i]);
+        is_for_all = is_for_all || asks_all(asks[i]);
     const int64_t looked_ago_us = monotonic_us() - last_inquiry_us;
-    if (connection_is_open() && ((is_of_newcomer && looked_ago_us > inquiry_counts_us) ||
-                                 (found.registries > 1 && looked_ago_us > others_count_us))) {
+    if (connection_is_open() &&
+        ((is_for_all && looked_ago_us > inquiry_counts_us) || looked_ago_us > look_after_us())) {
         connect();
     } else if (!connection_is_open()) {
         const int64_t wait_us = attempt_in_us(agenda.wanted);
@@ -242,7 +259,7 @@ bool one_round() {
         else
             connect();
     } else if (count == 0) {
-        connection_nap(agenda.next_us);
+        connection_nap(Min(agenda.next_us, look_after_us() - looked_ago_us));
     } else {
         ask(asks, count);
     }

@@ -189,6 +189,8 @@ void fleet_restore(const core::FleetSeen &seen) {
 }
 
 void memberships_publish(const FleetChange &change) {
+    if (change.of_block)
+        (void)note_seen(change);
     for (int i = 0; i < change.count; i++) {
         const core::Membership &next = change.members[i].membership;
         with_incarnation(change.members[i].slot, next.incarnation, [&](MembershipState *state) {

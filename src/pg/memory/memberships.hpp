@@ -101,6 +101,7 @@ struct FleetChange {
     core::FleetSeen seen;
     const MembershipChange *members;
     int count;
+    bool of_block; // an answer without a membership has changed `seen`
 };
 
 // Publishes the changes, after the file was written, but for those of slots that have another membership by now.

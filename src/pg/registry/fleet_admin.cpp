@@ -60,19 +60,26 @@ void say_nothing_lost(Registry *registry, const char *reason) {
     draw_term(registry, false, reason);
 }
 
+// Of a registry that was lost, what the administrator says. The key is null if nobody has kept it.
+struct Lost {
+    int64_t fleet; // 0: none was lost
+    int64_t term;  // the largest that members show
+    const char *key;
+};
+
 // A fleet of its own: whoever holds a grant of the former one is no member of it. Or that of a registry that was lost.
-void begin_fleet(Registry *registry, int64_t lost_fleet = 0) {
+void begin_fleet(Registry *registry, const Lost &lost = {}) {
     FleetState &state = registry->state;
     const int64_t now_us = state.view.now_us;
-    forget_grants();
+    forget_grants(lost.key);
     state = {};
-    state.view.fleet = static_cast<uint64_t>(lost_fleet != 0 ? lost_fleet : random_number());
+    state.view.fleet = static_cast<uint64_t>(lost.fleet != 0 ? lost.fleet : random_number());
     state.view.now_us = now_us;
-    state.view.term.number = lost_fleet != 0 ? now_us / us_per_second : 0; // not below any former one
-    state.first_term = state.view.term.number + 1;
+    state.view.term.number = lost.term;
+    state.view.first = lost.fleet != 0 && lost.key == nullptr ? core::next_number(state.view, 1) : 1;
     draw_term(registry, false, "a fleet begins");
     put_clock_bound(settings::registry_clock_bound_ms * us_per_ms);
-    if (lost_fleet == 0)
+    if (lost.fleet == 0)
         return;
     (void)read_state(&state); // with what an administrator sets
     state.view.now_us = now_us;
@@ -93,26 +100,38 @@ void begin_fleet(Registry *registry, int64_t lost_fleet = 0) {
                            "docs/runbooks/registry-lost.md.")));
 }
 
-void claim(Registry *registry, bool exists, const char *kind, int64_t fleet) {
+void check_lost(const Registry &registry, const Lost &lost) {
+    if (lost.term < 1 || !core::can_be_drawn(lost.term, registry.state.view.now_us))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid term: " INT64_FORMAT, lost.term),
+                        errdetail("A term is the time in microseconds when it was drawn."),
+                        errhint("Pass the largest term that uid_registry_status shows on the members.")));
+    if (lost.key != nullptr && (strlen(lost.key) != 32 || strspn(lost.key, "0123456789abcdef") != 32))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid key of a fleet"),
+                 errhint("Pass the 32 digits that uid_fleet_key() has returned on the registry that was lost.")));
+}
+
+void claim(Registry *registry, bool exists, const char *kind, const Lost &lost) {
+    const bool is_lost = lost.fleet != 0 || lost.term != 0 || lost.key != nullptr;
     const bool is_known = exists && registry->unclaimed == nullptr;
     const auto is = [&](const char *name) { return kind != nullptr && strcmp(kind, name) == 0; };
     const char *said = "an administrator has said what it is";
-    if (is_known && (kind != nullptr || fleet != 0))
+    if (is_known && (kind != nullptr || is_lost))
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("this database is the registry of a fleet already"),
                         errhint("To admit another role, leave the kind of registry out. For a fence, or a fleet of "
                                 "a copy's own, see docs/runbooks/registry.md.")));
     if (is_known)
         return;
-    if (is("new") && fleet == 0)
-        begin_fleet(registry);
-    else if (is("successor") && exists && fleet == 0)
-        draw_term(registry, true, said);
-    else if (is("unchanged") && exists && fleet == 0)
-        say_nothing_lost(registry, said);
-    else if (is("successor") && !exists && fleet != 0)
-        begin_fleet(registry, fleet);
-    else
+    if (is("new") && !is_lost)
+        return begin_fleet(registry);
+    if (is("successor") && exists && !is_lost)
+        return draw_term(registry, true, said);
+    if (is("unchanged") && exists && !is_lost)
+        return say_nothing_lost(registry, said);
+    if (!is("successor") || exists || lost.fleet == 0)
         report_kind(*registry, kind);
+    check_lost(*registry, lost);
+    begin_fleet(registry, lost);
 }
 
 // With the rights of the tables' owner. Returns the number of rows.
@@ -226,6 +245,7 @@ extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_fleet_admit);
 UIDGEN_SQL_FUNCTION(uid_fleet_expel);
+UIDGEN_SQL_FUNCTION(uid_fleet_key);
 UIDGEN_SQL_FUNCTION(uid_fleet_fork);
 UIDGEN_SQL_FUNCTION(uid_fleet_fence);
 UIDGEN_SQL_FUNCTION(uid_fleet_handover);
@@ -245,8 +265,9 @@ Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
     run(psprintf("GRANT EXECUTE ON PROCEDURE uid_internal.uid_fleet_call TO %s", name));
     if (exists)
         settle_environment(&registry);
-    claim(&registry, exists, PG_ARGISNULL(1) ? nullptr : text_to_cstring(PG_GETARG_TEXT_PP(1)),
-          PG_ARGISNULL(2) ? 0 : PG_GETARG_INT64(2));
+    const auto text_at = [fcinfo](int i) { return PG_ARGISNULL(i) ? nullptr : text_to_cstring(PG_GETARG_TEXT_PP(i)); };
+    const auto number_at = [fcinfo](int i) { return PG_ARGISNULL(i) ? 0 : PG_GETARG_INT64(i); };
+    claim(&registry, exists, text_at(1), {number_at(2), number_at(3), text_at(4)});
     close_registry(&registry);
     PG_RETURN_VOID();
 }
@@ -260,8 +281,18 @@ Datum uid_fleet_expel(PG_FUNCTION_ARGS) {
     check_admitted(role, name);
     run(psprintf("REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM %s", name));
     revoke_segments(registry, role, name);
+    drop_claims(GetUserNameFromId(role, false));
     close_registry(&registry);
     PG_RETURN_VOID();
+}
+
+Datum uid_fleet_key(PG_FUNCTION_ARGS) {
+    Registry registry;
+    open_registry(&registry, fcinfo);
+    lock_registry(&registry);
+    const char *key = MemoryContextStrdup(registry.caller, registry.state.key != nullptr ? registry.state.key : "");
+    close_registry(&registry);
+    PG_RETURN_TEXT_P(cstring_to_text(key));
 }
 
 // A copy that was promoted, or that differs from the original in another way, has no members.

@@ -34,16 +34,43 @@ void note_shown(Registry *registry, const FleetRequest &r) {
                      "here.")));
 }
 
+// Another registry may have another key, or the caller has invented the number. A login that shows one again and again
+// is logged once.
+void note_claim(Registry *registry, const Call &call) {
+    core::RegistryView &view = registry->state.view;
+    const FleetRequest &r = call.request;
+    const int64_t number = r.generator.seen.term.number;
+    Claim claim;
+    const bool counts = read_claim(call.login, &claim) && claim.term > view.term.number &&
+                        view.now_us - claim.shown_us < core::claim_us(view);
+    const bool exists = core::is_claim(view, r.generator.seen.term);
+    if (exists) {
+        put_claim({call.login, counts ? Max(claim.term, number) : number, view.now_us, r.host, r.port});
+        view.claimed = Max(view.claimed, number);
+    }
+    if (counts || number <= view.term.number)
+        return;
+    ereport(LOG, (exists ? errmsg("registry accepts no newcomers: login \"%s\" shows a later term without a proof",
+                                  call.login)
+                         : errmsg("ignoring a term that login \"%s\" shows: it is more than a day ahead of the clock",
+                                  call.login),
+                  errdetail("The login says that it is on %s:%s. This registry is in term " INT64_FORMAT
+                            ", and the login shows term " INT64_FORMAT ".",
+                            r.host, r.port, view.term.number, number),
+                  exists ? errhint("If another server is the registry, stop this one. Otherwise run SELECT "
+                                   "uid_fleet_fence() here, or expel the login.")
+                         : 0));
+}
+
 void note_member(Registry *registry, const FleetRequest &r) {
     FleetState &state = registry->state;
     const core::RegistryView before = state.view;
     if (r.generator.seen.fleet == state.view.fleet && core::is_news(state.view, r.generator.seen.term))
         note_shown(registry, r);
-    if (state.serial_at_start != 0 && r.generator.seen.fleet == state.view.fleet &&
-        core::judge_server(state.view, r.generator.seen) == core::Refusal::none &&
-        core::is_from_before(state.view, r.generator.seen, state.serial_at_start)) {
+    if (state.serial_at_start != 0 && r.generator.incarnation != 0 && r.generator.seen.fleet == state.view.fleet &&
+        core::ends_wait(r.layout, state.view, r.generator, state.serial_at_start)) {
         state.serial_at_start = 0;
-        state.view.awaits_member = false;
+        note_wait(&state);
         write_state(state);
     }
     if (r.other.term != state.view.term) // else this one has said it, before a handover was canceled
@@ -114,6 +141,8 @@ bool refuse_newcomer(const Registry &registry, Newcomers *known, Call *call) {
     if (!exceeds && call->policy == WorkerPolicy::fixed)
         return refuse_taken(call, node);
     known->full = call;
+    if (!exceeds && registry.state.view.ended_by_us != 0)
+        return refuse_judged(registry, call, core::Refusal::starting); // others may be free when the wait is over
     return exceeds ? refuse_quota(call) : refuse_none_free(call);
 }
 
@@ -237,6 +266,8 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
     answer->clock_us = view.now_us;
     answer->server = number_of_server();
     answer->is_open = registry.unclaimed == nullptr && state.refuses == nullptr;
+    answer->awaits_member = view.awaits_member;
+    answer->longest_us = view.longest_us;
     // If it grants nothing any more, a hello asks when it granted last.
     const bool is_hello = request.generator.incarnation == 0 && request.segment == nullptr;
     const bool is_over = is_closed(registry) || view.shown.number > view.term.number;
@@ -262,6 +293,9 @@ void read_evidence(Registry *registry, Call *call) {
     if (fault_is(Fault::any_fleet) && r.generator.seen.fleet != 0)
         registry->state.view.fleet = r.generator.seen.fleet;
     const bool is_known = r.generator.seen.fleet == 0 || r.generator.seen.fleet == registry->state.view.fleet;
+    if (r.generator.seen.fleet == registry->state.view.fleet && registry->unclaimed == nullptr &&
+        !is_stamp_proven(registry->state, r))
+        note_claim(registry, *call);
     if (is_known && !is_proven(registry->state, call))
         (void)refuse_unproven(call);
     else if (is_known && registry->unclaimed == nullptr)
@@ -299,8 +333,8 @@ void answer(const Registry &registry, Newcomers *known, Call *call) {
         return;
     if (r.generator.incarnation != 0)
         answer_generator(registry, known, call);
-    else if (r.segment != nullptr && r.count > 0 && view.shown.number != 0) // its rival may give the same values
-        (void)refuse_judged(registry, call, core::Refusal::rival);
+    else if (r.segment != nullptr && r.count > 0 && core::may_have_rival(view)) // which may give the same values
+        (void)refuse_judged(registry, call, core::judge_admission(view));
     else if (r.segment != nullptr)
         (void)refuse_segment(call);
 }

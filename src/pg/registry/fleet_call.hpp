@@ -46,6 +46,9 @@ int64_t seal_of_grant(const FleetState &state, const core::Layout &layout, const
 // such proof. A grant of it counts while the fence lasts that this one began with. The rest is forgotten.
 bool is_proven(const FleetState &state, Call *call);
 
+// Whether it has given the stamp that the server of the member shows.
+bool is_stamp_proven(const FleetState &state, const FleetRequest &r);
+
 // All nodes of the layout, or of the datacenter id that the request names.
 NodeRange nodes_for(const FleetRequest &request);
 

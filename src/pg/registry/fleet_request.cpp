@@ -163,25 +163,25 @@ int64_t seal_of_grant(const FleetState &state, const core::Layout &l, const core
                  static_cast<int64_t>(grant.membership), grant.term.number, grant.term.nonce, grant.serial});
 }
 
+bool is_stamp_proven(const FleetState &state, const FleetRequest &r) {
+    const core::FleetSeen &seen = r.generator.seen;
+    return seen.term.number == 0 || seen.seal == seal_of_number(state, "stamp", seen.term, seen.serial);
+}
+
 bool is_proven(const FleetState &state, Call *call) {
-    const core::RegistryView &view = state.view;
     FleetRequest *r = &call->request;
     core::Request &g = r->generator;
-    const bool is_held_lost = g.holds && g.held.term.number < state.first_term;
-    call->claims_unseen = is_held_lost;
-    if (g.seen.term.number < state.first_term)
-        g.seen = {g.seen.fleet, {}, 0, 0};
-    if (r->other.term.number < state.first_term)
+    const GrantedLast &other = r->other;
+    const bool is_held_proven = !g.holds || g.held.seal == seal_of_grant(state, r->layout, g.held);
+    if (!is_held_proven || !is_stamp_proven(state, *r))
+        g = core::without_proof(r->layout, state.view, g);
+    if (other.granted_us != 0 && other.seal != seal_of_number(state, "last", other.term, other.granted_us)) {
+        if (other.term.number >= state.view.first)
+            return false;
         r->other = {};
-    if (is_held_lost) {
-        g.held.until = Min(g.held.until, core::fence_tick(r->layout, view)); // no grant that was lost reaches beyond
-        if (view.now_us >= core::fence_end_us(view) || g.held.from >= g.held.until)
-            g = core::without_held(g);
     }
-    return (g.seen.term.number == 0 || g.seen.seal == seal_of_number(state, "stamp", g.seen.term, g.seen.serial)) &&
-           (!g.holds || is_held_lost || g.held.seal == seal_of_grant(state, r->layout, g.held)) &&
-           (r->other.granted_us == 0 ||
-            r->other.seal == seal_of_number(state, "last", r->other.term, r->other.granted_us));
+    call->claims_unseen = !is_held_proven;
+    return is_stamp_proven(state, *r) && (!g.holds || is_held_proven || g.held.term.number < state.view.first);
 }
 
 } // namespace uidgen::pg

@@ -119,7 +119,7 @@ void put(const char *table, const char *key, const Fields &fields, const void *f
 constexpr Field of_state[] = {STATE(view.fleet, "fleet", required),
                               STATE(view.term.number, "term", required),
                               STATE(view.term.nonce, "term_nonce", required),
-                              STATE(first_term, "first_term", required),
+                              STATE(view.first, "first_term", required),
                               STATE(view.former.number, "former_term", 0),
                               STATE(view.former.nonce, "former_term_nonce", 0),
                               STATE(view.former_serial, "former_serial", 0),
@@ -129,6 +129,7 @@ constexpr Field of_state[] = {STATE(view.fleet, "fleet", required),
                               STATE_TIME(closed_until_us, "closed_until"),
                               STATE_TIME(started_us, "started"),
                               STATE(serial_at_start, "serial_at_start", 0),
+                              STATE_TIME(granted_at_start_us, "granted_at_start"),
                               STATE(refuses, "refuses", 0),
                               STATE(environment.timeline, "timeline", required),
                               STATE(environment.database, "database", required),
@@ -175,6 +176,12 @@ constexpr Field of_layout[] = {LAYOUT(tick_us, "tick_us"),
                                UIDGEN_TIME_FIELD(core::Layout, epoch_us, "epoch", -1)};
 constexpr Fields layout_fields = fields_in(of_layout);
 
+#define CLAIM(member, name) UIDGEN_FIELD(Claim, member, name, 0)
+constexpr Field of_claim[] = {CLAIM(login, "login"), CLAIM(term, "term"),
+                              UIDGEN_TIME_FIELD(Claim, shown_us, "shown_at", 0), CLAIM(host, "host"),
+                              CLAIM(port, "port")};
+constexpr Fields claim_fields = fields_in(of_claim);
+
 // Whether the row has the values of $1.
 const char *has_same(const Fields &fields) {
     return psprintf("(%s) = (%s)", field_names(fields), field_names(fields, "($1)."));
@@ -205,11 +212,31 @@ void put_clock_bound(int64_t us) {
     execute("UPDATE @uid_fleet_state SET clock_bound = $1 * interval '1 microsecond'", parameters(us));
 }
 
-void forget_grants() {
+void forget_grants(const char *key) {
     execute("DELETE FROM @uid_fleet_node");
     execute("DELETE FROM @uid_fleet_pool");
     execute("DELETE FROM uid_secrets.uid_fleet_key");
-    execute("INSERT INTO uid_secrets.uid_fleet_key DEFAULT VALUES");
+    if (key == nullptr)
+        execute("INSERT INTO uid_secrets.uid_fleet_key DEFAULT VALUES");
+    else
+        execute("INSERT INTO uid_secrets.uid_fleet_key (seal_key) VALUES (decode($1, 'hex'))", parameters(key));
+}
+
+int64_t read_claimed(const core::RegistryView &view) {
+    return select_number("SELECT max(term) FROM @uid_fleet_claim WHERE term > $1 AND shown_at > "
+                         "to_timestamp($2::float8 / 1000000)",
+                         parameters(view.term.number, view.now_us - core::claim_us(view)));
+}
+
+bool read_claim(const char *login, Claim *claim) {
+    *claim = {};
+    return select(claim_fields, claim, "FROM @uid_fleet_claim WHERE login = $1", parameters(login));
+}
+
+void put_claim(const Claim &claim) { put("uid_fleet_claim", "login", claim_fields, &claim); }
+
+void drop_claims(const char *login) {
+    execute("DELETE FROM @uid_fleet_claim WHERE login = $1 OR $1 IS NULL", parameters(login));
 }
 
 // ---------------------------------------------------------------------------------------------------------

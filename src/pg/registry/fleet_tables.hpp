@@ -16,13 +16,13 @@ struct Environment {
 
 // The row of uid_fleet_state.
 struct FleetState {
-    core::RegistryView view; // without the clock, the serials and what is awaited
-    int64_t first_term;      // the number of the first term that this registry has a key for
-    bool synchronous;        // it grants nothing without a synchronous standby
-    int64_t closed_until_us; // for a handover; 0: the registry is open
-    int64_t started_us;      // when the server started, as of the last call
-    int64_t serial_at_start; // the last serial before; 0: a member has called since
-    const char *refuses;     // why it refuses everyone; null: it does not
+    core::RegistryView view;     // without the clock, the serials, claims and what is awaited
+    bool synchronous;            // it grants nothing without a synchronous standby
+    int64_t closed_until_us;     // for a handover; 0: the registry is open
+    int64_t started_us;          // when the server started, as of the last call
+    int64_t serial_at_start;     // the last serial before; 0: a member has ended the wait, or there was none
+    int64_t granted_at_start_us; // when it had granted last before; 0: there was no wait
+    const char *refuses;         // why it refuses everyone; null: it does not
     Environment environment;
     const char *key; // of seals; null: lost
 };
@@ -49,6 +49,15 @@ struct NodeRange {
     int64_t last;
 };
 
+// Who has shown a larger term than the registry's, without a proof (core/term.hpp, 14).
+struct Claim {
+    const char *login;
+    int64_t term;
+    int64_t shown_us;
+    const char *host;
+    const char *port;
+};
+
 // The tables in the extension's schema, for all that follows.
 void use_tables(Oid schema);
 
@@ -56,7 +65,13 @@ void use_tables(Oid schema);
 bool read_state(FleetState *state);
 void write_state(const FleetState &state); // whether there was one or not; but for what follows it there
 void put_clock_bound(int64_t us);
-void forget_grants(); // those of another fleet; and a new key
+void forget_grants(const char *key); // those of another fleet; and another key, a new one if it is null
+
+// The largest number that counts at the time of the view; 0: there is none.
+int64_t read_claimed(const core::RegistryView &view);
+bool read_claim(const char *login, Claim *claim);
+void put_claim(const Claim &claim);
+void drop_claims(const char *login); // null: all
 
 constexpr int32_t no_pool = 0;
 int32_t find_pool(const core::Layout &layout);

@@ -38,7 +38,7 @@ bool refuse_judged(const Registry &registry, Call *call, core::Refusal why) {
             answer, "starting", "the registry has started, and none of its members has called yet",
             psprintf("If another server is the registry by now, correct uidgen.registry. Otherwise wait until a "
                      "member has called, or until %s.",
-                     show_time(registry.state.started_us + view.longest_us)));
+                     show_time(registry.state.started_us + core::wait_us(view))));
     case core::Refusal::fenced:
         return refuse(answer, "fenced", "the registry may have lost grants and accepts no newcomer yet",
                       psprintf("Try again after %s.", show_time(core::fence_end_us(view))));

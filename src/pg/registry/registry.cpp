@@ -175,6 +175,14 @@ void settle_environment(Registry *registry) {
         draw_term(registry, !handed_over && !registry->state.synchronous, change);
 }
 
+void note_wait(FleetState *state) {
+    core::RegistryView &view = state->view;
+    const bool is_early = state->granted_at_start_us != 0 && !fault_is(Fault::start_open) &&
+                          core::awaits_member(view, state->started_us, false);
+    view.awaits_member = is_early && state->serial_at_start != 0;
+    view.ended_by_us = is_early ? state->granted_at_start_us : 0;
+}
+
 void lock_registry(Registry *registry) {
     if (!try_lock_registry(registry))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -193,12 +201,12 @@ void enter_registry(Registry *registry) {
         put_clock_bound(bound_us);
     if (state.started_us != server_start_us()) {
         state.started_us = server_start_us();
-        state.serial_at_start = state.view.serial;
+        state.serial_at_start = Max(state.view.serial, 1);
+        state.granted_at_start_us = Max(read_latest_grants(state.view).last_us, 1);
         write_state(state);
     }
-    state.view.awaits_member =
-        state.serial_at_start != 0 && !fault_is(Fault::start_open) &&
-        core::awaits_member(state.view, state.started_us, read_latest_grants(state.view).end_us, false);
+    state.view.claimed = read_claimed(state.view);
+    note_wait(&state);
     const uint64_t fleet = fleet_epoch() == 0 ? 0 : fleet_seen().fleet;
     state.view.is_elsewhere = fleet != 0 && fleet != state.view.fleet;
 }
@@ -227,12 +235,16 @@ void commit_registry(Registry *registry) {
 void draw_term(Registry *registry, bool lost, const char *reason) {
     FleetState &state = registry->state;
     core::RegistryView &view = state.view;
-    view = core::succeeded(view, random_number(), lost, read_latest_grants(view));
+    const core::Drawn drawn = {random_number(), 1 + random_number() % us_per_second};
+    view = core::succeeded(view, drawn, lost, read_latest_grants(view));
+    drop_claims(nullptr);
     if (fault_is(Fault::no_wait))
         view.fence_base_us = 0;
     view.awaits_member = false;
+    view.ended_by_us = 0;
     state.started_us = server_start_us();
     state.serial_at_start = 0;
+    state.granted_at_start_us = 0;
     state.closed_until_us = 0;
     state.refuses = nullptr;
     state.environment = present_environment(*registry);

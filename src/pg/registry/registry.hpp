@@ -61,6 +61,9 @@ void commit_registry(Registry *registry);
 
 int64_t server_start_us();
 
+// Reads whether newcomers wait, and which nodes are free if a member has ended the wait (core/term.hpp, 12).
+void note_wait(FleetState *state);
+
 // Draws a term, and records this server as the registry: with a fence, if commits may be lost. The reason is for the
 // log.
 void draw_term(Registry *registry, bool lost, const char *reason);
