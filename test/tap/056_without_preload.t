@@ -188,6 +188,14 @@ $primary->safe_psql('postgres', 'INSERT INTO r SELECT generate_series(1, 10)');
 ok($primary->poll_query_until('copy', 'SELECT count(DISTINCT id) = 10 FROM r'), 'defaults in a subscription');
 $primary->safe_psql('copy', 'DROP SUBSCRIPTION s');
 
+# A restore sets labels in a session that has called nothing. An event trigger loads the library for it, whatever
+# session_replication_role is.
+$primary->safe_psql('copy', "CREATE SEQUENCE $_") foreach 'x', 'y';
+my $label = sub { return "SECURITY LABEL FOR uidgen ON SEQUENCE $_[0] IS 'segment name=\"$_[0]\" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1'" };
+hold_open($primary, dbname => 'copy')->query_safe('SET session_replication_role = replica; ' . $label->('x'));
+is($primary->safe_psql('copy', "SELECT segment_next('x')"), 1, 'a label loads the library');
+like(failure(hold_open($primary, dbname => 'copy'), 'SET event_triggers = off; ' . $label->('y')), qr/security label provider "uidgen" is not loaded/, '... but not where event triggers are off');
+
 # The extension comes and goes while new sessions call it. Some fail for lack of it.
 my $calls = background_loop($primary, sql => $new_sessions, dbname => 'copy', clients => 3, on_error_stop => 0, reconnect => 1);
 foreach my $time (1 .. 4)
