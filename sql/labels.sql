@@ -212,9 +212,37 @@ SET ROLE uidgen_labels;
 SELECT labelled('SEQUENCE uid_generators.both', 'key id=5');
 CREATE SEQUENCE uid_generators.of_role INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
 SELECT outcome('SELECT uid_internal.uid_define(''uid_generators.both'', ''generator''::text, ROW(1))');
+-- A row has columns of any type.
+SELECT row, outcome(format('SELECT uid_internal.uid_define(''uid_generators.of_role'', %L::text, d) FROM (SELECT %s) d', kind, row))
+  FROM (VALUES ('segment', '''x''::text AS name, ''5''::text AS step'), ('segment', '''x''::text AS name, true AS increment_val'), ('segment', '5 AS name'),
+               ('generator', '''x''::text AS preset, ''2026-01-01''::text AS epoch'), ('generator', 'now() AS preset'), ('generator', '''x''::text AS preset, ''2026-01-01''::timestamptz AS epoch, 1 AS tick_us, 1.5 AS time_bits')) v (kind, row);
 CALL label('uid_generators.of_role', label_of(1000, 41));
 SELECT label = label_of(1000, 41) AS same FROM pg_seclabel WHERE objoid = 'uid_generators.of_role'::regclass;
-DROP SEQUENCE uid_generators.of_role;
+-- The default is not taken by a function that a superuser's statement runs as the owner of a table.
+RESET ROLE;
+REVOKE CREATE ON SCHEMA uid_segments FROM uidgen_labels;
+CREATE SCHEMA uidgen_labels AUTHORIZATION uidgen_labels;
+SET ROLE uidgen_labels;
+CREATE SEQUENCE uid_generators.taken INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+CREATE FUNCTION uidgen_labels.take(label text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RAISE NOTICE '%', (SELECT public.outcome(format('SECURITY LABEL FOR uidgen ON SEQUENCE uid_generators.taken IS %L', label)));
+  RETURN label;
+END
+$$;
+CREATE TABLE uidgen_labels.taking (label text);
+CREATE INDEX taking_label ON uidgen_labels.taking (uidgen_labels.take(label));
+INSERT INTO uidgen_labels.taking VALUES (replace(label_of(1000, 41), 'is_default=false', 'is_default=true'));
+RESET ROLE;
+REINDEX TABLE uidgen_labels.taking;
+-- Without CREATE on the schema of its kind a sequence becomes nothing, so no name of a segment is taken.
+SET ROLE uidgen_labels;
+CREATE SEQUENCE uidgen_labels.bills_id_seq;
+SELECT labelled('SEQUENCE uidgen_labels.bills_id_seq', label) FROM (VALUES ('key id=5'),
+  ('segment name="bills_id_seq" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1')) v (label);
+SELECT outcome('SELECT uid_internal.uid_define(''uidgen_labels.bills_id_seq'', ''segment''::text, d) FROM (SELECT ''bills_id_seq''::text AS name, 1 AS increment_val) d');
+DROP SCHEMA uidgen_labels CASCADE;
+DROP SEQUENCE uid_generators.of_role, uid_generators.taken;
 RESET ROLE;
 CREATE SEQUENCE uid_generators.taker INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
 SELECT setval('uid_generators.taker', 1);

@@ -165,10 +165,29 @@ namespace {
     report_fault({}, {core::FaultKind::value, &field, value, strlen(value)});
 }
 
+bool is_type_of(const core::Field &field, Oid type) {
+    switch (field.type) {
+    case core::FieldType::number:
+        return type == INT2OID || type == INT4OID || type == INT8OID;
+    case core::FieldType::boolean:
+        return type == BOOLOID;
+    case core::FieldType::time:
+        return type == TIMESTAMPTZOID;
+    default:
+        return type == TEXTOID;
+    }
+}
+
 } // namespace
 
+// Any role may pass a row to uid_define(), with columns of any type.
 void set_field(core::Definition *definition, const core::Field &field, Datum value, Oid type) {
     int64_t number = 0;
+    if (!is_type_of(field, type))
+        ereport(ERROR,
+                (errcode(ERRCODE_DATATYPE_MISMATCH),
+                 errmsg("field \"%s\" cannot be of type %s", field.word, format_type_be(type)),
+                 errhint("Create a generator with uid_generator_create(), or a segment with segment_create().")));
     switch (type) {
     case TEXTOID:
         if (field.type == core::FieldType::text) {
@@ -194,11 +213,8 @@ void set_field(core::Definition *definition, const core::Field &field, Datum val
     case INT4OID:
         number = DatumGetInt32(value);
         break;
-    case INT8OID:
-        number = DatumGetInt64(value);
-        break;
     default:
-        elog(ERROR, "field \"%s\" cannot be of type %u", field.word, type);
+        number = DatumGetInt64(value);
     }
     if (number == core::null_number)
         report_value(field, psprintf(INT64_FORMAT, number));

@@ -1,5 +1,6 @@
 #include "define.hpp"
 
+#include "base/compat.hpp"
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -38,6 +39,13 @@ void check_can_be_defined(Oid sequence) {
         ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                         errmsg("sequence \"%s\" belongs to an identity column", get_rel_name(sequence)),
                         errhint("Use a sequence of its own.")));
+}
+
+// What functions need, too, which create the sequence in that schema: a name means one segment to every role.
+void check_may_define(core::DefinitionKind kind) {
+    const char *schema = psprintf("uid_%ss", core::definition_kinds[static_cast<size_t>(kind)]);
+    if (schema_aclcheck(get_namespace_oid(schema, false), GetUserId()) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SCHEMA, schema);
 }
 
 // A member depends on it already.
@@ -105,12 +113,20 @@ void check_change(Oid generator, const GeneratorConfig &former, const GeneratorC
         wait_out_lead(generator, former.layout, core::tick_of_mark(former.policy, mark), wanted.policy.max_ahead);
 }
 
-// By statement: a restore takes the default from the builtin generator, as that is made. It runs as the owner of the
-// sequence, so the session's own role counts, too.
+// A restore may set labels as the owners of sequences, so the session's own role counts, too. Not so in a function that
+// runs with the rights of another role, such as one of an index that REINDEX or ANALYZE of a superuser calls.
+bool is_superusers_statement() {
+    Oid role = InvalidOid;
+    int security = 0;
+    GetUserIdAndSecContext(&role, &security);
+    return security == 0 && superuser_arg(GetAuthenticatedUserId());
+}
+
+// By statement: a restore takes the default from the builtin generator, as that is made.
 void take_default(Oid generator, const Extension &extension) {
     if (creating_extension && CurrentExtensionObject == extension.oid)
         return; // the builtin one
-    if (!has_privs_of_role(GetUserId(), ROLE_PG_DATABASE_OWNER) && !superuser_arg(GetAuthenticatedUserId()))
+    if (!has_privs_of_role(GetUserId(), ROLE_PG_DATABASE_OWNER) && !is_superusers_statement())
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the default generator"),
                  errdetail("The label says is_default=true. Only the owner of the database may choose it.")));
@@ -183,6 +199,7 @@ void begin(Oid sequence, const core::Definition &definition) {
     lock_sequence(sequence, excludes_draws);
     check_can_be_defined(sequence);
     const Extension extension = hold_extension();
+    check_may_define(definition.kind);
     depend_on(extension, sequence);
     CacheInvalidateRelcacheByRelid(sequence);
     if (definition.kind == core::DefinitionKind::generator)
