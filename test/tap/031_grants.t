@@ -284,6 +284,9 @@ like((finish_query($session))[1], qr/canceling statement/, 'the wait can be canc
 send_query($session, 'SELECT uid_next() > 0');
 set_clock($registry, '+3600s');
 start_node($registry);
+# No member's grant lasts that could end the wait of a start.
+my $no_successor = 'SELECT uid_fleet_fence(cancel => true)';
+sql($registry, $no_successor);
 is((finish_query($session))[0], 't', 'a waiting draw gets its grant');
 $session->quit;
 
@@ -303,6 +306,7 @@ my $late_answer = member('late_answer', conf => "uidgen.max_wait = 300ms\n");
 $registry->stop;
 like(refused($late_answer, 'SELECT uid_next()', ''), qr/has no node from the registry/, 'a first draw fails');
 start_node($registry);
+sql($registry, $no_successor);
 my $nodes_of_it = "SELECT count(*) FROM uid_fleet_node WHERE port = '" . $late_answer->port . "'";
 ok(poll_until('the grant', sub { sql($registry, $nodes_of_it) eq '1' }), '... and its grant comes later');
 $late_answer->restart;
