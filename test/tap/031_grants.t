@@ -103,7 +103,7 @@ sub is_refused
 		"$create: another $why is refused") or diag($refusal);
 	my ($remedy) = $refusal =~ /HINT:  Drop it, and run (SELECT .*?\))\. Or pass/m;
 	sql($b, q{SELECT uid_generator_drop('uid_generators."my ""own"""')});
-	sql($b, $remedy =~ s/name/'my "own"'/r);
+	sql($b, $remedy =~ s/'name'/'my "own"'/r);
 	like(sql($b, $draws), qr/^\d+$/, '... and with the statement of the hint it draws');
 	sql($b, q{SELECT uid_generator_drop('uid_generators."my ""own"""')});
 	return;
@@ -111,6 +111,8 @@ sub is_refused
 is_refused(q{'baidu_cached', epoch => '2026-01-02'}, 'epoch');
 is_refused(q{'leaf', epoch => '2025-06-01 00:00+00'}, 'epoch');
 is_refused(q{datacenter_bits => 2, worker_bits => 8}, 'split');
+sql($a, q{SELECT uid_next(uid_generator_create('wide', time_bits => 39, datacenter_bits => 0, worker_bits => 12))});
+is_refused(q{time_bits => 39, datacenter_bits => 2, worker_bits => 10}, 'split');
 is(sql($registry, q{SELECT count(*) FROM uid_fleet_pools WHERE collides_with IS NOT NULL AND preset LIKE 'baidu%'}), 0,
 	'no ids of the two days are equal');
 sql($b, q{SELECT uid_generator_create('next_day', 'baidu_cached', epoch => '2026-01-02', own_pool => true)});

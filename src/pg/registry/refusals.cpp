@@ -100,24 +100,21 @@ bool refuse_taken(Call *call, const NodeRecord &taken) {
                   "registry, whose view uid_fleet shows the holder, to run uid_fleet_takeover().");
 }
 
-// The statement fits the message of a member.
+// The statement has all of the layout, because a member may have replaced any field of its preset. By position it fits
+// the message of a member.
 bool refuse_equal_ids(Call *call, const core::Layout &of_pool) {
     const FleetRequest &r = call->request;
     const core::Layout &l = of_pool;
     const bool has_epoch = r.layout.epoch_us == l.epoch_us;
-    const char *base = psprintf("preset => %s", quote_literal_cstr(r.preset));
-    const char *backup = "";
-    if (strcmp(r.preset, "custom") == 0)
-        base = psprintf("tick_us => " INT64_FORMAT ", time_bits => %d, sequence_bits => %d%s", l.tick_us, l.time_bits,
-                        l.sequence_bits, l.sequence_first ? ", sequence_first => true" : "");
-    if (r.layout.backup != l.backup)
-        backup = psprintf(", backup_worker => %s", l.backup ? "true" : "false");
+    const char *preset = strcmp(r.preset, "custom") == 0 ? "snowflake" : r.preset;
     return refuse(&call->answer, has_epoch ? "split_differs" : "epoch_differs",
                   psprintf("generators of the same widths in this fleet have another %s",
                            has_epoch ? "split of the node into datacenter and worker bits" : "epoch"),
-                  psprintf("Drop it, and run SELECT uid_generator_create(name, %s, epoch => %s, datacenter_bits => %d, "
-                           "worker_bits => %d%s). Or pass own_pool => true (docs/fleet.md).",
-                           base, quote_literal_cstr(show_time(l.epoch_us)), l.datacenter_bits, l.worker_bits, backup));
+                  psprintf("Drop it, and run SELECT uid_generator_create('name', %s, NULL, %s, " INT64_FORMAT
+                           ", %d, %d, %d, %d, %s, %s). Or pass own_pool => true (docs/fleet.md).",
+                           quote_literal_cstr(preset), quote_literal_cstr(show_time(l.epoch_us)), l.tick_us,
+                           l.time_bits, l.datacenter_bits, l.worker_bits, l.sequence_bits,
+                           l.sequence_first ? "true" : "false", l.backup ? "true" : "false"));
 }
 
 const char *show_time(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
