@@ -102,15 +102,18 @@ while_dropped('LOCK TABLE uid_secrets.uid_key; DROP SEQUENCE uid_keys.k', map { 
 sql("SELECT uid_generator_create('former'), uid_generator_create('next'); SELECT uid_default_set('uid_generators.former')", 'going');
 while_dropped('DROP SEQUENCE uid_generators.former', "SELECT uid_default_set('uid_generators.next')" => '00000');
 
-# Where event triggers are off, rows stay. They are not dumped, nor in anybody's way.
+# Where event triggers are off, rows stay. They are in nobody's way, but a dump has the secret of a key.
 sql("SELECT uid_generator_create('left'), segment_create('left'), uid_key_create('left')");
 single_user("DROP SEQUENCE uid_generators.left, uid_segments.left, uid_keys.left\n");
 is(sql("SELECT count(*) FROM uid_generator WHERE generator::text ~ '^[0-9]+\$'") . sql("SELECT count(*) FROM uid_segment WHERE name = 'left'")
 	  . sql("SELECT count(*) FROM uid_internal.uid_segment_row WHERE name = 'left'"), '001', 'a row can be left behind in single-user mode');
+my $without_key = 'SELECT count(*) FROM uid_secrets.uid_key WHERE id NOT IN (SELECT id FROM uid_internal.keys)';
+is(sql($without_key), 1, '... and a secret');
 $node->command_ok([ 'pg_dump', '-Fc', '-f', "$directory/left.dump", '-d', $node->connstr('postgres') ], 'such a database is dumped');
 sql('CREATE DATABASE restored');
 $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('restored'), "$directory/left.dump" ], 'and its dump restored');
 is(sql("SELECT uid_next('uid_generators.kept') > 0, uid_next() > 0, segment_next('kept') > 0", 'restored'), 't|t|t', 'it draws');
+is(sql($without_key, 'restored'), 1, '... with the secret, as docs/operations.md says');
 foreach my $view ('uid_generator_config', 'uid_generator_status', 'uid_generator_limits', 'uid_generator_columns', 't_sequence', 'segment_status', 'uid_key_config')
 {
 	is(sqlstate($node, "TABLE $view"), '00000', "$view can be read");
