@@ -131,6 +131,8 @@ SELECT setval('uid_generators.checked', 1);
 SELECT label, labelled('SEQUENCE uid_generators.checked', label) FROM (VALUES (''), ('generators'), ('generator'), ('key id=0'), ('key id=1 id=1'),
   ('key id=1 di=2'), ('segment name="" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1'),
   ('segment name="x" step=9 max_step=8 registry_name=null fleet=null increment=null increment_val=1')) v (label);
+SELECT outcome('SELECT segment_create(repeat(''long'', 626))'), labelled('SEQUENCE uid_generators.checked', replace(label_of(1000, 41), 'own"', repeat('own', 22) || '"')),
+  labelled('SEQUENCE uid_generators.checked', format('segment name="x" step=null max_step=null registry_name="%s" fleet=5 increment=1 increment_val=1', repeat('far', 342)));
 SELECT next, labelled('SEQUENCE uid_generators.checked', replace(label_of(1000, 41), former, next)) FROM (VALUES ('tick_us=1000', 'tick_us=0'),
   ('time_bits=41', 'time_bits=43'), ('when_back=hold', 'when_back=forward'), ('lease_ms=1000', 'lease_ms=9000'), (' spread=false', '')) v (former, next);
 -- By statement the first label only, and the same once more, in any order of its words.

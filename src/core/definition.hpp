@@ -116,6 +116,12 @@ namespace detail {
 constexpr int64_t longest_ms = INT32_MAX;
 constexpr int64_t most_step = INT64_C(1) << 40;
 
+// Bounds what a label costs, because many statements read those of all sequences. Longer names fit no index, and longer
+// ones at the registry no request.
+constexpr int64_t longest_preset = 63;
+constexpr int64_t longest_name = 2500;
+constexpr int64_t longest_registry_name = 1024;
+
 constexpr const char *boolean_names[] = {"false", "true"};
 constexpr const char *when_full_names[] = {"wait", "borrow", "backup"};
 constexpr const char *when_back_names[] = {"hold", "wait", "backup", "error"};
@@ -135,12 +141,12 @@ template <size_t count> constexpr Field choice(const char *word, size_t offset, 
 constexpr Field time(const char *word, size_t offset) {
     return {word, offset, FieldType::time, 0, max_instant_us, nullptr, false};
 }
-constexpr Field text(const char *word, size_t offset, bool nullable = false) {
-    return {word, offset, FieldType::text, 1, INT64_MAX, nullptr, nullable};
+constexpr Field text(const char *word, size_t offset, int64_t most, bool nullable = false) {
+    return {word, offset, FieldType::text, 1, most, nullptr, nullable};
 }
 
 constexpr Field generator_fields[] = {
-    text("preset", offsetof(GeneratorDefinition, preset)),
+    text("preset", offsetof(GeneratorDefinition, preset), longest_preset),
     time("epoch", offsetof(GeneratorDefinition, epoch)),
     number("tick_us", offsetof(GeneratorDefinition, tick_us), 1, max_tick_us),
     number("time_bits", offsetof(GeneratorDefinition, time_bits), 1, max_time_bits),
@@ -171,10 +177,10 @@ constexpr Field generator_fields[] = {
 };
 
 constexpr Field segment_fields[] = {
-    text("name", offsetof(SegmentDefinition, name)),
+    text("name", offsetof(SegmentDefinition, name), longest_name),
     number("step", offsetof(SegmentDefinition, step), 1, most_step, true),
     number("max_step", offsetof(SegmentDefinition, max_step), 1, most_step, true),
-    text("registry_name", offsetof(SegmentDefinition, registry_name), true),
+    text("registry_name", offsetof(SegmentDefinition, registry_name), longest_registry_name, true),
     number("fleet", offsetof(SegmentDefinition, fleet), 1, INT64_MAX, true),
     number("increment", offsetof(SegmentDefinition, increment), null_number + 1, INT64_MAX, true),
     number("increment_val", offsetof(SegmentDefinition, increment_val), 1, most_step),

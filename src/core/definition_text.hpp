@@ -252,7 +252,7 @@ inline size_t print_allowed(const Field &field, char *out, size_t size) noexcept
         writer.put("Use a finite time from 1970 on, in UTC as in 2026-01-31T23:59:59.999999Z");
         break;
     case FieldType::text:
-        writer.put("Use a text in double quotes that is not empty");
+        writer.format("Use a text in double quotes of %lld to %lld bytes", field.least, field.most);
         break;
     }
     writer.put(field.nullable ? ", or null." : ".");

@@ -35,7 +35,7 @@ SELECT r.name, r.sequence::regclass AS sequence, d.step, d.max_step, d.registry_
 COMMENT ON VIEW uid_segment IS
   'The named segments. segment_create() and segment_attach() make one. The security label of its sequence says what it '
   'is. The columns from step to increment are NULL if the label cannot be read.';
-COMMENT ON COLUMN uid_segment.name IS 'name of the segment, any text';
+COMMENT ON COLUMN uid_segment.name IS 'name of the segment, any text of up to 2,500 bytes';
 COMMENT ON COLUMN uid_segment.sequence IS 'sequence that holds the counter; USAGE on it lets a role draw';
 COMMENT ON COLUMN uid_segment.step IS
   'initial and minimum number of values that one record reserves, 1 to 2^40; fewer while another session moves the '
