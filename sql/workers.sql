@@ -19,6 +19,14 @@ SELECT segment_create('parallel');
 SELECT count(DISTINCT v), min(v), max(v) FROM (SELECT segment_next('parallel') AS v FROM many OFFSET 0) AS drawn;
 COMMIT;
 
+-- What only workers have drawn counts, if the creation is rolled back.
+BEGIN;
+SELECT uid_generator_create('undone', 'js53', worker_policy => 'static', worker_number => 3);
+SELECT max(id) AS last FROM (SELECT uid_next('uid_generators.undone') AS id FROM many OFFSET 0) AS drawn \gset
+ROLLBACK;
+SELECT uid_generator_create('undone', 'js53', worker_policy => 'static', worker_number => 3);
+SELECT uid_next('uid_generators.undone') > :last AS is_above;
+
 SELECT uid_generator_create('granted');
 BEGIN;
 GRANT USAGE ON SEQUENCE uid_generators.granted TO PUBLIC;
@@ -36,4 +44,4 @@ SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.altered') AS id 
 
 DROP TABLE many;
 SELECT segment_drop('parallel');
-DROP SEQUENCE uid_generators.parallel, uid_generators.granted, uid_generators.altered;
+DROP SEQUENCE uid_generators.parallel, uid_generators.granted, uid_generators.altered, uid_generators.undone;

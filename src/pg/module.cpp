@@ -49,6 +49,8 @@ void transaction_event(XactEvent event, void *) {
         return;
     if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE) // what is prepared may be rolled back by any session
         session_rolls_back(TopSubTransactionId);
+    if (event == XACT_EVENT_PARALLEL_COMMIT || event == XACT_EVENT_PARALLEL_ABORT)
+        session_worker_ends();
     node_writer_transaction_ended();
     session_transaction_ended();
 }

@@ -91,13 +91,6 @@ void report_fault(const core::Definition &definition, const core::DefinitionFaul
 
 namespace {
 
-// In a parallel worker the relcache does not know what the leader has created. There it must be enough that the
-// transaction wrote the catalog row.
-bool made_in_this_transaction(Relation sequence) {
-    return sequence->rd_createSubid != InvalidSubTransactionId ||
-           (IsParallelWorker() && is_written_here(RelationGetRelid(sequence)));
-}
-
 bool is_written_here(HeapTuple tuple) {
     return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
 }

@@ -156,6 +156,13 @@ bool is_written_here(Oid relation) {
     return is_ours;
 }
 
+// The relcache of a parallel worker does not know what the leader has created. There it must be enough that the
+// transaction wrote the catalog row.
+bool made_in_this_transaction(Relation sequence) {
+    return sequence->rd_createSubid != InvalidSubTransactionId ||
+           (IsParallelWorker() && is_written_here(RelationGetRelid(sequence)));
+}
+
 namespace {
 
 // A parallel worker's relcache does not say whether the leader gave the sequence a new file; with wal_level=minimal it

@@ -37,6 +37,8 @@ Relation open_to_draw(Oid sequence, SlotKind kind, bool is_locked);
 
 // Whether the open transaction wrote the relation's row in pg_class.
 bool is_written_here(Oid relation);
+// Whether the transaction has created it. In a parallel worker it may have changed it only.
+bool made_in_this_transaction(Relation sequence);
 
 // Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
 // leased on the new one. (A segment behaves as nextval does.)

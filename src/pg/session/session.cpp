@@ -115,6 +115,7 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
     if (e->locked_in != transaction_number)
         e->found_in = InvalidSubTransactionId; // that of an earlier transaction says nothing of this one
     e->locked_in = transaction_number;
+    const bool is_new = made_in_this_transaction(rel);
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
     if (slot_was_freed(e) || e->kind != kind) {
         last_used = {&empty_entry, &empty_entry, &empty_entry}; // one of them may be this entry, as of the other kind
@@ -125,13 +126,13 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
         e->kind = kind;
         e->generation = slot->generation.load(std::memory_order_acquire);
         e->slot = slot;
-        if (rel->rd_createSubid != InvalidSubTransactionId) {
+        if (is_new) {
             e->found_in = GetCurrentSubTransactionId();
             e->found = slot;
         }
     }
     match_page(e->slot, rel, &e->buffer);
-    if (rel->rd_createSubid == InvalidSubTransactionId)
+    if (!is_new)
         e->found_in = InvalidSubTransactionId;
     else
         new_sequences_in = transaction_number;
@@ -241,6 +242,15 @@ void session_rolls_back(SubTransactionId mine) {
                 expire_slot(e->slot, SlotPhase::stale, true);
         });
     open_all_again();
+}
+
+// Those sequences are the leader's to roll back, which does not know what its workers have drawn from.
+void session_worker_ends() {
+    if (new_sequences_in == transaction_number)
+        for_each_entry([](SessionEntry *e) {
+            if (e->found_in != InvalidSubTransactionId && e->locked_in == transaction_number)
+                note_lost(e->found, slot_key(e->sequence));
+        });
 }
 
 void session_transaction_ended() {

@@ -145,6 +145,7 @@ void forget_last_values();
 // For module.cpp. InvalidOid: any relation.
 void session_relation_changed(Oid relation);
 void session_rolls_back(SubTransactionId mine); // what it and its children have done
+void session_worker_ends();                     // a parallel worker
 void session_transaction_ended();
 
 // Draws 1 to `want` values, writes them to `out`, and returns how many.
