@@ -161,6 +161,7 @@ my %needs = (
 	'SELECT uid_fleet_handover()' => $registry_here,
 	'SELECT uid_fleet_handover(cancel => true)' => '030_registry.t',
 	'SELECT uid_fleet_fence()' => $registry_here,
+	'SELECT uid_fleet_key()' => $registry_here,
 	'SELECT uid_fleet_fence(cancel => true)' => $registry_here,
 	'SELECT uid_fleet_move()' => '032_registrar.t',
 	"SELECT * FROM uid_fleet_reserve(pool => 1, nodes => 2)" => '030_registry.t',
