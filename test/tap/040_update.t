@@ -145,7 +145,7 @@ my $counters = "SELECT string_agg(last_value::text, ' ' ORDER BY ordinal) FROM (
   . 'uid_segments.numbers UNION ALL SELECT 4, last_value FROM worker_node_id_seq) c(ordinal, last_value)';
 
 my $may = "SELECT has_table_privilege('app', 'uid_fleet', 'SELECT'), has_sequence_privilege('app', 'uid_generators.own', 'USAGE'), "
-  . "has_function_privilege('app', 'uid_fleet_admit(regrole,text,bigint)', 'EXECUTE'), has_function_privilege('pg_monitor', 'uid_next()', 'EXECUTE')";
+  . "has_function_privilege('app', 'uid_fleet_admit(regrole,text,bigint,bigint,text)', 'EXECUTE'), has_function_privilege('pg_monitor', 'uid_next()', 'EXECUTE')";
 
 sub rises
 {

@@ -174,7 +174,7 @@ foreach my $sql (
 	'CREATE OR REPLACE VIEW home.uid_preset AS SELECT 1',
 	'CREATE OR REPLACE FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS \'SELECT 1::bigint\'',
 	'ALTER FUNCTION uid_internal.uid_home() SET search_path = home',
-	'ALTER FUNCTION home.uid_fleet_admit(regrole, text, bigint) RENAME TO other',
+	'ALTER FUNCTION home.uid_fleet_admit(regrole, text, bigint, bigint, text) RENAME TO other',
 	'GRANT EXECUTE ON PROCEDURE uid_internal.uid_fleet_call TO nobody',
 	'ALTER EXTENSION uidgen DROP TABLE home.uid_fleet_state',
 	'ALTER EXTENSION uidgen SET SCHEMA public',
