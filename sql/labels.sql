@@ -249,6 +249,15 @@ CREATE SEQUENCE uidgen_labels.bills_id_seq;
 SELECT labelled('SEQUENCE uidgen_labels.bills_id_seq', label) FROM (VALUES ('key id=5'),
   ('segment name="bills_id_seq" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1')) v (label);
 SELECT outcome('SELECT uid_internal.uid_define(''uidgen_labels.bills_id_seq'', ''segment''::text, d) FROM (SELECT ''bills_id_seq''::text AS name, 1 AS increment_val) d');
+-- Nor is the id of a key, which somebody may be about to restore, by another role than the owner of the database.
+CREATE FUNCTION uidgen_labels.squat() RETURNS text LANGUAGE sql SECURITY DEFINER RETURN public.outcome('SECURITY LABEL FOR uidgen ON SEQUENCE uid_keys.squatter IS ''key id=5''');
+RESET ROLE;
+GRANT CREATE ON SCHEMA uid_keys TO uidgen_labels;
+SET ROLE uidgen_labels;
+CREATE SEQUENCE uid_keys.squatter;
+SELECT uidgen_labels.squat();
+SELECT uid_key_create('squatter');
+DROP SEQUENCE uid_keys.squatter;
 DROP SCHEMA uidgen_labels CASCADE;
 DROP SEQUENCE uid_generators.of_role, uid_generators.taken;
 RESET ROLE;

@@ -48,6 +48,17 @@ void check_may_define(core::DefinitionKind kind) {
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SCHEMA, schema);
 }
 
+// For what only the owner of the database may say. A restore may set labels as the owners of sequences, so the role of
+// the session counts, too. Not so in a function that runs with the rights of another role, such as one of an index that
+// REINDEX or ANALYZE of a superuser calls.
+bool is_database_owners_statement() {
+    Oid role = InvalidOid;
+    int security = 0;
+    GetUserIdAndSecContext(&role, &security);
+    return has_privs_of_role(role, ROLE_PG_DATABASE_OWNER) ||
+           (security == 0 && superuser_arg(GetAuthenticatedUserId()));
+}
+
 // A member depends on it already.
 void depend_on(const Extension &extension, Oid sequence) {
     if (getExtensionOfObject(RelationRelationId, sequence) == extension.oid)
@@ -127,15 +138,6 @@ template <typename Visit> void for_each_dropped(Oid sequence, Visit visit) {
     }
 }
 
-// A restore may set labels as the owners of sequences, so the session's own role counts, too. Not so in a function that
-// runs with the rights of another role, such as one of an index that REINDEX or ANALYZE of a superuser calls.
-bool is_superusers_statement() {
-    Oid role = InvalidOid;
-    int security = 0;
-    GetUserIdAndSecContext(&role, &security);
-    return security == 0 && superuser_arg(GetAuthenticatedUserId());
-}
-
 // By statement: a restore takes the default from the builtin generator, as that is made.
 void take_default(Oid generator, const Extension &extension) {
     if (creating_extension && CurrentExtensionObject == extension.oid) { // the builtin one
@@ -145,7 +147,7 @@ void take_default(Oid generator, const Extension &extension) {
         });
         return;
     }
-    if (!has_privs_of_role(GetUserId(), ROLE_PG_DATABASE_OWNER) && !is_superusers_statement())
+    if (!is_database_owners_statement())
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the default generator"),
                  errdetail("The label says is_default=true. Only the owner of the database may choose it.")));
@@ -198,6 +200,14 @@ void begin_segment(Oid sequence, const core::SegmentDefinition &segment) {
                    2, types, values);
     write_as_owner(table, "INSERT INTO %1$s (name, sequence, increment_val) VALUES ($1, $2, $3)", lengthof(types),
                    types, values);
+}
+
+// Another role could take the id of a key that is to be restored, and so get its secrets.
+void check_may_choose_key() {
+    if (!is_database_owners_statement())
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the id of a key"),
+                        errdetail("Only the owner of the database may label a sequence as a key, in a restore."),
+                        errhint("Create a key with uid_key_create().")));
 }
 
 // With the number of another key its owner could reveal what that one concealed.
@@ -318,6 +328,8 @@ void check_label(const ObjectAddress *object, const char *label) {
         return;
     if (present_label != nullptr)
         refuse_change(sequence);
+    if (wanted.kind == core::DefinitionKind::key)
+        check_may_choose_key();
     begin(sequence, wanted);
 }
 
