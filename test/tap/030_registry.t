@@ -373,6 +373,16 @@ unlike(slurp_file($other->logfile, $log), qr/two generators hold/, '... and is n
 
 # A former primary comes back when its grants have ended, and the one that took over has stopped.
 
+# While its clock stands still, a standby does not tell the primary how much it has replayed, and the primary flushes only
+# what a commit waits for.
+sub follows
+{
+	my ($standby, $primary) = @_;
+	$primary->safe_psql('postgres', 'SELECT pg_current_xact_id()');
+	my $lsn = $primary->lsn('flush');
+	$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'") or die 'the standby does not follow';
+}
+
 $_->stop foreach grep { $_->{_pid} } @servers;
 @servers = ();
 my $wait = 1.5 * $longest + 2 * 10;
@@ -382,7 +392,7 @@ my ($one, $two, $three) = map { member($_) } 'one', 'two', 'three';
 is(ask($former, $_, bits => 2)->{refusal}, '', 'a member gets a node') foreach $one, $two, $three;
 my $backup = $former->basedir . '/backup.sql';
 $former->command_ok([ 'pg_dump', '--clean', '--if-exists', '-f', $backup, $former->connstr('postgres') ], 'a backup');
-$former->wait_for_catchup('taker', 'replay', $former->lsn('flush'));
+follows($taker, $former);
 $former->stop('immediate');
 $taker->promote;
 is(ask($taker, $one, bits => 2)->{refusal}, '', 'a standby takes over, and one member is extended');
@@ -452,10 +462,12 @@ is(ask($taker, {%$live}, dbname => 'restored', bits => 4)->{refusal}, '', '... s
 foreach my $case ([ 'with_key', "'$its_key'", '' ], [ 'without_key', 'NULL', '' ])
 {
 	my ($name, $key) = @$case;
+	is(ask($taker, $live, bits => 4)->{refusal}, '', 'a member of the former one');
 	my $heir = {%$live};
-	$taker->safe_psql($name, $_) foreach 'CREATE EXTENSION uidgen', "SELECT uid_fleet_admit('fleet', 'successor', fleet => $its_fleet, term => $latest, key => $key)";
+	my $told = $live->{term};
+	$taker->safe_psql($name, $_) foreach 'CREATE EXTENSION uidgen', "SELECT uid_fleet_admit('fleet', 'successor', fleet => $its_fleet, term => $told, key => $key)";
 	learn_messages($taker, $name);
-	cmp_ok($taker->safe_psql($name, 'SELECT term FROM uid_fleet_state'), '>', $latest, "made anew $name: its term is above what it was told");
+	cmp_ok($taker->safe_psql($name, 'SELECT term FROM uid_fleet_state'), '>', $told, "made anew $name: its term is above what it was told");
 	is(ask($taker, $heir, dbname => $name, bits => 4)->{node}, $live->{held_node}, '... and a holder keeps its node');
 	is(ask($taker, member("new $name"), dbname => $name, bits => 4)->{refusal}, 'fenced', '... but newcomers wait');
 	# The former one is met by a member of the new one.
@@ -470,7 +482,7 @@ foreach my $case ([ 'with_key', "'$its_key'", '' ], [ 'without_key', 'NULL', '' 
 go_on(4000); # the clock is beyond all terms again
 is(ask($taker, $live, bits => 4)->{refusal}, '', 'a member is extended');
 my @standbys = map { new_standby($taker, "copy$_") } 1, 2;
-$taker->wait_for_catchup("copy$_", 'replay', $taker->lsn('flush')) foreach 1, 2;
+follows($_, $taker) foreach @standbys;
 $taker->stop('immediate');
 my $known = 0;
 foreach my $copy (@standbys)

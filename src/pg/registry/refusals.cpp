@@ -34,11 +34,10 @@ bool refuse_judged(const Registry &registry, Call *call, core::Refusal why) {
         return refuse(answer, row->name, row->message, row->hint);
     switch (why) {
     case core::Refusal::starting:
-        return refuse(
-            answer, "starting", "the registry has started, and none of its members has called yet",
-            psprintf("If another server is the registry by now, correct uidgen.registry. Otherwise wait until a "
-                     "member has called, or until %s.",
-                     show_time(registry.state.started_us + core::wait_us(view))));
+        return refuse(answer, "starting", "the registry has started, and no member whose grant lasts has called yet",
+                      psprintf("Wait for one, or until %s. If no other server can be the registry, run SELECT "
+                               "uid_fleet_fence(cancel => true) on it.",
+                               show_time(registry.state.started_us + core::wait_us(view))));
     case core::Refusal::fenced:
         return refuse(answer, "fenced", "the registry may have lost grants and accepts no newcomer yet",
                       psprintf("Try again after %s.", show_time(core::fence_end_us(view))));
