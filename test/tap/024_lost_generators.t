@@ -126,6 +126,22 @@ foreach my $reset (q{uid_generator_alter('uid_generators.made', lease_ms => 2000
 	sql('DROP DATABASE again');
 }
 
+# A default that is dropped was behind uid_next(). The next one begins above its ids, although it has a mark.
+{
+	$now += $day;
+	freeze_clock($node, $now - 5);
+	sql("SELECT uid_generator_create(name) FROM unnest('{early,late}'::text[]) name");
+	next_id('late');
+	sql("SELECT uid_default_set('uid_generators.early')");
+	freeze_clock($node, $now);
+	my $last = sql('SELECT uid_next()');
+	freeze_clock($node, $now - 0.5);
+	sql("DROP SEQUENCE uid_generators.early; SELECT uid_default_set('uid_generators.late')");
+	cmp_ok(sql('SELECT uid_next()'), '>', $last, 'a default chosen after the drop of one starts above it');
+	freeze_clock($node, $now + 5);
+	sql("SELECT uid_default_set('uid_generators.uid_default'); SELECT uid_generator_drop('uid_generators.late')");
+}
+
 # One that is too far ahead to count does not hide one that counts.
 {
 	$now += $day;

@@ -103,9 +103,9 @@ template <typename Visit> void for_each_lost(Visit visit) {
     }
 }
 
-// The last tick of ids of lost generators of this layout (docs/design.md, P1 10), for a generator without history to
-// start above; negative: none. What is further ahead of the clock than max_ahead does not count. Only if there is such
-// a time are the others looked up.
+} // namespace
+
+// Only if there is such a time are the slots looked up.
 int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
     const core::Layout &layout = config.layout;
     const auto tick_of = [&](int64_t us) { return Min(core::tick_at(layout, us), config.policy.end - 1); };
@@ -131,6 +131,8 @@ int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
                  errhint("Use another worker id, or wait until then.")));
     return to_pass;
 }
+
+namespace {
 
 // The mark up to which this incarnation has leased, as the slot says, ready or stale. The sequence's page may be below:
 // setval, a restore of data or REFRESH SEQUENCES of logical replication sets it to what another server has.

@@ -40,6 +40,10 @@ void forget_generator(Oid generator);
 // may rise at once, except under lock_generator().
 int64_t high_water_mark_of(Oid generator);
 
+// The last tick of ids of lost generators of this layout (docs/design.md, P1 10), for a generator to start above;
+// negative: none. What is further ahead of the clock than max_ahead does not count, which a WARNING says.
+int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config);
+
 // Whether every id to come can be above `id`: the layout has such ids, and they are not too far ahead of the clock.
 bool may_start_above(const GeneratorConfig &config, int64_t id);
 

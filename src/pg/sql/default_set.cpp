@@ -187,8 +187,16 @@ void start_beside_former(Change *c, Oid former, bool above) {
     start_at_clock(c);
 }
 
-// At the clock it does not start below, even if that goes back once more before it draws. raise_above_id() says it if
-// lost generators are further ahead.
+// A lost generator may have been the default, and one with a mark looks for none at its first draw.
+void look_at_lost(Change *c) {
+    if (high_water_mark_of(c->next) == core::no_lease_yet)
+        return;
+    const int64_t tick = last_tick_to_pass(c->next, c->config);
+    if (tick >= c->now)
+        c->highest = Max(c->highest, core::first_id_of(c->config.layout, tick + 1) - 1);
+}
+
+// At the clock it does not start below, even if that goes back once more before it draws.
 void start(Change *c, bool above) {
     if (c->is_at_clock)
         end_lease(c->next); // it draws another number (core/other_nodes.hpp, 3)
@@ -222,6 +230,7 @@ Oid begin_default(Oid schema, Oid generator, Oid chosen, bool above) {
     const bool is_there = read_definition(chosen, core::DefinitionKind::generator).generator.is_default != 0;
     const Oid former = is_there ? chosen : InvalidOid;
     c.now = core::tick_at(c.config.layout, wall_clock_us());
+    look_at_lost(&c);
     if (OidIsValid(former))
         start_beside_former(&c, former, above);
     start(&c, above);
