@@ -1,7 +1,7 @@
 -- Prints docs/reference.md, which sql/reference.sql compares with it: what a database says of the extension, by subject.
 -- Functions and views of the schema uid_internal are not listed, because only the extension calls them. To make the page anew:
 --
---   test/server -XAtqf test/reference.sql >docs/reference.md
+--   test/server -XAtq <test/reference.sql >docs/reference.md
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres; -- which defaults show

@@ -80,8 +80,8 @@ COMMENT ON COLUMN uid_generator.worker_number IS 'worker id with worker_policy s
 COMMENT ON COLUMN uid_generator.datacenter_id IS
   'datacenter id of this generator''s ids; NULL: the setting uidgen.datacenter_id';
 COMMENT ON COLUMN uid_generator.own_pool IS
-  'true: in a fleet, ids of this generator may be equal to those of generators of another epoch or of other widths with '
-  'the same sum';
+  'true: in a fleet, ids of this generator may be equal to those of generators with another epoch, or with another split '
+  'of the node into datacenter and worker bits';
 COMMENT ON COLUMN uid_generator.mode IS
   'snowflake: each call makes ids from the clock; cached: ids are made ahead of time, into a ring in shared memory. '
   'The columns boost_power to max_staleness_ms apply to cached mode';
