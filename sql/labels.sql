@@ -176,8 +176,10 @@ CREATE SEQUENCE orders;
 SELECT segment_next('orders');
 ALTER SEQUENCE uid_segments.former_orders SET SCHEMA public;
 SELECT segment_next('orders'), nextval('orders');
-ALTER SEQUENCE former_orders OWNED BY identities.id;
+CREATE SEQUENCE uid_segments.orders;
+ALTER SEQUENCE former_orders OWNED BY identities.id CACHE 1;
 SELECT segment_next('orders'), name, sequence FROM uid_segment WHERE name = 'orders';
+DROP SEQUENCE uid_segments.orders;
 -- One that has lost its label does not mean another sequence of its name.
 SELECT segment_create('bills', 7), segment_next('bills');
 CREATE SEQUENCE bills;

@@ -102,9 +102,10 @@ Oid named_segment(const text *name) {
     const Oid own = own_sequence_of(name);
     if (OidIsValid(own) && slot_has_name(slot_key(own), hash_of_name(name)))
         return own;
-    if (OidIsValid(own) && !has_label(own))
+    const Oid found = find_segment(name);
+    if (!OidIsValid(found) && OidIsValid(own) && !has_label(own))
         report_without_label(own, name);
-    return find_segment(name);
+    return found;
 }
 
 // Resolves a name that is not remembered, and remembers it.
