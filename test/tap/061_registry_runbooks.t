@@ -218,7 +218,7 @@ is($registry->safe_psql('postgres', 'SELECT DISTINCT refuses FROM uid_fleet_pool
 leads_to('registry-away', 'starting');
 fires($registry, 'UidgenNewcomersRefused');
 quiet($registry, 'UidgenRegistryRefuses');
-my ($end) = slurp_file('docs/runbooks/registry-away.md') =~ /`(SELECT uid_fleet_fence\N+;)`/;
+my ($end) = slurp_file('docs/runbooks/registry-away.md') =~ /`(SELECT\s+uid_fleet_fence\N+;)`/;
 $registry->safe_psql('postgres', $end);
 is($registry->safe_psql('postgres', 'SELECT bool_and(refuses IS NULL) FROM uid_fleet_pools'), 't', '... until its administrator ends the wait');
 $registry->safe_psql('postgres', 'UPDATE uid_fleet_state SET synchronous = true');
