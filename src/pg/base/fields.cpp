@@ -79,7 +79,7 @@ int64_t size_of(FieldType type) { return type == FieldType::boolean ? 1 : type =
 // The most significant byte comes first.
 void append_number(StringInfo into, int64_t number, int64_t bytes) {
     for (int64_t i = bytes - 1; i >= 0; i--)
-        appendStringInfoChar(into, static_cast<char>(number >> 8 * i));
+        appendStringInfoChar(into, static_cast<char>(static_cast<uint64>(number) >> 8 * i));
 }
 
 void append_value(StringInfo into, const void *record, const Field &field) {
