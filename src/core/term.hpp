@@ -120,10 +120,11 @@ constexpr bool is_news(const RegistryView &r, const Term &shown) noexcept {
 // How long a registry waits that has started (12).
 constexpr int64_t wait_us(const RegistryView &r) noexcept { return r.longest_us + r.longest_us / 2 + 2 * r.bound_us; }
 
-// Whether newcomers must wait (12). `started_us`: when the server started; `ended`: a member has ended the wait since.
+// Whether newcomers must wait (12). `started_us`: when the server started, by its clock, which may have been set back
+// by twice the bound since; `ended`: a member has ended the wait.
 constexpr bool awaits_member(const RegistryView &r, int64_t started_us, bool ended) noexcept {
     const int64_t up_us = r.now_us - started_us;
-    return !ended && up_us >= 0 && up_us < wait_us(r);
+    return !ended && up_us >= -2 * r.bound_us && up_us < wait_us(r);
 }
 
 // Whether a number that is shown without a proof is a claim (14).

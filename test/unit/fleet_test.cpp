@@ -207,7 +207,7 @@ Scenario with_three(Scenario of) {
 
 TEST(Fleets, WalkFarWithFormerPrimaries) {
     expect_sound_walks(with_three(scenario("AFormerPrimaryReturnsLate")),
-                       std::string(far_former) + ", registry_clock 0 1", 20261126, 60000, 60);
+                       std::string(far_former) + ", registry_clock 0 -1", 20261126, 60000, 60);
 }
 
 TEST(Fleets, WalkFarWithLostRegistries) {
@@ -285,6 +285,12 @@ TEST(Term, AClaimEnds) {
     r.claimed = 0;
     EXPECT_EQ(judge_admission(r), Refusal::none);
     EXPECT_EQ(claim_us(r), 620 * s_us);
+}
+
+TEST(Term, AStartIsFollowedByAWaitIfTheClockIsSetBack) {
+    const RegistryView r = registry_at(now_us);
+    EXPECT_TRUE(awaits_member(r, now_us + 2 * r.bound_us, false));
+    EXPECT_FALSE(awaits_member(r, now_us + 2 * r.bound_us + 1, false)) << "it might wait for years";
 }
 
 // A clock that is behind: the rows show how late it is at least.
