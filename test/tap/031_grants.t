@@ -326,8 +326,20 @@ like($error, qr/HINT:  Check uidgen.registry, max_worker_processes and /, '... a
 
 # The registry's clock has passed the end of its grants.
 my $mistaken = sql($registry, q{SELECT pool FROM uid_fleet_pools WHERE preset = 'baidu_cached' AND epoch = '2026-01-02'});
+my $term = sql($registry, 'SELECT term FROM uid_fleet_state');
+# After a start a member asks at once.
+sub draw_in_mistaken
+{
+	my ($rows) = @_;
+	$b->restart;
+	sql($b, q{SELECT uid_next('uid_generators.next_day')});
+	return poll_until('the registry knows of it', sub { sql($registry, "SELECT count(*) > 0 FROM $rows") eq 't' });
+}
+ok(draw_in_mistaken("uid_fleet_node WHERE pool = $mistaken AND term = $term"), 'a member of a pool calls');
 sql($registry, block_of('docs/fleet.md', qr/uid_fleet_drop_pool/) =~ s/=> 7/=> $mistaken/r);
 is(sql($registry, q{SELECT count(*) FROM uid_fleet_pools WHERE collides_with IS NOT NULL AND preset LIKE 'baidu%'}), 0, 'a pool without live grants is dropped');
+ok(draw_in_mistaken("uid_fleet_pools WHERE pool = $mistaken"), '... and is back when the member brings it');
+is(sql($registry, 'SELECT term FROM uid_fleet_state'), $term, '... whose grant is not taken for one that was lost');
 
 $_->stop foreach $crowded, $short, $a, $b, $registry;
 done_testing();

@@ -282,7 +282,7 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
 bool shows_lost_commits(const Registry &registry, const Call &call) {
     const core::Request &g = call.request.generator;
     NodeRecord held;
-    const bool has_row = g.holds && read_node(find_pool(call.request.layout), g.held.node, &held);
+    const bool has_row = g.holds && read_node(find_pool(call.request.layout, true), g.held.node, &held);
     return core::judge(call.request.layout, registry.state.view, g, has_row ? &held.row : nullptr).verdict ==
            core::Verdict::fence;
 }

@@ -74,7 +74,7 @@ void put_claim(const Claim &claim);
 void drop_claims(const char *login); // null: all
 
 constexpr int32_t no_pool = 0;
-int32_t find_pool(const core::Layout &layout);
+int32_t find_pool(const core::Layout &layout, bool or_dropped = false);
 int64_t count_pools(const char *login);
 // `login` is the role whose call brings the layout, maybe one that was dropped.
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login);
