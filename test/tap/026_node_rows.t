@@ -73,6 +73,9 @@ sub has_said
 
 	# What is set for sessions of the database is not meant for the writer.
 	sql("ALTER DATABASE made SET default_transaction_read_only = on; ALTER DATABASE made SET default_transaction_isolation = 'serializable'");
+	my $has_timeout = sql("SELECT count(*) FROM pg_settings WHERE name = 'transaction_timeout'");
+	sql("ALTER DATABASE made SET transaction_timeout = '1ms'") if $has_timeout;
+	local $ENV{PGOPTIONS} = '-c transaction_timeout=0' if $has_timeout;
 	$node->safe_psql('made', "SET default_transaction_read_only = off; SELECT uid_generator_create('h')");
 	$node->safe_psql('made', "SELECT uid_next('uid_generators.h')");
 	is(wait_for_node_rows($node, '%.h', 1, dbname => 'made'), 1, 'also in a database that is READ ONLY by default');

@@ -337,7 +337,8 @@ void write_due_rows(DueRow *rows, int64_t until_us) {
 }
 
 // Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the
-// row survives a crash as the ids do. It does not wait for a standby.
+// row survives a crash as the ids do. It does not wait for a standby. A timeout of transactions would end it again and
+// again, in the same database, while the rows of all others wait.
 void set_up() {
     const char *const own[][2] = {
         {"default_transaction_read_only", "off"},
@@ -348,6 +349,8 @@ void set_up() {
     };
     for (const auto &setting : own)
         SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
+    if (GetConfigOption("transaction_timeout", true, false) != nullptr) // PostgreSQL 17
+        SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 // A database that cannot be connected to is left to a later transaction in it; the process that tried has ended.
