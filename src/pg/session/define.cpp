@@ -124,29 +124,10 @@ void check_change(Oid generator, const GeneratorConfig &former, const GeneratorC
         wait_out_lead(generator, former.layout, core::tick_of_mark(former.policy, mark), wanted.policy.max_ahead);
 }
 
-// Calls visit(definition) for the last version of each label that this transaction has deleted, of one sequence or all.
-template <typename Visit> void for_each_dropped(Oid sequence, Visit visit) {
-    LabelScan scan = begin_labels(sequence, SnapshotAny);
-    while (const char *label = next_label(&scan)) {
-        HeapTupleHeader header = scan.tuple->t_data;
-        const bool is_deleted_here = (header->t_infomask & HEAP_XMAX_INVALID) == 0 &&
-                                     ItemPointerEquals(&header->t_ctid, &scan.tuple->t_self) &&
-                                     TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(header));
-        core::Definition definition;
-        if (is_deleted_here && parse_label(label, &definition).kind == core::FaultKind::none)
-            visit(definition);
-    }
-}
-
 // By statement: a restore takes the default from the builtin generator, as that is made.
 void take_default(Oid generator, const Extension &extension) {
-    if (creating_extension && CurrentExtensionObject == extension.oid) { // the builtin one
-        for_each_dropped(InvalidOid, [](const core::Definition &dropped) {
-            if (dropped.kind == core::DefinitionKind::generator && dropped.generator.is_default != 0)
-                note_default_changed(); // from that of an extension that this transaction has dropped
-        });
-        return;
-    }
+    if (creating_extension && CurrentExtensionObject == extension.oid)
+        return; // the builtin one
     if (!is_database_owners_statement())
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the default generator"),
@@ -383,9 +364,19 @@ void redefine(Oid sequence, const core::Definition &former, const core::Definiti
     set_label(sequence, wanted);
 }
 
+// The last version of the label, which this transaction has deleted.
 core::Definition read_dropped_definition(Oid sequence) {
     core::Definition dropped = {};
-    for_each_dropped(sequence, [&](const core::Definition &definition) { dropped = definition; });
+    LabelScan scan = begin_labels(sequence, SnapshotAny);
+    while (const char *label = next_label(&scan)) {
+        HeapTupleHeader header = scan.tuple->t_data;
+        const bool is_deleted_here = (header->t_infomask & HEAP_XMAX_INVALID) == 0 &&
+                                     ItemPointerEquals(&header->t_ctid, &scan.tuple->t_self) &&
+                                     TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(header));
+        core::Definition definition;
+        if (is_deleted_here && parse_label(label, &definition).kind == core::FaultKind::none)
+            dropped = definition;
+    }
     return dropped;
 }
 
