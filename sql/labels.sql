@@ -195,6 +195,14 @@ SELECT segment_drop('bills'), segment_drop('orders');
 SELECT count(*) FROM uid_internal.uid_segment_row WHERE name IN ('bills', 'orders');
 DROP SEQUENCE bills, orders, invoices;
 
+-- A former version of a long label, whose text a vacuum has removed, does not stop a drop.
+SELECT string_agg(md5(i::text), '') AS long FROM generate_series(1, 75) i \gset
+SELECT segment_create(:'long') IS NOT NULL AS made;
+SELECT segment_alter(:'long', step => 5);
+SELECT reltoastrelid::regclass AS toast FROM pg_class WHERE oid = 'pg_seclabel'::regclass \gset
+VACUUM :toast;
+SELECT segment_drop(:'long');
+
 -- Keys: no key has the id of another one.
 SELECT uid_key_create('first');
 CREATE SEQUENCE uid_keys.thief;

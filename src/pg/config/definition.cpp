@@ -21,24 +21,32 @@ LabelScan begin_labels(Oid sequence, Snapshot snapshot) {
             InvalidOid, nullptr};
 }
 
-const char *next_label(LabelScan *scan) {
-    const TupleDesc desc = RelationGetDescr(scan->catalog);
-    const auto text_of = [&](AttrNumber column) {
-        bool null = false;
-        return DatumGetTextPP(heap_getattr(scan->tuple, column, desc, &null));
-    };
+namespace {
+
+const text *text_in(const LabelScan &scan, AttrNumber column) {
+    bool null = false;
+    return DatumGetTextPP(heap_getattr(scan.tuple, column, RelationGetDescr(scan.catalog), &null));
+}
+
+} // namespace
+
+const char *label_in(const LabelScan &scan) { return text_to_cstring(text_in(scan, Anum_pg_seclabel_label)); }
+
+bool move_next(LabelScan *scan) {
     while (HeapTupleIsValid(scan->tuple = systable_getnext(scan->scan))) {
-        const text *provider = text_of(Anum_pg_seclabel_provider);
+        const text *provider = text_in(*scan, Anum_pg_seclabel_provider);
         if (VARSIZE_ANY_EXHDR(provider) != strlen(label_provider) ||
             memcmp(VARDATA_ANY(provider), label_provider, strlen(label_provider)) != 0)
             continue;
         scan->sequence = reinterpret_cast<const FormData_pg_seclabel *>(GETSTRUCT(scan->tuple))->objoid;
-        return text_to_cstring(text_of(Anum_pg_seclabel_label));
+        return true;
     }
     systable_endscan(scan->scan);
     table_close(scan->catalog, AccessShareLock);
-    return nullptr;
+    return false;
 }
+
+const char *next_label(LabelScan *scan) { return move_next(scan) ? label_in(*scan) : nullptr; }
 
 core::DefinitionFault parse_label(const char *label, core::Definition *definition) {
     return core::parse(label, definition, static_cast<char *>(palloc(strlen(label) + 1)));

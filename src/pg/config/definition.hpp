@@ -23,6 +23,9 @@ struct LabelScan {
 LabelScan begin_labels(Oid sequence = InvalidOid, Snapshot snapshot = nullptr);
 // The text of the next label; null at the end, which ends the scan.
 const char *next_label(LabelScan *scan);
+// The same in two steps. Of a version that no transaction sees the text may be gone.
+bool move_next(LabelScan *scan);
+const char *label_in(const LabelScan &scan);
 
 core::DefinitionFault parse_label(const char *label, core::Definition *definition);
 const char *print_label(const core::Definition &definition);

@@ -368,13 +368,13 @@ void redefine(Oid sequence, const core::Definition &former, const core::Definiti
 core::Definition read_dropped_definition(Oid sequence) {
     core::Definition dropped = {};
     LabelScan scan = begin_labels(sequence, SnapshotAny);
-    while (const char *label = next_label(&scan)) {
+    while (move_next(&scan)) {
         HeapTupleHeader header = scan.tuple->t_data;
         const bool is_deleted_here = (header->t_infomask & HEAP_XMAX_INVALID) == 0 &&
                                      ItemPointerEquals(&header->t_ctid, &scan.tuple->t_self) &&
                                      TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(header));
         core::Definition definition;
-        if (is_deleted_here && parse_label(label, &definition).kind == core::FaultKind::none)
+        if (is_deleted_here && parse_label(label_in(scan), &definition).kind == core::FaultKind::none)
             dropped = definition;
     }
     return dropped;
