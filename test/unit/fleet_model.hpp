@@ -1067,7 +1067,10 @@ class World {
                 out.broken = "the latest life was refused";
         }
         check_survivor(before, r, request, d, out);
-        const bool is_live = request.asker.holds != 0 && request.asker.held.until > r.now_us;
+        // An answer that was missed is given again.
+        const bool extends = d.judgement.verdict == core::Verdict::extend;
+        const bool is_live = (request.asker.holds != 0 && request.asker.held.until > r.now_us) ||
+                             (extends && row(before, server, static_cast<int>(after.node)).until > r.now_us);
         if (has_row && !is_live && must_refuse_unless_live(s, server))
             out.broken = "a registry that may have a successor granted a node";
         if (has_row && is_blind(s, request) && !(must_refuse && d.judgement.verdict == core::Verdict::newcomer))
