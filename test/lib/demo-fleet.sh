@@ -169,8 +169,10 @@ claim "lima's error names the registry" \
     "$(grep -c 'has no node from the registry' "$UIDGEN_WORK/log/inserts-lima-orders")" -gt 0
 on lima show "SELECT connected, away_since, last_error FROM uid_registry_status LIMIT 1" -x
 
-say "7. The registry is back, and so are the inserts."
+say "7. The registry is back. All grants have ended, so it waits for members that know of a later one, until we say that there
+is none. Then the inserts are back, too."
 start_named standby
+on standby show "SELECT uid_fleet_fence(cancel => true)"
 for member in $members; do
     inserts_again "$member"
 done
