@@ -87,7 +87,9 @@ $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'),
 	$_->quit foreach ($locker, @sessions);
 }
 
-# The first draws of a connection read neither labels nor pg_extension, because other sessions have read them.
+# With the preload, the first draws of a connection read neither labels nor pg_extension, because other sessions have read
+# them.
+if ($node->safe_psql('postgres', 'SHOW shared_preload_libraries') =~ /uidgen/)
 {
 	my @calls = ('uid_next()', "uid_next('uid_generators.g1')", "segment_next('known')", "segment_next('uid_segments.known'::regclass)");
 	my $draw = 'SELECT ' . join ', ', map { "$_ > 0" } @calls;
