@@ -133,7 +133,7 @@ Calls read_calls(FunctionCallInfo fcinfo) {
     if (PG_ARGISNULL(0))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("requests must not be null")));
     const bytea *message = PG_GETARG_BYTEA_PP(0);
-    Message left = {VARDATA_ANY(message), VARSIZE_ANY_EXHDR(message)};
+    Message left = {VARDATA_ANY(message), static_cast<int64_t>(VARSIZE_ANY_EXHDR(message))};
     Calls calls = {static_cast<Call *>(palloc0(sizeof(Call) * most_requests)), 0};
     while (left.bytes > 0 || calls.count == 0) {
         if (calls.count == most_requests || !take_row(&left, request_fields, &calls.calls[calls.count].request))
