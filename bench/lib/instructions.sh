@@ -25,6 +25,7 @@ functions() {
         'uid_conceal' "bench_conceal(117443343637549056, 'bench')" \
         'uid_reveal' "bench_reveal(117443343637549056, 'bench')" \
         'uid_next_uuid()' 'uid_next_uuid()' \
+        'uid_next_array(1000)' 'uid_next_array(1000)' \
         'gen_random_uuid' 'gen_random_uuid()'
     if [ "$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')" -ge 18 ]; then
         printf '%s\t%s\n' 'uuidv7' 'uuidv7()'
