@@ -1,6 +1,6 @@
 // The definition of a generator, a segment or a key: what the security label of its sequence says, as
-// definition_text.hpp reads and writes it. One list of fields (fields_of) is the base of text, checks and views. A
-// field has the name of its column and of its parameter. check() alone says which definitions are valid.
+// definition_text.hpp reads and writes it. A field has the name of its column and of its parameter. check() alone says
+// which definitions are valid.
 #pragma once
 
 #include <cstddef>
@@ -14,67 +14,26 @@
 namespace uidgen::core {
 
 // ---------------------------------------------------------------------------------------------------------
-// What is defined.
+// What a field may be.
 // ---------------------------------------------------------------------------------------------------------
 
 constexpr int64_t null_number = INT64_MIN; // a number that is null; a text is null as a null pointer
 
 // Times are microseconds since 1970-01-01 UTC. A boolean is 0 or 1, a choice the number of its word.
-struct GeneratorDefinition {
-    const char *preset;
-    int64_t epoch;
-    int64_t tick_us;
-    int64_t time_bits;
-    int64_t datacenter_bits;
-    int64_t worker_bits;
-    int64_t sequence_bits;
-    int64_t sequence_first;
-    int64_t backup_worker;
-    int64_t lease_ms;
-    int64_t max_ahead_ms;
-    int64_t when_full; // WhenFull
-    int64_t when_back; // WhenBack
-    int64_t tolerance_ms;
-    int64_t spread;
-    int64_t worker_policy; // WorkerPolicy
-    int64_t worker_number;
-    int64_t datacenter_id;
-    int64_t own_pool;
-    int64_t mode;
-    int64_t boost_power;
-    int64_t padding_factor;
-    int64_t schedule_ms;
-    int64_t when_ring_full;
-    int64_t when_ring_empty; // WhenRingEmpty
-    int64_t max_staleness_ms;
-    int64_t created;
-    int64_t is_default;
+enum class FieldType : uint8_t { number, boolean, choice, time, text };
+
+struct Field {
+    FieldType type;
+    int64_t least; // of a text: bytes
+    int64_t most;
+    const char *const *words; // of a choice or boolean
+    bool nullable;
+    const char *word = nullptr;
+    size_t offset = 0; // in the struct of its kind
+    using Value = int64_t;
 };
-
-struct SegmentDefinition {
-    const char *name;
-    int64_t step;
-    int64_t max_step;
-    const char *registry_name;
-    int64_t fleet;
-    int64_t increment;
-    int64_t increment_val;
-};
-
-struct KeyDefinition {
-    int64_t id; // of its secrets
-};
-
-enum class DefinitionKind : uint8_t { none, generator, segment, key };
-constexpr const char *definition_kinds[] = {"", "generator", "segment", "key"};
-
-struct Definition {
-    DefinitionKind kind;
-    union {
-        GeneratorDefinition generator;
-        SegmentDefinition segment;
-        KeyDefinition key;
-    };
+struct TextField : Field {
+    using Value = const char *;
 };
 
 // Where a generator's worker id comes from.
@@ -86,30 +45,6 @@ enum class WorkerPolicy : uint32_t {
 constexpr const char *worker_policy_names[] = {"disposable", "sticky", "static"};
 
 enum class WhenRingEmpty : uint32_t { pad, wait, error };
-
-// ---------------------------------------------------------------------------------------------------------
-// The fields.
-// ---------------------------------------------------------------------------------------------------------
-
-enum class FieldType : uint8_t { number, boolean, choice, time, text };
-
-struct Field {
-    const char *word;
-    size_t offset; // in the struct of its kind
-    FieldType type;
-    int64_t least; // of a text: bytes
-    int64_t most;
-    const char *const *words; // of a choice or boolean
-    bool nullable;
-};
-
-struct Fields {
-    const Field *first;
-    const Field *last; // one beyond
-
-    constexpr const Field *begin() const noexcept { return first; }
-    constexpr const Field *end() const noexcept { return last; }
-};
 
 namespace detail {
 
@@ -129,64 +64,104 @@ constexpr const char *mode_names[] = {"snowflake", "cached"};
 constexpr const char *when_ring_full_names[] = {"stop", "discard"};
 constexpr const char *when_ring_empty_names[] = {"pad", "wait", "error"};
 
-constexpr Field number(const char *word, size_t offset, int64_t least, int64_t most, bool nullable = false) {
-    return {word, offset, FieldType::number, least, most, nullptr, nullable};
+constexpr bool or_null = true;
+
+constexpr Field number(int64_t least, int64_t most, bool nullable = false) {
+    return {FieldType::number, least, most, nullptr, nullable};
 }
-constexpr Field boolean(const char *word, size_t offset) {
-    return {word, offset, FieldType::boolean, 0, 1, boolean_names, false};
+constexpr Field boolean() { return {FieldType::boolean, 0, 1, boolean_names, false}; }
+template <size_t count> constexpr Field choice(const char *const (&words)[count]) {
+    return {FieldType::choice, 0, count - 1, words, false};
 }
-template <size_t count> constexpr Field choice(const char *word, size_t offset, const char *const (&words)[count]) {
-    return {word, offset, FieldType::choice, 0, count - 1, words, false};
-}
-constexpr Field time(const char *word, size_t offset) {
-    return {word, offset, FieldType::time, 0, max_instant_us, nullptr, false};
-}
-constexpr Field text(const char *word, size_t offset, int64_t most, bool nullable = false) {
-    return {word, offset, FieldType::text, 1, most, nullptr, nullable};
+constexpr Field time() { return {FieldType::time, 0, max_instant_us, nullptr, false}; }
+constexpr TextField text(int64_t most, bool nullable = false) {
+    return {{FieldType::text, 1, most, nullptr, nullable}};
 }
 
-constexpr Field generator_fields[] = {
-    text("preset", offsetof(GeneratorDefinition, preset), longest_preset),
-    time("epoch", offsetof(GeneratorDefinition, epoch)),
-    number("tick_us", offsetof(GeneratorDefinition, tick_us), 1, max_tick_us),
-    number("time_bits", offsetof(GeneratorDefinition, time_bits), 1, max_time_bits),
-    number("datacenter_bits", offsetof(GeneratorDefinition, datacenter_bits), 0, max_field_bits),
-    number("worker_bits", offsetof(GeneratorDefinition, worker_bits), 0, max_field_bits),
-    number("sequence_bits", offsetof(GeneratorDefinition, sequence_bits), 0, max_field_bits),
-    boolean("sequence_first", offsetof(GeneratorDefinition, sequence_first)),
-    boolean("backup_worker", offsetof(GeneratorDefinition, backup_worker)),
-    number("lease_ms", offsetof(GeneratorDefinition, lease_ms), 1, longest_ahead_ms),
-    number("max_ahead_ms", offsetof(GeneratorDefinition, max_ahead_ms), 1, longest_ahead_ms),
-    choice("when_full", offsetof(GeneratorDefinition, when_full), when_full_names),
-    choice("when_back", offsetof(GeneratorDefinition, when_back), when_back_names),
-    number("tolerance_ms", offsetof(GeneratorDefinition, tolerance_ms), 0, longest_ms, true),
-    boolean("spread", offsetof(GeneratorDefinition, spread)),
-    choice("worker_policy", offsetof(GeneratorDefinition, worker_policy), worker_policy_names),
-    number("worker_number", offsetof(GeneratorDefinition, worker_number), 0, INT32_MAX, true),
-    number("datacenter_id", offsetof(GeneratorDefinition, datacenter_id), 0, INT32_MAX, true),
-    boolean("own_pool", offsetof(GeneratorDefinition, own_pool)),
-    choice("mode", offsetof(GeneratorDefinition, mode), mode_names),
-    number("boost_power", offsetof(GeneratorDefinition, boost_power), 0, 20),
-    number("padding_factor", offsetof(GeneratorDefinition, padding_factor), 1, 100),
-    number("schedule_ms", offsetof(GeneratorDefinition, schedule_ms), 1, longest_ms, true),
-    choice("when_ring_full", offsetof(GeneratorDefinition, when_ring_full), when_ring_full_names),
-    choice("when_ring_empty", offsetof(GeneratorDefinition, when_ring_empty), when_ring_empty_names),
-    number("max_staleness_ms", offsetof(GeneratorDefinition, max_staleness_ms), 1, longest_ms),
-    time("created", offsetof(GeneratorDefinition, created)),
-    boolean("is_default", offsetof(GeneratorDefinition, is_default)),
+} // namespace detail
+
+// ---------------------------------------------------------------------------------------------------------
+// What is defined: the only list of fields. The structs follow from it, the text, the checks, the rows of views, and
+// what arguments set. sql/labels.sql compares the signatures in src/sql.
+// ---------------------------------------------------------------------------------------------------------
+
+// clang-format off
+#define UIDGEN_GENERATOR_FIELDS(field)                          \
+    field(preset, text(longest_preset))                         \
+    field(epoch, time())                                        \
+    field(tick_us, number(1, max_tick_us))                      \
+    field(time_bits, number(1, max_time_bits))                  \
+    field(datacenter_bits, number(0, max_field_bits))           \
+    field(worker_bits, number(0, max_field_bits))               \
+    field(sequence_bits, number(0, max_field_bits))             \
+    field(sequence_first, boolean())                            \
+    field(backup_worker, boolean())                             \
+    field(lease_ms, number(1, longest_ahead_ms))                \
+    field(max_ahead_ms, number(1, longest_ahead_ms))            \
+    field(when_full, choice(when_full_names)) /* WhenFull */    \
+    field(when_back, choice(when_back_names)) /* WhenBack */    \
+    field(tolerance_ms, number(0, longest_ms, or_null))         \
+    field(spread, boolean())                                    \
+    field(worker_policy, choice(worker_policy_names))           \
+    field(worker_number, number(0, INT32_MAX, or_null))         \
+    field(datacenter_id, number(0, INT32_MAX, or_null))         \
+    field(own_pool, boolean())                                  \
+    field(mode, choice(mode_names))                             \
+    field(boost_power, number(0, 20))                           \
+    field(padding_factor, number(1, 100))                       \
+    field(schedule_ms, number(1, longest_ms, or_null))          \
+    field(when_ring_full, choice(when_ring_full_names))         \
+    field(when_ring_empty, choice(when_ring_empty_names))       \
+    field(max_staleness_ms, number(1, longest_ms))              \
+    field(created, time())                                      \
+    field(is_default, boolean())
+
+#define UIDGEN_SEGMENT_FIELDS(field)                            \
+    field(name, text(longest_name))                             \
+    field(step, number(1, most_step, or_null))                  \
+    field(max_step, number(1, most_step, or_null))              \
+    field(registry_name, text(longest_registry_name, or_null))  \
+    field(fleet, number(1, INT64_MAX, or_null))                 \
+    field(increment, number(null_number + 1, INT64_MAX, or_null)) \
+    field(increment_val, number(1, most_step))
+
+#define UIDGEN_KEY_FIELDS(field)                                \
+    field(id, number(1, INT64_MAX)) /* of its secrets */
+// clang-format on
+
+struct Fields {
+    const Field *first;
+    const Field *last; // one beyond
+
+    constexpr const Field *begin() const noexcept { return first; }
+    constexpr const Field *end() const noexcept { return last; }
 };
 
-constexpr Field segment_fields[] = {
-    text("name", offsetof(SegmentDefinition, name), longest_name),
-    number("step", offsetof(SegmentDefinition, step), 1, most_step, true),
-    number("max_step", offsetof(SegmentDefinition, max_step), 1, most_step, true),
-    text("registry_name", offsetof(SegmentDefinition, registry_name), longest_registry_name, true),
-    number("fleet", offsetof(SegmentDefinition, fleet), 1, INT64_MAX, true),
-    number("increment", offsetof(SegmentDefinition, increment), null_number + 1, INT64_MAX, true),
-    number("increment_val", offsetof(SegmentDefinition, increment_val), 1, most_step),
-};
+namespace detail {
 
-constexpr Field key_fields[] = {number("id", offsetof(KeyDefinition, id), 1, INT64_MAX)};
+#define UIDGEN_MEMBER(word, values) decltype(values)::Value word;
+#define UIDGEN_FIELD(word, values) named(#word, offsetof(Struct, word), values),
+
+// The struct of a kind, and its fields.
+#define UIDGEN_KIND(name, LIST)                                                                                        \
+    struct name {                                                                                                      \
+        LIST(UIDGEN_MEMBER)                                                                                            \
+    };                                                                                                                 \
+    template <> struct FieldsOf<name> {                                                                                \
+        using Struct = name;                                                                                           \
+        static constexpr Field all[] = {LIST(UIDGEN_FIELD)};                                                           \
+    };
+
+constexpr Field named(const char *word, size_t offset, Field field) {
+    field.word = word;
+    field.offset = offset;
+    return field;
+}
+template <typename Struct> struct FieldsOf;
+
+UIDGEN_KIND(GeneratorDefinition, UIDGEN_GENERATOR_FIELDS)
+UIDGEN_KIND(SegmentDefinition, UIDGEN_SEGMENT_FIELDS)
+UIDGEN_KIND(KeyDefinition, UIDGEN_KEY_FIELDS)
 
 template <size_t count> constexpr Fields all_of(const Field (&fields)[count]) { return {fields, fields + count}; }
 
@@ -196,14 +171,30 @@ inline bool is_word(const char *word, const char *at, size_t size) noexcept {
 
 } // namespace detail
 
+using detail::GeneratorDefinition;
+using detail::KeyDefinition;
+using detail::SegmentDefinition;
+
+enum class DefinitionKind : uint8_t { none, generator, segment, key };
+constexpr const char *definition_kinds[] = {"", "generator", "segment", "key"};
+
+struct Definition {
+    DefinitionKind kind;
+    union {
+        GeneratorDefinition generator;
+        SegmentDefinition segment;
+        KeyDefinition key;
+    };
+};
+
 constexpr Fields fields_of(DefinitionKind kind) noexcept {
     switch (kind) {
     case DefinitionKind::generator:
-        return detail::all_of(detail::generator_fields);
+        return detail::all_of(detail::FieldsOf<GeneratorDefinition>::all);
     case DefinitionKind::segment:
-        return detail::all_of(detail::segment_fields);
+        return detail::all_of(detail::FieldsOf<SegmentDefinition>::all);
     case DefinitionKind::key:
-        return detail::all_of(detail::key_fields);
+        return detail::all_of(detail::FieldsOf<KeyDefinition>::all);
     case DefinitionKind::none:
         break;
     }
@@ -245,6 +236,12 @@ inline const char *text_in(const Definition &d, const Field &field) noexcept {
 }
 inline bool is_null(const Definition &d, const Field &field) noexcept {
     return field.type == FieldType::text ? text_in(d, field) == nullptr : number_in(d, field) == null_number;
+}
+inline void set_null(Definition *d, const Field &field) noexcept {
+    if (field.type == FieldType::text)
+        *text_in(d, field) = nullptr;
+    else
+        *number_in(d, field) = null_number;
 }
 
 // ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "definition.hpp"
@@ -107,58 +108,25 @@ inline void put_value(Writer *to, const Definition &d, const Field &field) noexc
     }
 }
 
-// Reads digits; false if the number does not fit.
-inline bool read_digits(const char **at, const char *end, int64_t *value) noexcept {
-    *value = 0;
-    for (; *at < end && **at >= '0' && **at <= '9'; ++*at)
-        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, **at - '0', value))
-            return false;
-    return true;
-}
-
-inline bool read_time(const char *at, const char *end, int64_t *instant_us) noexcept {
-    // Year, month, day, hours, minutes, seconds, microseconds: what may follow each, and its bound.
-    constexpr struct {
-        char after;
-        int64_t most;
-    } bounds[] = {{'-', 99999}, {'-', 12}, {'T', 31}, {':', 23}, {':', 59}, {'.', 59}, {'Z', 999999}};
-    int64_t parts[7] = {};
-    for (int i = 0; i < 7; i++) {
-        if (!read_digits(&at, end, &parts[i]) || parts[i] > bounds[i].most || at == end)
-            return false;
-        if (*at == 'Z' && i == 5)
+// The next two read any text as something. read_value() finds out whether that has this text.
+inline int64_t read_time(const char *at) noexcept {
+    int64_t parts[7] = {}; // year, month, day, hours, minutes, seconds, microseconds
+    for (int64_t &part : parts) {
+        char *end = nullptr;
+        part = std::clamp<int64_t>(strtoll(at, &end, 10), 0, 999999);
+        if (*end == '\0' || *end == 'Z')
             break;
-        if (*at++ != bounds[i].after)
-            return false;
+        at = end + 1;
     }
-    if (parts[0] < 1970 || parts[1] < 1)
-        return false;
-    const int64_t day = days_before(parts[0], parts[1]) + parts[2] - 1;
-    const int64_t seconds = ((day * 24 + parts[3]) * 60 + parts[4]) * 60 + parts[5];
-    return !__builtin_mul_overflow(seconds, us_per_second, instant_us) &&
-           !__builtin_add_overflow(*instant_us, parts[6], instant_us);
+    const int64_t year = std::clamp<int64_t>(parts[0], 1970, 99999);
+    const int64_t day = days_before(year, std::clamp<int64_t>(parts[1], 1, 12)) + parts[2] - 1;
+    return (((day * 24 + parts[3]) * 60 + parts[4]) * 60 + parts[5]) * us_per_second + parts[6];
 }
 
-inline bool read_number(const Field &field, const char *at, const char *end, int64_t *value) noexcept {
-    const auto size = static_cast<size_t>(end - at);
-    const bool negative = at < end && *at == '-';
-    const char *digits = negative ? at + 1 : at;
-    switch (field.type) {
-    case FieldType::number:
-        if (!read_digits(&digits, end, value))
-            return false;
-        *value = negative ? -*value : *value;
-        return true;
-    case FieldType::boolean:
-    case FieldType::choice:
-        *value = choice_of(field, at, size);
-        return true;
-    case FieldType::time:
-        return read_time(at, end, value);
-    case FieldType::text:
-        break;
-    }
-    return false;
+inline int64_t read_number(const Field &field, const char *at, size_t size) noexcept {
+    if (field.type == FieldType::time)
+        return read_time(at);
+    return field.words != nullptr ? choice_of(field, at, size) : strtoll(at, nullptr, 10);
 }
 
 // Reads a text in quotes to `space`, and moves both on; false if it does not end.
@@ -174,37 +142,30 @@ inline bool read_text(const char **at, char **space) noexcept {
     return true;
 }
 
-// Reads the value of a field, and moves behind it; false if it is none.
+// Reads the value of a field, and moves behind it; false if it is none. A value has one spelling.
 inline bool read_value(Definition *to, const Field &field, const char **at, char **space) noexcept {
     const char *begin = *at;
     const bool is_text = field.type == FieldType::text;
-    if (*begin == '"') {
-        const char *text = *space;
+    if (is_text && *begin == '"') {
+        *text_in(to, field) = *space;
         const bool ends = read_text(at, space);
         const bool alone = **at == ' ' || **at == '\0';
         *at += strcspn(*at, " ");
-        if (!ends || !alone || !is_text)
-            return false;
-        *text_in(to, field) = text;
-        return fits(*to, field);
+        return ends && alone && fits(*to, field);
     }
     *at += strcspn(*at, " ");
-    const bool is_null = is_word("null", begin, static_cast<size_t>(*at - begin));
-    if (is_text) {
-        *text_in(to, field) = nullptr;
-        return is_null && field.nullable;
-    }
-    *number_in(to, field) = null_number;
-    if (is_null)
-        return field.nullable;
-    if (!read_number(field, begin, *at, number_in(to, field)) || !fits(*to, field))
+    const auto size = static_cast<size_t>(*at - begin);
+    set_null(to, field);
+    if (is_text || is_word("null", begin, size))
+        return field.nullable && is_word("null", begin, size);
+    *number_in(to, field) = read_number(field, begin, size);
+    if (!fits(*to, field))
         return false;
-    // A value has one spelling.
     char canonical[64] = {};
     Writer writer = {canonical, sizeof(canonical)};
     put_value(&writer, *to, field);
     (void)writer.finish();
-    return is_word(canonical, begin, static_cast<size_t>(*at - begin));
+    return is_word(canonical, begin, size);
 }
 
 } // namespace detail

@@ -1,5 +1,5 @@
 // AES (FIPS 197) for tests, written for clarity and not for speed or secrecy: it computes its table, and takes keys of
-// 16, 24 or 32 bytes. The library itself encrypts with OpenSSL (src/pg/conceal/conceal.cpp).
+// 16, 24 or 32 bytes. The library itself encrypts with OpenSSL (src/pg/sql/conceal.cpp).
 #pragma once
 
 #include "concealed_id.hpp"

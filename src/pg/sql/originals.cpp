@@ -12,7 +12,7 @@
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
-#include "draw.hpp"
+#include "segment/draw.hpp"
 #include "config/rows.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
