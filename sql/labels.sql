@@ -223,11 +223,25 @@ GRANT CREATE ON SCHEMA uid_generators, uid_segments TO uidgen_labels;
 SET ROLE uidgen_labels;
 SELECT labelled('SEQUENCE uid_generators.both', 'key id=5');
 CREATE SEQUENCE uid_generators.of_role INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
-SELECT outcome('SELECT uid_internal.uid_define(''uid_generators.both'', ''generator''::text, ROW(1))');
--- A row has columns of any type.
-SELECT row, outcome(format('SELECT uid_internal.uid_define(''uid_generators.of_role'', %L::text, d) FROM (SELECT %s) d', kind, row))
-  FROM (VALUES ('segment', '''x''::text AS name, ''5''::text AS step'), ('segment', '''x''::text AS name, true AS increment_val'), ('segment', '5 AS name'),
-               ('generator', '''x''::text AS preset, ''2026-01-01''::text AS epoch'), ('generator', 'now() AS preset'), ('generator', '''x''::text AS preset, ''2026-01-01''::timestamptz AS epoch, 1 AS tick_us, 1.5 AS time_bits')) v (kind, row);
+SELECT outcome('SELECT uid_internal.uid_define_segment(''uid_generators.both'', ''x''::text, 1::bigint, 1::bigint)');
+-- The fields of a label are the columns of the view, those that its function reads, and the parameters of functions.
+WITH lists(name, fields) AS (
+  SELECT 'label', array_agg(f[1]) FROM pg_seclabel, regexp_matches(label, ' ([a-z_]+)=', 'g') f WHERE objoid = 'uid_generators.uid_default'::regclass
+   UNION ALL
+  SELECT attrelid::regclass::text, array_agg(attname ORDER BY attnum) FROM pg_attribute
+   WHERE attrelid IN ('uid_generator'::regclass, 'uid_preset'::regclass) AND attname <> 'builtin' GROUP BY attrelid
+   UNION ALL
+  SELECT proname, proargnames FROM pg_proc WHERE proname IN ('uid_read_generator', 'uid_generator_create', 'uid_generator_alter'))
+SELECT l.name, ARRAY(SELECT unnest(d.fields) EXCEPT SELECT unnest(l.fields) ORDER BY 1) AS lacks, ARRAY(SELECT unnest(l.fields) EXCEPT SELECT unnest(d.fields) ORDER BY 1) AS more
+  FROM lists l, lists d WHERE d.name = 'label' ORDER BY l.name;
+WITH lists(name, fields) AS (
+  SELECT 'label', array_agg(f[1]) FROM regexp_matches('segment name="x" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1', ' ([a-z_]+)=', 'g') f
+   UNION ALL
+  SELECT attrelid::regclass::text, array_agg(attname ORDER BY attnum) FROM pg_attribute WHERE attrelid IN ('uid_segment'::regclass, 'uid_internal.segments'::regclass) GROUP BY attrelid
+   UNION ALL
+  SELECT proname, proargnames FROM pg_proc WHERE proname IN ('uid_read_segment', 'uid_define_segment', 'uid_change_segment', 'segment_alter'))
+SELECT l.name, ARRAY(SELECT unnest(d.fields) EXCEPT SELECT unnest(l.fields) ORDER BY 1) AS lacks, ARRAY(SELECT unnest(l.fields) EXCEPT SELECT unnest(d.fields) ORDER BY 1) AS more
+  FROM lists l, lists d WHERE d.name = 'label' ORDER BY l.name;
 CALL label('uid_generators.of_role', label_of(1000, 41));
 SELECT label = label_of(1000, 41) AS same FROM pg_seclabel WHERE objoid = 'uid_generators.of_role'::regclass;
 -- The default is not taken by a function that a superuser's statement runs as the owner of a table.
@@ -252,7 +266,7 @@ SET ROLE uidgen_labels;
 CREATE SEQUENCE uidgen_labels.bills_id_seq;
 SELECT labelled('SEQUENCE uidgen_labels.bills_id_seq', label) FROM (VALUES ('key id=5'),
   ('segment name="bills_id_seq" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1')) v (label);
-SELECT outcome('SELECT uid_internal.uid_define(''uidgen_labels.bills_id_seq'', ''segment''::text, d) FROM (SELECT ''bills_id_seq''::text AS name, 1 AS increment_val) d');
+SELECT outcome('SELECT uid_internal.uid_define_segment(''uidgen_labels.bills_id_seq'', ''bills_id_seq''::text, NULL, NULL)');
 -- Nor is the id of a key, which somebody may be about to restore, by another role than the owner of the database.
 CREATE FUNCTION uidgen_labels.squat() RETURNS text LANGUAGE sql SECURITY DEFINER RETURN public.outcome('SECURITY LABEL FOR uidgen ON SEQUENCE uid_keys.squatter IS ''key id=5''');
 RESET ROLE;

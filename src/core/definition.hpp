@@ -140,7 +140,7 @@ struct Fields {
 namespace detail {
 
 #define UIDGEN_MEMBER(word, values) decltype(values)::Value word;
-#define UIDGEN_FIELD(word, values) named(#word, offsetof(Struct, word), values),
+#define UIDGEN_NAMED(word, values) named(#word, offsetof(Struct, word), values),
 
 // The struct of a kind, and its fields.
 #define UIDGEN_KIND(name, LIST)                                                                                        \
@@ -149,7 +149,7 @@ namespace detail {
     };                                                                                                                 \
     template <> struct FieldsOf<name> {                                                                                \
         using Struct = name;                                                                                           \
-        static constexpr Field all[] = {LIST(UIDGEN_FIELD)};                                                           \
+        static constexpr Field all[] = {LIST(UIDGEN_NAMED)};                                                           \
     };
 
 constexpr Field named(const char *word, size_t offset, Field field) {

@@ -156,63 +156,7 @@ CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake',
     when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
     datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL, if_not_exists boolean DEFAULT false)
 RETURNS regclass
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  home text := uid_internal.uid_home();
-  given jsonb := jsonb_strip_nulls(jsonb_build_object(
-    'epoch', epoch, 'tick_us', tick_us, 'time_bits', time_bits, 'datacenter_bits', datacenter_bits,
-    'worker_bits', worker_bits, 'sequence_bits', sequence_bits, 'sequence_first', sequence_first,
-    'backup_worker', backup_worker, 'lease_ms', lease_ms, 'max_ahead_ms', max_ahead_ms, 'when_full', when_full,
-    'when_back', when_back, 'tolerance_ms', tolerance_ms, 'spread', spread, 'worker_policy', worker_policy,
-    'worker_number', worker_number, 'mode', mode, 'boost_power', boost_power, 'padding_factor', padding_factor,
-    'schedule_ms', schedule_ms, 'when_ring_full', when_ring_full, 'when_ring_empty', when_ring_empty,
-    'max_staleness_ms', max_staleness_ms, 'datacenter_id', datacenter_id, 'own_pool', own_pool));
-  fields jsonb;
-  is_new boolean;
-  sequence regclass;
-BEGIN
-  IF name IS NULL OR name = '' OR octet_length(name) > 63 THEN
-    RAISE EXCEPTION 'invalid generator name: "%"', left(name, 63)
-      USING ERRCODE = 'invalid_name', HINT = 'Use a name of 1 to 63 bytes.';
-  END IF;
-  -- A row of a subquery: its type cannot change while to_jsonb() reads the names.
-  EXECUTE format('SELECT to_jsonb(p) FROM (SELECT * FROM %s.uid_preset) p WHERE p.preset = $1', home)
-    INTO fields USING preset;
-  IF fields IS NULL THEN
-    RAISE EXCEPTION 'preset "%" does not exist', left(preset, 63)
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'Run SELECT preset FROM uid_preset to list the presets.';
-  END IF;
-  -- A sequence that has no label is one that was restored without it.
-  is_new := uid_internal.uid_make_sequence('generator'::text, name::name, 1::bigint, 9223372036854775807, 1::bigint,
-                                           9223372036854775807, false);
-  sequence := format('uid_generators.%I', name)::regclass;
-  IF is_new THEN
-    PERFORM setval(sequence, 1, true);
-  ELSIF uid_internal.uid_has_label(sequence) THEN
-    IF if_not_exists THEN
-      RAISE NOTICE 'generator "%" already exists, skipping', name USING ERRCODE = 'duplicate_object';
-      RETURN sequence;
-    END IF;
-    RAISE EXCEPTION 'generator "%" already exists', name
-      USING ERRCODE = 'duplicate_object', HINT = 'Use another name, or pass if_not_exists => true.';
-  END IF;
-  fields := '{"boost_power": 3, "padding_factor": 50, "when_ring_full": "stop", "when_ring_empty": "pad",
-              "max_staleness_ms": 5000, "own_pool": false}'::jsonb || fields || given || jsonb_build_object(
-    'created', now(), 'epoch', coalesce(epoch, (fields ->> 'epoch')::timestamptz, date_trunc('day', now(), 'UTC')));
-  -- -1 stands for NULL in the fields that may be NULL.
-  fields := fields || (SELECT coalesce(jsonb_object_agg(f.key, NULL::text), '{}') FROM jsonb_each_text(given) f
-                        WHERE f.value = '-1'
-                          AND f.key IN ('tolerance_ms', 'schedule_ms', 'worker_number', 'datacenter_id'));
-  EXECUTE format('SELECT uid_internal.uid_define($1, ''generator''::text, d)
-                    FROM (SELECT * FROM jsonb_populate_record(NULL::%s.uid_generator, $2)) d', home) USING sequence, fields;
-  IF above IS NOT NULL THEN
-    EXECUTE format('SELECT %s.uid_generator_raise($1, $2)', home) USING sequence, above;
-  END IF;
-  RETURN sequence;
-END
-$$;
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_create';
 COMMENT ON FUNCTION uid_generator_create IS
   'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, whose security label defines it. '
   'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one; meaning '

@@ -2,8 +2,8 @@
 -- sequence, which uid_generator_create(), uid_generator_alter() and uid_default_set() write.
 
 -- A field is a column here, a word of the label (src/core/definition.hpp), and a parameter of the same name of
--- uid_generator_create() and uid_generator_alter(). The defaults of uid_generator_create() are its own and those of
--- uid_preset.
+-- uid_generator_create() and uid_generator_alter(). A new generator has the fields of its preset, and the others of the
+-- builtin one.
 CREATE FUNCTION uid_internal.uid_read_generator(label text,
     OUT preset text, OUT epoch timestamptz, OUT tick_us bigint, OUT time_bits smallint,
     OUT datacenter_bits smallint, OUT worker_bits smallint, OUT sequence_bits smallint, OUT sequence_first boolean,
@@ -16,12 +16,6 @@ RETURNS record
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_definition';
 COMMENT ON FUNCTION uid_internal.uid_read_generator(text) IS
   'Returns what the label of a generator''s sequence says; NULL if it cannot be read.';
-
-CREATE FUNCTION uid_internal.uid_define(sequence regclass, kind text, fields record) RETURNS void
-LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_define';
-COMMENT ON FUNCTION uid_internal.uid_define(regclass, text, record) IS
-  'Makes a sequence without a label a generator or a segment with those fields. uid_generator_create() and '
-  'segment_create() call it. Only the owner of the sequence may call it.';
 
 -- INCREMENT, MINVALUE and is_called make nextval fail without moving the counter, so that only uidgen takes leases.
 CREATE SEQUENCE uid_generators.uid_default

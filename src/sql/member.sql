@@ -92,9 +92,8 @@ BEGIN
       ELSE 'ALTER SEQUENCE %s INCREMENT -9223372036854775806 MINVALUE -9223372036854775804 MAXVALUE 1 START 1 RESTART'
       END, segment.sequence);
     PERFORM setval(segment.sequence, CASE WHEN found.increment > 0 THEN -1 ELSE 1 END, true);
-    PERFORM uid_internal.uid_define(segment.sequence, 'segment'::text, s)
-       FROM (SELECT name, step, max_step, there AS registry_name, found.fleet, found.increment,
-                    1::bigint AS increment_val) s;
+    PERFORM uid_internal.uid_define_segment(segment.sequence, name, step, max_step, there, found.fleet,
+                                            found.increment);
     RETURN segment.sequence;
   END IF;
   IF (found.increment > 0) <> (segment.increment > 0) THEN

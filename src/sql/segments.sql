@@ -62,6 +62,12 @@ LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_has_label';
 COMMENT ON FUNCTION uid_internal.uid_has_label(regclass) IS
   'Returns whether a sequence is a generator, a segment or a key.';
 
+CREATE FUNCTION uid_internal.uid_define_segment(sequence regclass, name text, step bigint, max_step bigint,
+    registry_name text DEFAULT NULL, fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_define_segment';
+COMMENT ON FUNCTION uid_internal.uid_define_segment(regclass, text, bigint, bigint, text, bigint, bigint) IS
+  'Makes a sequence without a label a segment with those fields. Only the owner of the sequence may call it.';
+
 CREATE FUNCTION segment_create(name text, start bigint DEFAULT 1, step bigint DEFAULT NULL,
     max_step bigint DEFAULT NULL, increment bigint DEFAULT NULL,
     min_value bigint DEFAULT NULL, max_value bigint DEFAULT NULL, cycle boolean DEFAULT NULL,
@@ -112,8 +118,7 @@ BEGIN
       USING ERRCODE = 'duplicate_object', DETAIL = format('Its sequence is %s.', sequence),
             HINT = 'Use another name, drop the segment with segment_drop(), or pass if_not_exists => true.';
   END IF;
-  PERFORM uid_internal.uid_define(sequence, 'segment'::text, s)
-     FROM (SELECT name, step, max_step, 1::bigint AS increment_val) s;
+  PERFORM uid_internal.uid_define_segment(sequence, name, step, max_step);
   RETURN sequence;
 END
 $$;

@@ -168,7 +168,7 @@ SQL
 	foreach my $sequence ('uid_generators.of_super', 'uid_segments.of_super', 'public.of_super', 'uid_generators.uid_default')
 	{
 		like(failure('SET SESSION AUTHORIZATION alice; ' . $label->($sequence)), qr/ERROR:  42501/, "alice does not label $sequence");
-		like(failure("SET SESSION AUTHORIZATION alice; SELECT uid_internal.uid_define('$sequence', 'segment'::text, s) FROM (SELECT 'mine' AS name, 1 AS increment_val) s"),
+		like(failure("SET SESSION AUTHORIZATION alice; SELECT uid_internal.uid_define_segment('$sequence', 'mine', NULL, NULL)"),
 			qr/ERROR:  42501/, "... nor by the function");
 	}
 	like(failure('SET SESSION AUTHORIZATION bob; ' . $label->('uid_generators.a')), qr/ERROR:  42501/, "nor bob alice's generator");

@@ -27,6 +27,10 @@ inline const char *shown(const text *value) { return shown(text_to_cstring(value
 [[noreturn]] void report_generator_field(const char *field, const char *value, const char *hint,
                                          const char *detail = nullptr);
 
+// Null if the function was not called as a trigger.
+inline const TriggerData *trigger_of(FunctionCallInfo fcinfo) {
+    return CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+}
 // A trigger function was called in another way than as that kind of trigger.
 [[noreturn]] void report_other_call(const char *function, const char *trigger);
 

@@ -99,61 +99,39 @@ void report_fault(const core::Definition &definition, const core::DefinitionFaul
 
 namespace {
 
-bool is_written_here(HeapTuple tuple) {
-    return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
-}
-
 // A label that the open transaction has changed or added may be rolled back, but its ids would stay. The exception is
 // a generator as new as its label: it is rolled back too.
-void refuse_altered_here(HeapTuple tuple, Relation sequence) {
-    if (is_written_here(tuple) &&
-        ((tuple->t_data->t_infomask & HEAP_UPDATED) != 0 || !made_in_this_transaction(sequence)))
+void refuse_altered_here(const Label &label, Relation sequence) {
+    if (label.is_written_here && (label.is_updated || !made_in_this_transaction(sequence)))
         report_altered_here(RelationGetRelid(sequence));
-}
-
-void end_labels(LabelScan *scan) {
-    while (next_label(scan) != nullptr)
-        continue;
-}
-
-// Calls visit(label, tuple), if there is a label.
-template <typename Visit> void with_label(Oid sequence, Visit visit) {
-    if (!OidIsValid(sequence))
-        return;
-    LabelScan scan = begin_labels(sequence);
-    const char *label = next_label(&scan);
-    if (label == nullptr)
-        return;
-    visit(label, scan.tuple);
-    end_labels(&scan);
 }
 
 } // namespace
 
+Label label_of(Oid sequence) {
+    Label label = {nullptr, false, false};
+    if (!OidIsValid(sequence))
+        return label;
+    LabelScan scan = begin_labels(sequence);
+    while (const char *text = next_label(&scan))
+        label = {text, TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(scan.tuple->t_data)),
+                 (scan.tuple->t_data->t_infomask & HEAP_UPDATED) != 0};
+    return label;
+}
+
 core::Definition read_definition(Oid sequence, core::DefinitionKind kind, Relation to_draw) {
     core::Definition definition = {};
-    with_label(sequence, [&](const char *label, HeapTuple tuple) {
-        const core::DefinitionFault fault = parse_label(label, &definition);
-        if (fault.kind != core::FaultKind::none)
-            report_fault(definition, fault);
-        if (definition.kind != kind)
-            definition = {};
-        else if (to_draw != nullptr)
-            refuse_altered_here(tuple, to_draw);
-    });
+    const Label label = label_of(sequence);
+    if (label.text == nullptr)
+        return definition;
+    const core::DefinitionFault fault = parse_label(label.text, &definition);
+    if (fault.kind != core::FaultKind::none)
+        report_fault(definition, fault);
+    if (definition.kind != kind)
+        return {};
+    if (to_draw != nullptr)
+        refuse_altered_here(label, to_draw);
     return definition;
-}
-
-bool has_label(Oid sequence) {
-    bool found = false;
-    with_label(sequence, [&](const char *, HeapTuple) { found = true; });
-    return found;
-}
-
-bool label_is_written_here(Oid sequence) {
-    bool written = false;
-    with_label(sequence, [&](const char *, HeapTuple tuple) { written = is_written_here(tuple); });
-    return written;
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -166,84 +144,46 @@ namespace {
     report_fault({}, {core::FaultKind::value, &field, value, strlen(value)});
 }
 
-bool is_type_of(const core::Field &field, Oid type) {
-    switch (field.type) {
-    case core::FieldType::number:
-        return type == INT2OID || type == INT4OID || type == INT8OID;
-    case core::FieldType::boolean:
-        return type == BOOLOID;
-    case core::FieldType::time:
-        return type == TIMESTAMPTZOID;
-    default:
-        return type == TEXTOID;
-    }
-}
-
 } // namespace
 
-// Any role may pass a row to uid_define(), with columns of any type.
 void set_field(core::Definition *definition, const core::Field &field, Datum value, Oid type) {
     int64_t number = 0;
-    if (!is_type_of(field, type))
-        ereport(ERROR,
-                (errcode(ERRCODE_DATATYPE_MISMATCH),
-                 errmsg("field \"%s\" cannot be of type %s", field.word, format_type_be(type)),
-                 errhint("Create a generator with uid_generator_create(), or a segment with segment_create().")));
-    switch (type) {
-    case TEXTOID:
-        if (field.type == core::FieldType::text) {
-            *core::text_in(definition, field) = TextDatumGetCString(value);
-            return;
-        }
+    switch (field.type) {
+    case core::FieldType::text:
+        *core::text_in(definition, field) = TextDatumGetCString(value);
+        return;
+    case core::FieldType::choice:
         number = core::choice_of(field, TextDatumGetCString(value));
         if (number < 0)
             report_value(field, TextDatumGetCString(value));
         break;
-    case TIMESTAMPTZOID:
+    case core::FieldType::time:
         // A time that is infinite, or far away, must not wrap into a valid one.
         number = to_unix_us(DatumGetTimestampTz(value));
         if (TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(value)) || number < 0)
             report_value(field, timestamptz_to_str(DatumGetTimestampTz(value)));
         break;
-    case BOOLOID:
+    case core::FieldType::boolean:
         number = DatumGetBool(value) ? 1 : 0;
         break;
-    case INT2OID:
-        number = DatumGetInt16(value);
-        break;
-    case INT4OID:
-        number = DatumGetInt32(value);
-        break;
-    default:
-        number = DatumGetInt64(value);
+    case core::FieldType::number:
+        number = type == INT8OID ? DatumGetInt64(value) : type == INT4OID ? DatumGetInt32(value) : DatumGetInt16(value);
     }
     if (number == core::null_number)
         report_value(field, psprintf(INT64_FORMAT, number));
     *core::number_in(definition, field) = number;
 }
 
-void set_null(core::Definition *definition, const core::Field &field) {
-    if (field.type == core::FieldType::text)
-        *core::text_in(definition, field) = nullptr;
-    else
-        *core::number_in(definition, field) = core::null_number;
-}
-
-void set_fields(core::Definition *definition, HeapTupleHeader row) {
-    TupleDesc desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row), HeapTupleHeaderGetTypMod(row));
-    HeapTupleData tuple = {};
-    tuple.t_len = HeapTupleHeaderGetDatumLength(row);
-    tuple.t_data = row;
+void set_fields(core::Definition *definition, HeapTuple row, TupleDesc desc) {
     for (const core::Field &field : core::fields_of(definition->kind)) {
-        const int number = SPI_fnumber(desc, field.word);
         bool null = true;
-        const Datum value = number > 0 ? heap_getattr(&tuple, number, desc, &null) : Datum(0);
-        if (null)
-            set_null(definition, field);
-        else
+        const int number = SPI_fnumber(desc, field.word);
+        const Datum value = number > 0 ? heap_getattr(row, number, desc, &null) : Datum(0);
+        if (number > 0 && null)
+            core::set_null(definition, field);
+        else if (number > 0)
             set_field(definition, field, value, SPI_gettypeid(desc, number));
     }
-    ReleaseTupleDesc(desc);
 }
 
 namespace {

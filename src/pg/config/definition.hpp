@@ -36,9 +36,14 @@ const char *print_label(const core::Definition &definition);
 // label cannot be read. To draw from the open sequence `to_draw`, also an error if the open transaction has altered the
 // definition, or made one for a sequence that existed before.
 core::Definition read_definition(Oid sequence, core::DefinitionKind kind, Relation to_draw = nullptr);
-bool has_label(Oid sequence);
-// Whether the open transaction has written the sequence's label.
-bool label_is_written_here(Oid sequence);
+
+struct Label {
+    const char *text;     // null: the sequence has none
+    bool is_written_here; // by the open transaction
+    bool is_updated;      // it was another one before
+};
+Label label_of(Oid sequence);
+inline bool has_label(Oid sequence) { return label_of(sequence).text != nullptr; }
 
 // Calls visit(sequence, definition) for each definition of that kind that can be read.
 template <typename Visit> void for_each_definition(core::DefinitionKind kind, Visit visit) {
@@ -50,10 +55,10 @@ template <typename Visit> void for_each_definition(core::DefinitionKind kind, Vi
     }
 }
 
-// What a row of that type has, by the names of its columns. An error names a value that is none of the field's.
-void set_null(core::Definition *definition, const core::Field &field);
+// Sets one field, or those that the row has columns of. The value is of a type that the install script gives the field.
+// An error names a value that is none of the field's.
 void set_field(core::Definition *definition, const core::Field &field, Datum value, Oid type);
-void set_fields(core::Definition *definition, HeapTupleHeader row);
+void set_fields(core::Definition *definition, HeapTuple row, TupleDesc desc);
 // The type must be blessed.
 Datum row_of_definition(const core::Definition &definition, TupleDesc desc);
 

@@ -142,16 +142,3 @@ void check_owner(Oid sequence) {
 }
 
 } // namespace uidgen::pg
-
-using namespace uidgen::pg;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_home);
-
-Datum uid_home(PG_FUNCTION_ARGS) {
-    const Oid schema = extension_schema();
-    hold_names(schema);
-    PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(schema))));
-}
-}

@@ -141,10 +141,7 @@ void take_default(Oid generator, const Extension &extension) {
                         errmsg("generator \"%s\" cannot become the default by its label", get_rel_name(generator)),
                         errdetail("This database has chosen another default, or has drawn from the builtin one."),
                         errhint("Use the label with is_default=false, and then choose it with uid_default_set().")));
-    const core::Definition former = lock_definition(builtin, core::DefinitionKind::generator);
-    core::Definition next = former;
-    next.generator.is_default = 0;
-    redefine(builtin, former, next);
+    set_default(builtin, false);
     note_default_changed();
 }
 
@@ -164,6 +161,11 @@ void begin_generator(Oid generator, const core::Definition &definition, const Ex
 // Segments and keys
 // ---------------------------------------------------------------------------------------------------------
 
+void expire_segment(Oid sequence) {
+    if (Slot *slot = find_slot(slot_key(sequence), SlotKind::segment))
+        expire_slot(slot);
+}
+
 // A row of another sequence is one that no event trigger saw dropped, unless a label says that it is the segment.
 void begin_segment(Oid sequence, const core::SegmentDefinition &segment) {
     const text *name = cstring_to_text(segment.name);
@@ -172,8 +174,7 @@ void begin_segment(Oid sequence, const core::SegmentDefinition &segment) {
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("segment \"%s\" already exists", shown(segment.name)),
                         errdetail("Its sequence is %s.", qualified_name(other)),
                         errhint("Use another name, or drop the segment with segment_drop().")));
-    if (Slot *slot = find_slot(slot_key(sequence), SlotKind::segment))
-        expire_slot(slot);
+    expire_segment(sequence);
     const Oid table = segment_row_table();
     Oid types[] = {TEXTOID, OIDOID, INT8OID};
     Datum values[] = {PointerGetDatum(name), ObjectIdGetDatum(sequence), Int64GetDatum(segment.increment_val)};
@@ -244,8 +245,7 @@ void end(Oid sequence, const core::Definition &definition, const Extension &exte
     if (definition.kind == core::DefinitionKind::segment) {
         Oid types[] = {OIDOID};
         Datum values[] = {ObjectIdGetDatum(sequence)};
-        if (Slot *slot = find_slot(slot_key(sequence), SlotKind::segment))
-            expire_slot(slot);
+        expire_segment(sequence);
         write_as_owner(segment_row_table(), "DELETE FROM %1$s WHERE sequence OPERATOR(pg_catalog.=) $1", 1, types,
                        values);
     }
@@ -253,11 +253,6 @@ void end(Oid sequence, const core::Definition &definition, const Extension &exte
                                        extension.oid);
     CacheInvalidateRelcacheByRelid(sequence);
     open_all_again();
-}
-
-const char *label_of(Oid sequence) {
-    const ObjectAddress address = address_of(sequence);
-    return GetSecurityLabel(&address, label_provider);
 }
 
 [[noreturn]] void refuse_change(Oid sequence) {
@@ -294,7 +289,7 @@ void check_label(const ObjectAddress *object, const char *label) {
         return;
     }
     core::Definition present = {};
-    const char *present_label = label_of(sequence);
+    const char *present_label = label_of(sequence).text;
     const bool is_readable =
         present_label != nullptr && parse_label(present_label, &present).kind == core::FaultKind::none;
     if (label == nullptr) {
@@ -362,6 +357,26 @@ void redefine(Oid sequence, const core::Definition &former, const core::Definiti
         slot_forget_name(slot);
     CacheInvalidateRelcacheByRelid(sequence);
     set_label(sequence, wanted);
+}
+
+void set_default(Oid generator, bool is_default) {
+    change_definition(generator, core::DefinitionKind::generator,
+                      [&](core::Definition *d) { d->generator.is_default = is_default ? 1 : 0; });
+}
+
+Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment, bool *is_new) {
+    const char *kind_name = core::definition_kinds[static_cast<size_t>(kind)];
+    const char *make = psprintf("SELECT uid_internal.uid_make_sequence(%s::pg_catalog.text, %s, bigint '1', "
+                                "" INT64_FORMAT "::bigint, bigint '1', 9223372036854775807, false)",
+                                quote_literal_cstr(kind_name), quote_literal_cstr(name), increment);
+    bool null = false;
+    check_spi(SPI_connect(), "SPI_connect", make);
+    check_spi(SPI_execute(make, false, 0), "SPI_execute", make);
+    *is_new = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &null));
+    check_spi(SPI_finish(), "SPI_finish", make);
+    const Oid sequence = get_relname_relid(name, get_namespace_oid(psprintf("uid_%ss", kind_name), false));
+    check_is_sequence(sequence);
+    return sequence;
 }
 
 // The last version of the label, which this transaction has deleted.

@@ -19,6 +19,10 @@ namespace uidgen::pg {
 // The hook of the label provider. null: the label is to be removed.
 void check_label(const ObjectAddress *object, const char *label);
 
+// The sequence of that name, in the schema of its kind. The caller creates and owns it, unless there is one. Needs an
+// active snapshot.
+Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment, bool *is_new);
+
 // Defines what a sequence is that has no label yet.
 void define(Oid sequence, const core::Definition &definition);
 
@@ -26,6 +30,20 @@ void define(Oid sequence, const core::Definition &definition);
 core::Definition lock_definition(Oid sequence, core::DefinitionKind kind);
 // For another name of a segment, the caller excludes all sessions that draw from it.
 void redefine(Oid sequence, const core::Definition &former, const core::Definition &wanted);
+
+// Does both: change(&definition) says what becomes of it. False if it is not of that kind.
+template <typename Change> bool change_definition(Oid sequence, core::DefinitionKind kind, Change change) {
+    const core::Definition former = lock_definition(sequence, kind);
+    core::Definition wanted = former;
+    if (former.kind == core::DefinitionKind::none)
+        return false;
+    change(&wanted);
+    redefine(sequence, former, wanted);
+    return true;
+}
+
+// Writes into a generator's definition whether it is the default. Another one must not be it then.
+void set_default(Oid generator, bool is_default);
 
 // Locks the choice of the default generator to the end of the transaction. False: another session has the lock.
 bool lock_choice_of_default(bool wait);

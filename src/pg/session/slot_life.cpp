@@ -175,7 +175,7 @@ void init_segment(Relation rel, SlotInit *init) {
     init->first_position = 1;
     const core::SegmentDefinition segment = read_segment(sequence);
     init->bounds = step_bounds(segment, sequence_rule(sequence));
-    if (segment.name != nullptr && !label_is_written_here(sequence))
+    if (segment.name != nullptr && !label_of(sequence).is_written_here)
         init->name_hash = hash_of_name(cstring_to_text(segment.name));
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
+#include "base/time_source.hpp"
 #include "config/rows.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
@@ -43,16 +44,51 @@ void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, int64_
 
 void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, int64_t null_number) {
     check_owner(sequence);
-    const core::Definition former = lock_definition(sequence, kind);
-    if (former.kind == core::DefinitionKind::none)
+    if (!change_definition(sequence, kind, [&](core::Definition *d) { set_arguments(fcinfo, d, null_number); }))
         ereport(
             ERROR,
             (errcode(ERRCODE_UNDEFINED_OBJECT),
              errmsg("\"%s\" is not a %s", get_rel_name(sequence), core::definition_kinds[static_cast<size_t>(kind)]),
              errhint("Create a segment with segment_create(), or a generator with uid_generator_create().")));
-    core::Definition wanted = former;
-    set_arguments(fcinfo, &wanted, null_number);
-    redefine(sequence, former, wanted);
+}
+
+// What a preset says, and of the rest what the builtin generator says. The layout of a preset without an epoch begins
+// today.
+core::Definition preset_named(Oid schema, const text *preset) {
+    constexpr int64_t day_us = INT64_C(86400) * 1000000;
+    core::Definition definition = read_definition(builtin_generator(), core::DefinitionKind::generator);
+    MemoryContext caller = CurrentMemoryContext;
+    const char *select = psprintf("SELECT * FROM %s.uid_preset WHERE preset OPERATOR(pg_catalog.=) $1",
+                                  quote_identifier(get_namespace_name(schema)));
+    Oid types[] = {TEXTOID};
+    Datum values[] = {PointerGetDatum(preset)};
+    check_spi(SPI_connect(), "SPI_connect", select);
+    check_spi(SPI_execute_with_args(select, 1, types, values, preset == nullptr ? "n" : " ", true, 1),
+              "SPI_execute_with_args", select);
+    if (SPI_processed == 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("preset \"%s\" does not exist", preset == nullptr ? "<NULL>" : shown(preset)),
+                        errhint("Run SELECT preset FROM uid_preset to list the presets.")));
+    MemoryContext spi = MemoryContextSwitchTo(caller);
+    set_fields(&definition, SPI_tuptable->vals[0], SPI_tuptable->tupdesc);
+    MemoryContextSwitchTo(spi);
+    check_spi(SPI_finish(), "SPI_finish", select);
+    core::GeneratorDefinition &g = definition.generator;
+    g.created = to_unix_us(GetCurrentTransactionStartTimestamp());
+    g.is_default = 0;
+    if (g.epoch == core::null_number)
+        g.epoch = g.created / day_us * day_us;
+    return definition;
+}
+
+// Has the ids of a generator of the caller's start above a given one.
+void raise(Oid generator, int64_t above) {
+    check_is_sequence(generator);
+    check_owner(generator);
+    if (RecoveryInProgress())
+        report_in_recovery();
+    lock_generator(generator);
+    raise_above_id(generator, read_generator_config(generator), above);
 }
 
 Oid segment_named(FunctionCallInfo fcinfo) {
@@ -93,7 +129,8 @@ namespace core = uidgen::core;
 
 extern "C" {
 
-UIDGEN_SQL_FUNCTION(uid_define);
+UIDGEN_SQL_FUNCTION(uid_generator_create);
+UIDGEN_SQL_FUNCTION(uid_define_segment);
 UIDGEN_SQL_FUNCTION(uid_definition);
 UIDGEN_SQL_FUNCTION(uid_has_label);
 UIDGEN_SQL_FUNCTION(uid_generator_alter);
@@ -111,19 +148,45 @@ static void note_fleet(const core::SegmentDefinition &segment) {
                  errhint("On a member, use segment_attach() for values of the registry's segment.")));
 }
 
-// The owner of a sequence defines a generator or a segment. A default is chosen in another way.
-Datum uid_define(PG_FUNCTION_ARGS) {
-    const Oid sequence = PG_GETARG_OID(0);
-    const bool is_generator = strcmp(text_to_cstring(PG_GETARG_TEXT_PP(1)), "generator") == 0;
-    core::Definition definition = {};
-    definition.kind = is_generator ? core::DefinitionKind::generator : core::DefinitionKind::segment;
+// A sequence that has no label is one that was restored without it.
+Datum uid_generator_create(PG_FUNCTION_ARGS) {
+    const char *name = PG_ARGISNULL(0) ? "<NULL>" : text_to_cstring(PG_GETARG_TEXT_PP(0));
+    const Oid schema = extension_schema();
+    hold_names(schema);
+    if (PG_ARGISNULL(0) || name[0] == '\0' || strlen(name) >= NAMEDATALEN)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid generator name: \"%s\"", shown(name)),
+                        errhint("Use a name of 1 to 63 bytes.")));
+    core::Definition definition = preset_named(schema, PG_ARGISNULL(1) ? nullptr : PG_GETARG_TEXT_PP(1));
+    bool is_new = false;
+    const Oid sequence = make_sequence(definition.kind, name, PG_INT64_MAX, &is_new);
+    if (is_new) {
+        OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(1), BoolGetDatum(true));
+    } else if (has_label(sequence)) {
+        const bool skips = !PG_ARGISNULL(PG_NARGS() - 1) && PG_GETARG_BOOL(PG_NARGS() - 1);
+        ereport(skips ? NOTICE : ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
+                                         errmsg("generator \"%s\" already exists%s", name, skips ? ", skipping" : ""),
+                                         skips ? 0 : errhint("Use another name, or pass if_not_exists => true.")));
+        PG_RETURN_OID(sequence);
+    }
     check_owner(sequence);
-    set_fields(&definition, PG_GETARG_HEAPTUPLEHEADER(2));
-    if (is_generator)
-        definition.generator.is_default = 0;
+    set_arguments(fcinfo, &definition, -1);
     define(sequence, definition);
-    if (!is_generator)
-        note_fleet(definition.segment);
+    if (!PG_ARGISNULL(2))
+        raise(sequence, PG_GETARG_INT64(2));
+    PG_RETURN_OID(sequence);
+}
+
+Datum uid_define_segment(PG_FUNCTION_ARGS) {
+    const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
+    core::Definition definition = {};
+    definition.kind = core::DefinitionKind::segment;
+    for (const core::Field &field : core::fields_of(definition.kind))
+        core::set_null(&definition, field);
+    definition.segment.increment_val = 1;
+    check_owner(sequence);
+    set_arguments(fcinfo, &definition, PG_INT64_MIN);
+    define(sequence, definition);
+    note_fleet(definition.segment);
     PG_RETURN_VOID();
 }
 
@@ -173,15 +236,8 @@ Datum uid_place_segment(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// The owner of a generator has its ids start above a given one.
 Datum uid_generator_raise(PG_FUNCTION_ARGS) {
-    const Oid generator = PG_GETARG_OID(0);
-    check_is_sequence(generator);
-    check_owner(generator);
-    if (RecoveryInProgress())
-        report_in_recovery();
-    lock_generator(generator);
-    raise_above_id(generator, read_generator_config(generator), PG_GETARG_INT64(1));
+    raise(PG_GETARG_OID(0), PG_GETARG_INT64(1));
     PG_RETURN_VOID();
 }
 }

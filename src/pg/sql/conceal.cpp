@@ -217,20 +217,6 @@ core::Definition new_key() {
     return definition;
 }
 
-// The sequence of a key, which is made unless there is one.
-Oid sequence_for(const char *name) {
-    const char *make = psprintf(
-        "SELECT uid_internal.uid_make_sequence('key'::pg_catalog.text, %s, bigint '1', bigint '1', bigint '1', "
-        "9223372036854775807, false)",
-        quote_literal_cstr(name));
-    check_spi(SPI_connect(), "SPI_connect", make);
-    check_spi(SPI_execute(make, false, 0), "SPI_execute", make);
-    check_spi(SPI_finish(), "SPI_finish", make);
-    const Oid sequence = get_relname_relid(name, get_namespace_oid("uid_keys", false));
-    check_is_sequence(sequence);
-    return sequence;
-}
-
 // The caller creates the sequence, and the owner of uid_key inserts the row. A trigger checks the numbers. A sequence
 // that has no secret is one that was restored without it.
 Oid create_key(FunctionCallInfo fcinfo) {
@@ -238,7 +224,8 @@ Oid create_key(FunctionCallInfo fcinfo) {
     if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
         ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid key name: \"%s\"", shown(name)),
                         errhint("Use a text of 1 to 63 bytes.")));
-    const Oid sequence = sequence_for(name);
+    bool is_new = false;
+    const Oid sequence = make_sequence(core::DefinitionKind::key, name, 1, &is_new);
     core::Definition definition = read_definition(sequence, core::DefinitionKind::key);
     if (find_secrets(definition).tuple != nullptr) {
         const bool skips = !PG_ARGISNULL(3) && PG_GETARG_BOOL(3);

@@ -23,13 +23,6 @@ void check_may_choose_default() {
                  errdetail("Only the owner of the database or of the extension may choose it.")));
 }
 
-void set_default(Oid generator, bool is_default) {
-    const core::Definition former = lock_definition(generator, core::DefinitionKind::generator);
-    core::Definition next = former;
-    next.generator.is_default = is_default ? 1 : 0;
-    redefine(generator, former, next);
-}
-
 // The new default, and a generator that may have been the default before it, with ids ahead of the clock.
 struct Change {
     Oid schema;

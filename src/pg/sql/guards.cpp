@@ -1,4 +1,5 @@
-// What keeps definitions and tables true in drops, in restores and in logical replication.
+// What keeps definitions and tables true in drops, in restores and in logical replication; and the names of the
+// extension while a function in PL/pgSQL runs.
 
 #include "base/compat.hpp"
 #include "base/errors.hpp"
@@ -8,10 +9,6 @@
 
 namespace uidgen::pg {
 namespace {
-
-const TriggerData *trigger_of(FunctionCallInfo fcinfo) {
-    return CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
-}
 
 void check_event_trigger(FunctionCallInfo fcinfo, const char *function) {
     if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
@@ -91,10 +88,17 @@ namespace core = uidgen::core;
 
 extern "C" {
 
+UIDGEN_SQL_FUNCTION(uid_home);
 UIDGEN_SQL_FUNCTION(uid_forget_dropped);
 UIDGEN_SQL_FUNCTION(uid_load);
 UIDGEN_SQL_FUNCTION(uid_default_is_gone);
 UIDGEN_SQL_FUNCTION(uid_keep_local);
+
+Datum uid_home(PG_FUNCTION_ARGS) {
+    const Oid schema = extension_schema();
+    hold_names(schema);
+    PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(schema))));
+}
 
 Datum uid_forget_dropped(PG_FUNCTION_ARGS) {
     check_event_trigger(fcinfo, "uid_forget_dropped");
@@ -116,13 +120,8 @@ Datum uid_default_is_gone(PG_FUNCTION_ARGS) {
     if (trigger == nullptr)
         report_other_call("uid_default_is_gone", "trigger");
     const Oid builtin = builtin_generator();
-    if (find_default_generator() == builtin && lock_choice_of_default(true)) {
-        const core::Definition former = lock_definition(builtin, core::DefinitionKind::generator);
-        core::Definition next = former;
-        next.generator.is_default = 0;
-        if (former.generator.is_default != 0)
-            redefine(builtin, former, next);
-    }
+    if (find_default_generator() == builtin && lock_choice_of_default(true))
+        set_default(builtin, false);
     PG_RETURN_DATUM(0);
 }
 

@@ -109,11 +109,8 @@ int64_t increment_val(Row row) { return DatumGetInt64(column(row, "increment_val
 void keep_increment_val(Oid sequence, int64_t increment_val) {
     if (read_segment(sequence).increment_val == increment_val)
         return;
-    const core::Definition former = lock_definition(sequence, core::DefinitionKind::segment);
-    core::Definition next = former;
-    next.segment.increment_val = increment_val;
-    if (former.kind == core::DefinitionKind::segment)
-        redefine(sequence, former, next);
+    change_definition(sequence, core::DefinitionKind::segment,
+                      [&](core::Definition *d) { d->segment.increment_val = increment_val; });
 }
 
 // Whether this transaction has created the sequence and drawn nothing: an INSERT into t_sequence.
@@ -209,7 +206,7 @@ UIDGEN_SQL_FUNCTION(uid_rename_segment);
 
 // Any role may use it as a trigger on its own tables, with columns of any type.
 Datum uid_show_block(PG_FUNCTION_ARGS) {
-    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+    const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
         TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
         report_other_call("uid_show_block", "BEFORE ROW trigger for INSERT or UPDATE");
@@ -230,7 +227,7 @@ Datum uid_show_block(PG_FUNCTION_ARGS) {
 
 // The owner of a segment renames it in t_sequence. The label follows.
 Datum uid_rename_segment(PG_FUNCTION_ARGS) {
-    const auto *trigger = CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
+    const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
         !TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) || RelationGetRelid(trigger->tg_relation) != segment_row_table())
         report_other_call("uid_rename_segment", "trigger of uid_segment_row for UPDATE");
@@ -238,11 +235,8 @@ Datum uid_rename_segment(PG_FUNCTION_ARGS) {
     const Oid sequence = DatumGetObjectId(column({trigger->tg_trigtuple, desc}, "sequence"));
     check_owner(sequence);
     lock_sequence(sequence, excludes_draws);
-    const core::Definition former = lock_definition(sequence, core::DefinitionKind::segment);
-    core::Definition next = former;
-    next.segment.name = text_column({trigger->tg_newtuple, desc}, "name");
-    if (former.kind == core::DefinitionKind::segment)
-        redefine(sequence, former, next);
+    const char *name = text_column({trigger->tg_newtuple, desc}, "name");
+    change_definition(sequence, core::DefinitionKind::segment, [&](core::Definition *d) { d->segment.name = name; });
     return PointerGetDatum(trigger->tg_newtuple);
 }
 }
