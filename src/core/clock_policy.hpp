@@ -259,8 +259,8 @@ constexpr Decision decide_backup(const ClockPolicy &p, const ClockState &v, cons
     if (drawn.action != ClockAction::wait)
         return drawn;
 
-    // Ids come again when this worker or the primary one may draw. When the clock is not back any more, this one may
-    // only because the tick is full, but then further ahead.
+    // Draws succeed again when this worker or the primary one may draw. When the clock is not back any more, this one
+    // may only because the tick is full, but then further ahead.
     int64_t resumes = asked.wanted;
     if (detail::end_of_wait(t, drawn) < t.held)
         resumes = std::min(resumes, detail::end_of_wait(t, drawn));

@@ -111,9 +111,9 @@ END
 $$;
 COMMENT ON FUNCTION segment_attach(text, text, bigint, bigint, boolean) IS
   'Creates a named segment whose values come from the segment registry_name (NULL: the same name) of the fleet''s '
-  'registry, in blocks. All members that attach to that segment share its values, and none comes twice. The registry '
+  'registry, in blocks. All members that attach to that segment share its values, and none repeats. The registry '
   'must be reachable. Let other roles draw with GRANT USAGE ON SEQUENCE. If the segment is attached already, it '
   'continues with the segment as it is at the registry now: after a change of its increment there, or with the fleet that '
   'uidgen.registry names now. step and max_step are those of segment_create(): the length of a block. It fails if the '
-  'registry has no synchronous standby, because a failover may then lose the last blocks, whose values come again. If '
+  'registry has no synchronous standby, because a failover may then lose the last blocks, whose values repeat. If '
   'without_standby is true, it does not.';

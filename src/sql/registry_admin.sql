@@ -29,7 +29,7 @@ LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME'
 COMMENT ON FUNCTION uid_fleet_takeover(integer, bigint) IS
   'Takes a node from its holder before its grant ends, or ends a reservation. The node is free from the returned time '
   'on. The holder must not run any more: if it does, ids collide. A node without a holder was used by a generator '
-  'before it joined the fleet: if it was used beyond the returned time, ids may come again. It fails if the node was '
+  'before it joined the fleet: if it was used beyond the returned time, ids may repeat. It fails if the node was '
   'never granted, and while the registry refuses all members.';
 
 CREATE FUNCTION uid_fleet_reserve(pool integer, nodes integer DEFAULT 1, without_standby boolean DEFAULT false,
