@@ -33,6 +33,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "refusal.hpp"
+
 namespace uidgen::core {
 
 struct Term {
@@ -84,23 +86,6 @@ struct RegistryView {
     int64_t ended_by_us;   // only nodes whose grants had ended by then are free (12); 0: any
     bool awaits_member;    // awaits_member()
     bool is_elsewhere;     // its own server draws in another fleet: ids of the two could be equal
-};
-
-enum class Refusal : uint8_t {
-    none,
-    other_fleet,      // the member belongs to another fleet
-    stale_registry,   // a member has seen a larger term, so this registry has lost it, or is not the registry any more
-    unclaimed,        // no administrator has said what this registry is
-    handing_over,     // it is closed for another server
-    no_standby,       // it relies on a synchronous standby, and has none
-    rival,            // a member has seen this term with another nonce: there are two registries
-    claimed,          // a member shows a larger term that this registry cannot verify
-    superseded,       // another incarnation follows the one that the member follows, or the membership was revoked
-    in_other_fleet,   // no node is given to a newcomer while the registry's own server is a member of another fleet
-    too_many_layouts, // the caller's role has brought all that it may
-    starting,         // no node is given to a newcomer before a member has called
-    fenced,           // no node is given to a newcomer before the fence
-    ahead, // the member's clock or high-water mark, or the layout's epoch, is so far ahead that no grant reaches it
 };
 
 // Whether the registry may answer a server that has seen that much.

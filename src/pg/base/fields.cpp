@@ -12,6 +12,25 @@ template <typename T> const T &field_in(const void *record, const Field &field) 
     return *reinterpret_cast<const T *>(static_cast<const char *>(record) + field.offset);
 }
 
+// Null: the field is NULL, or it is no text.
+const char *text_in(const void *record, const Field &field) {
+    if (field.type == FieldType::text)
+        return field_in<const char *>(record, field);
+    if (field.type != FieldType::refusal || field_in<core::Refusal>(record, field) == core::Refusal::none)
+        return nullptr;
+    return core::row_of(field_in<core::Refusal>(record, field)).word;
+}
+
+// A null pointer is NULL.
+void set_text(void *record, const Field &field, const char *text) {
+    if (field.type == FieldType::text)
+        field_in<const char *>(record, field) = text;
+    else
+        field_in<core::Refusal>(record, field) = text == nullptr ? core::Refusal::none : core::refusal_of(text);
+}
+
+bool is_text(const Field &field) { return field.type == FieldType::text || field.type == FieldType::refusal; }
+
 // Of a field that is neither text nor a list.
 int64_t number_in(const void *record, const Field &field) {
     switch (field.type) {
@@ -38,8 +57,8 @@ void set_number(void *record, const Field &field, int64_t value) {
 }
 
 void set_null(void *record, const Field &field) {
-    if (field.type == FieldType::text)
-        field_in<const char *>(record, field) = nullptr;
+    if (is_text(field))
+        set_text(record, field, nullptr);
     else if (field.type == FieldType::list)
         field_in<core::Former>(record, field).count = 0;
     else
@@ -47,8 +66,8 @@ void set_null(void *record, const Field &field) {
 }
 
 bool is_null_in(const void *record, const Field &field) {
-    if (field.type == FieldType::text)
-        return field_in<const char *>(record, field) == nullptr;
+    if (is_text(field))
+        return text_in(record, field) == nullptr;
     return field.type != FieldType::list && field.none != required && number_in(record, field) == field.none;
 }
 
@@ -67,8 +86,8 @@ int column_of(const Field &field, TupleDesc desc) {
 }
 
 Datum field_datum(const void *record, const Field &field) {
-    if (field.type == FieldType::text)
-        return CStringGetTextDatum(field_in<const char *>(record, field));
+    if (is_text(field))
+        return CStringGetTextDatum(text_in(record, field));
     const int64_t number = number_in(record, field);
     return Int64GetDatum(field.type == FieldType::time ? to_timestamptz(number) : number);
 }
@@ -83,8 +102,8 @@ void append_number(StringInfo into, int64_t number, int64_t bytes) {
 }
 
 void append_value(StringInfo into, const void *record, const Field &field) {
-    if (field.type == FieldType::text) {
-        const char *text = field_in<const char *>(record, field);
+    if (is_text(field)) {
+        const char *text = text_in(record, field);
         append_number(into, static_cast<int64_t>(strlen(text)), 4);
         appendStringInfoString(into, text);
     } else if (field.type == FieldType::list) {
@@ -139,11 +158,11 @@ bool take_value(Message *from, int64_t bytes, void *record, const Field &field) 
         set_null(record, field);
         return field.none != required;
     }
-    if (field.type == FieldType::text) {
+    if (is_text(field)) {
         const char *text = take(from, bytes);
         if (text == nullptr)
             return false;
-        field_in<const char *>(record, field) = pnstrdup(text, static_cast<Size>(bytes));
+        set_text(record, field, pnstrdup(text, static_cast<Size>(bytes)));
         return true;
     }
     if (field.type == FieldType::list)
@@ -170,8 +189,8 @@ void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc de
             ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("\"%s\" must not be null", field.name)));
         if (null)
             set_null(into, field);
-        else if (field.type == FieldType::text)
-            field_in<const char *>(into, field) = TextDatumGetCString(value);
+        else if (is_text(field))
+            set_text(into, field, TextDatumGetCString(value));
         else
             set_number(into, field,
                        field.type == FieldType::time ? to_unix_us(DatumGetTimestampTz(value)) : DatumGetInt64(value));

@@ -16,10 +16,11 @@ enum class FieldType : uint8_t {
     boolean,
     time, // int64_t: microseconds since 1970-01-01; as timestamptz
     text,
-    list, // core::Former; in messages only, as bytea
+    refusal, // core::Refusal, as its word
+    list,    // core::Former; in messages only, as bytea
 };
 constexpr Oid field_type_oid(FieldType type) {
-    constexpr Oid types[] = {INT4OID, INT8OID, BOOLOID, TIMESTAMPTZOID, TEXTOID, BYTEAOID};
+    constexpr Oid types[] = {INT4OID, INT8OID, BOOLOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, BYTEAOID};
     return types[static_cast<int>(type)];
 }
 
@@ -52,6 +53,8 @@ template <typename T> constexpr FieldType field_type() {
         return FieldType::boolean;
     else if constexpr (std::is_same_v<T, core::Former>)
         return FieldType::list;
+    else if constexpr (std::is_same_v<T, core::Refusal>)
+        return FieldType::refusal;
     else
         return FieldType::text;
 }

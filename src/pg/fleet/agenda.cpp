@@ -91,11 +91,11 @@ void add_member(Agenda *agenda, const Member &member, int64_t now_us, int64_t no
 
 // After a start only the file knows of it.
 void explain_superseded(const Member &member) {
-    const RefusalRow *why = find_refusal(core::Refusal::superseded);
+    const core::RefusalRow &why = core::row_of(core::Refusal::superseded);
     GrantError error = {};
     if (member.error.at_us != 0)
         return;
-    set_error(&error, why->message, why->hint);
+    set_error(&error, why.message, why.hint);
     membership_note_error(member, error);
 }
 

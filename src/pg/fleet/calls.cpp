@@ -33,12 +33,6 @@ FleetRequest request_for(const Member &member, const core::Request &generator) {
     return request;
 }
 
-// What the member does is the same for all refusals without a row.
-core::Refusal refusal_of(const GrantError &error) {
-    const RefusalRow *row = find_refusal(error.refusal);
-    return error.at_us == 0 ? core::Refusal::none : row != nullptr ? row->why : core::Refusal::fenced;
-}
-
 // What no registry answers. A grant outside the layout would give ids that other generators have, too. One that ends
 // below the ticks that were asked for is none.
 bool is_valid(const core::Grant &grant, const core::Layout &layout, int64_t lowest) {
@@ -88,7 +82,7 @@ bool is_past(const core::FleetSeen &seen, const FleetAnswer &answer) {
 
 void take_grant(Ask *ask, const FleetAnswer &answer) {
     ask->given = answer.given;
-    ask->given.why = refusal_of(ask->error);
+    ask->given.why = answer.refusal;
     ask->given.incarnation = ask->member.membership.incarnation;
     if (ask->given.why == core::Refusal::none && !is_valid(answer.given.grant, ask->member.request.layout, ask->lowest))
         set_not_a_registry(&ask->error);
@@ -145,8 +139,7 @@ int call_registry(Ask *asks, int count, const GrantedLast &other, int64_t *clock
     bool may_be_answered = false;
     for (int i = 0; i < answers.count; i++) {
         asks[i].error = refusal_error(answers.answers[i]);
-        const RefusalRow *refusal = find_refusal(asks[i].error.refusal);
-        may_be_answered = may_be_answered || (refusal != nullptr && refusal->may_be_answered_elsewhere);
+        may_be_answered = may_be_answered || core::may_be_answered_elsewhere(answers.answers[i].refusal);
         if (asks[i].is_block)
             take_block(&asks[i], answers.answers[i]);
         else

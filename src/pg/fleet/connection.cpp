@@ -164,8 +164,8 @@ void add_error(GrantError *error, const GrantError &other) {
     if (other.hint[0] != '\0')
         memcpy(error->hint, other.hint, sizeof(error->hint));
     error->names_host = error->names_host || other.names_host;
-    if (error->refusal[0] == '\0')
-        memcpy(error->refusal, other.refusal, sizeof(error->refusal));
+    if (error->refusal == core::Refusal::none)
+        error->refusal = other.refusal;
 }
 
 GrantError error_of(const Host &host) {
@@ -252,7 +252,7 @@ bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *err
             set_outdated(&of_host);
         if (current == nullptr)
             add_error(error, of_host);
-        if (found->refused_by == nullptr && of_host.refusal[0] != '\0')
+        if (found->refused_by == nullptr && of_host.refusal != core::Refusal::none)
             found->refused_by = hosts[i].name;
         if (&hosts[i] != current)
             close_host(&hosts[i]);

@@ -197,19 +197,18 @@ void set_error(GrantError *error, const char *message, const char *hint) {
 
 GrantError refusal_error(const FleetAnswer &answer) {
     GrantError error = {};
-    if (answer.refusal == nullptr)
+    if (answer.refusal == core::Refusal::none)
         return error;
-    set_error(&error, answer.message != nullptr ? answer.message : answer.refusal,
+    set_error(&error, answer.message != nullptr ? answer.message : core::row_of(answer.refusal).word,
               answer.hint != nullptr ? answer.hint : "");
-    copy_clean(error.refusal, sizeof(error.refusal), answer.refusal);
+    error.refusal = answer.refusal;
     return error;
 }
 
 void set_outdated(GrantError *error) {
-    set_error(error, "only a former registry of this server's fleet answers",
-              "Start the present registry. If the former one must be the registry again, run SELECT uid_fleet_fence() "
-              "there.");
-    strlcpy(error->refusal, "outdated", sizeof(error->refusal));
+    const core::RefusalRow &why = core::row_of(core::Refusal::outdated);
+    set_error(error, why.message, why.hint);
+    error->refusal = why.why;
 }
 
 void set_not_a_registry(GrantError *error) {

@@ -78,59 +78,9 @@ constexpr Field of_answer[] = {ANSWER(given.fleet, "fleet", required),
                                ANSWER(increment, "increment", 0),
                                ANSWER(is_synchronous, "is_synchronous", 0)};
 
-constexpr RefusalRow refusals[] = {
-    {core::Refusal::other_fleet, "other_fleet", true, "the registry belongs to another fleet",
-     "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet."},
-    {core::Refusal::stale_registry, "stale_registry", true,
-     "another server is the registry by now, or this one has lost commits",
-     "Check that uidgen.registry names the current primary server of the registry. If it does, run "
-     "SELECT uid_fleet_fence() there."},
-    {core::Refusal::unclaimed, "unclaimed", true,
-     "the registry is not the server that it was, and nobody has said what it is",
-     "On the registry, as its owner, run SELECT uid_fleet_admit('role', 'successor') if it follows the former one, "
-     "with 'unchanged' if nothing was lost and the former one has ended, or with 'new' if it is a copy with members of "
-     "its own."},
-    {core::Refusal::handing_over, "handing_over", true, "the registry is being handed over to another server",
-     "Wait for the switchover. If it does not happen, run SELECT uid_fleet_handover(cancel => true) on the registry."},
-    {core::Refusal::no_standby, "no_standby", true, "the registry has no synchronous standby",
-     "Set synchronous_standby_names on the registry. Or, if it may lose commits, run UPDATE uid_fleet_state SET "
-     "synchronous = false there, and make its standbys again."},
-    {core::Refusal::rival, "rival", true, "there are two registries of this fleet",
-     "Stop one of them, and run SELECT uid_fleet_fence() on the other one."},
-    {core::Refusal::claimed, "claimed", false, "the registry was shown a later term that it cannot verify",
-     "If another server is the registry of this fleet, correct uidgen.registry. Otherwise run SELECT uid_fleet_fence() "
-     "on this registry, whose log says which login has shown it."},
-    {core::Refusal::superseded, "superseded", false,
-     "another server continues as this generator, or its node was taken over",
-     "If this server must issue ids, run SELECT uid_fleet_move() on it. Its generators then get new nodes."},
-    {core::Refusal::in_other_fleet, "in_other_fleet", false,
-     "the server of the registry is itself a member of another fleet",
-     "Correct uidgen.registry on this server, so that it names the registry of that fleet. Or correct it on the "
-     "registry's server, and run SELECT uid_fleet_move() there."},
-    {core::Refusal::too_many_layouts, "too_many_layouts", false,
-     "this server's login has brought 1,000 layouts to the fleet already",
-     "Use a layout that the fleet has, or name another role in uidgen.registry."},
-    {core::Refusal::starting, "starting", false, nullptr, nullptr},
-    {core::Refusal::fenced, "fenced", false, nullptr, nullptr},
-    {core::Refusal::ahead, "ahead", false, nullptr, nullptr}};
-
 } // namespace
 
 const Fields request_fields = fields_in(of_request);
 const Fields answer_fields = fields_in(of_answer);
-
-const RefusalRow *find_refusal(core::Refusal why) {
-    for (const RefusalRow &row : refusals)
-        if (row.why == why)
-            return &row;
-    return nullptr;
-}
-
-const RefusalRow *find_refusal(const char *name) {
-    for (const RefusalRow &row : refusals)
-        if (strcmp(row.name, name) == 0)
-            return &row;
-    return nullptr;
-}
 
 } // namespace uidgen::pg

@@ -56,8 +56,8 @@ struct FleetRequest {
 };
 
 struct FleetAnswer {
-    core::Answer given;  // the stamp, and a grant; no_node: none
-    const char *refusal; // a name; null: none
+    core::Answer given; // the stamp, and a grant; no_node: none
+    core::Refusal refusal;
     const char *message;
     const char *hint;
     int64_t clock_us;
@@ -72,19 +72,6 @@ struct FleetAnswer {
     int64_t increment;   // also without a block
     bool is_synchronous; // no failover loses a block
 };
-
-// Refusals that a member treats in a way of their own, or whose words are always these. Any other name is one, too.
-struct RefusalRow {
-    core::Refusal why;
-    const char *name;
-    bool may_be_answered_elsewhere; // by another server of the registry
-    const char *message;            // null: it depends on the request
-    const char *hint;
-};
-
-// Null: there is no such row.
-const RefusalRow *find_refusal(core::Refusal why);
-const RefusalRow *find_refusal(const char *name);
 
 extern const Fields request_fields;
 extern const Fields answer_fields;

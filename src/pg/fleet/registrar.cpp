@@ -136,18 +136,22 @@ GrantError two_registries() {
     GrantError error = {};
     set_error(&error, psprintf("there is more than one registry: %s and %s", found.host, found.others), stop_others);
     error.names_host = true;
-    strlcpy(error.refusal, "rival", sizeof(error.refusal));
+    error.refusal = core::Refusal::rival;
     return error;
 }
 
-// An error that has closed the connection passes by itself, unless the segment must be attached again.
+// Whether an answer may come to the same request later. An error of the connection has closed it.
+bool may_pass(const GrantError &error) {
+    const core::Scope scope = core::row_of(error.refusal).scope;
+    return error.refusal == core::Refusal::none ? !connection_is_open()
+                                                : scope == core::Scope::moment || scope == core::Scope::registry;
+}
+
 void answer_blocks(const Ask *asks, int count) {
     for (const Ask *ask = asks; ask < asks + count; ask++) {
         if (!ask->is_block)
             continue;
-        const bool passes = strcmp(ask->error.refusal, "being_altered") == 0 ||
-                            (!connection_is_open() && strcmp(ask->error.refusal, "other_fleet") != 0);
-        const BlockState failed = passes ? BlockState::asked : BlockState::refused;
+        const BlockState failed = may_pass(ask->error) ? BlockState::asked : BlockState::refused;
         blocks_answer(ask->block, {ask->error.at_us == 0 ? BlockState::ready : failed, ask->block_given, ask->error});
         note_block_asked();
         if (ask->error.at_us != 0)

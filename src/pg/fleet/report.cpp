@@ -65,7 +65,7 @@ bool may_see_settings() { return superuser() || has_privs_of_role(GetUserId(), R
 const char *state_of(const RegistrarStatus &s, const Member *member) {
     const int64_t now_us = wall_clock_us();
     const auto word_of = [](const GrantError &e, const char *other) {
-        return e.refusal[0] != '\0' ? e.refusal : other;
+        return e.refusal != core::Refusal::none ? core::row_of(e.refusal).word : other;
     };
     if (member == nullptr && s.away_since_us == 0)
         return s.connected ? "connected" : "idle";
@@ -85,7 +85,7 @@ const char *state_of(const RegistrarStatus &s, const Member *member) {
 const char *said_by(const RegistrarStatus &s) {
     if (!may_see_settings())
         return "";
-    return s.away_since_us == 0 ? s.host : s.last_error.refusal[0] != '\0' ? s.refused_by : "";
+    return s.away_since_us == 0 ? s.host : s.last_error.refusal != core::Refusal::none ? s.refused_by : "";
 }
 
 void put_state(Row *row, const RegistrarStatus &s, const Member *member) {
@@ -122,7 +122,7 @@ void put_member(Row *row, const RegistrarStatus &shown, const Member &member) {
     put_time(row, membership.holds ? core::start_of(member.request.layout, membership.held.until) : 0);
     put(row, true, Int64GetDatum(member.renewals));
     put(row, true, BoolGetDatum(membership.superseded));
-    put_text(row, member.error.refusal);
+    put_text(row, core::row_of(member.error.refusal).word);
     put_text(row, member.error.message);
 }
 

@@ -64,9 +64,9 @@ constexpr uint32_t lost_times = 512;
 struct GrantError {
     char message[512];
     char hint[256];
-    char refusal[24]; // the name of the registry's refusal; empty: it is none
-    int64_t at_us;    // 0: none
-    bool names_host;  // not for every role
+    core::Refusal refusal;
+    int64_t at_us;   // 0: none
+    bool names_host; // not for every role
 };
 
 // What the registrar last knew of the registry, for a view.

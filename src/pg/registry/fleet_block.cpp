@@ -1,4 +1,4 @@
-#include "fleet_call.hpp"
+#include "fleet_block.hpp"
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
@@ -10,36 +10,34 @@
 namespace uidgen::pg {
 namespace {
 
-bool refuse_increment(Call *call) {
+// Answers with the segment's increment, unless it is refused that members are given its values.
+void describe_segment(Call *call) {
     const SegmentOfCall &segment = call->segment;
-    FleetAnswer *answer = &call->answer;
     const FleetRequest &request = call->request;
     const char *name = request.segment;
     if (!OidIsValid(segment.sequence))
-        return refuse(answer, "no_segment", psprintf("segment \"%s\" does not exist at the registry", name),
+        return refuse(call, core::Refusal::no_segment, psprintf("segment \"%s\" does not exist at the registry", name),
                       psprintf("Run SELECT segment_create(%s) on the registry.", quote_literal_cstr(name)));
     const char *sequence = qualified_name(segment.sequence);
     if (segment.entry == nullptr)
         return refuse(
-            answer, "no_privilege", psprintf("this server's login may not use segment \"%s\"", name),
+            call, core::Refusal::no_privilege, psprintf("this server's login may not use segment \"%s\"", name),
             psprintf("Run GRANT USAGE ON SEQUENCE %s on the registry, to the role that uidgen.registry names.",
                      sequence));
     if (is_attached(read_segment(segment.sequence)))
-        return refuse(answer, "attached", psprintf("segment \"%s\" at the registry is itself attached", name),
-                      "Attach to the segment that its values come from.");
+        return refuse(call, core::Refusal::attached,
+                      psprintf("segment \"%s\" at the registry is itself attached", name));
     const core::SequenceRule rule = sequence_rule(segment.sequence);
     if (rule.cycle || (rule.increment > 0 ? rule.min_value < 0 : rule.max_value > 0))
-        return refuse(answer, "not_shareable",
+        return refuse(call, core::Refusal::not_shareable,
                       psprintf("segment \"%s\" starts over at its end, or has positive and negative values", name),
                       psprintf("Run ALTER SEQUENCE %s NO CYCLE %s 0 on the registry.", sequence,
                                rule.increment > 0 ? "MINVALUE" : "MAXVALUE"));
-    answer->increment = rule.increment;
+    call->answer.increment = rule.increment;
     if (request.increment != 0 && request.increment != rule.increment)
-        return refuse(answer, "increment_differs",
-                      psprintf("the increment of segment \"%s\" is %lld at the registry, and was %lld", name,
-                               static_cast<long long>(rule.increment), static_cast<long long>(request.increment)),
-                      nullptr);
-    return false;
+        refuse(call, core::Refusal::increment_differs,
+               psprintf("the increment of segment \"%s\" is %lld at the registry, and was %lld", name,
+                        static_cast<long long>(rule.increment), static_cast<long long>(request.increment)));
 }
 
 // If the standby is away, calls that are given up use up the blocks of a moment, and not one each.
@@ -52,18 +50,17 @@ core::SequenceState counter_of(const SessionEntry *e) {
     return state.counter;
 }
 
-bool refuse_unknown(Call *call) {
+void refuse_unknown(Call *call) {
     const FleetRequest &r = call->request;
     const char *message = psprintf("value %lld of segment \"%s\" lies too far beyond all that the registry has given",
                                    static_cast<long long>(r.shown), r.segment);
     ereport(LOG, (errmsg("%s", message),
                   errdetail("Database \"%s\" on %s:%s, version %s, shows it as the last value that it was given.",
                             r.database, r.host, r.port, r.version)));
-    return refuse(
-        &call->answer, "unknown_value", message,
-        psprintf("If the member had that value, run SELECT segment_set(%s, value) on the registry, with a value "
-                 "above all that members had.",
-                 quote_literal_cstr(r.segment)));
+    refuse(call, core::Refusal::unknown_value, message,
+           psprintf("If the member had that value, run SELECT segment_set(%s, value) on the registry, with a value "
+                    "above all that members had.",
+                    quote_literal_cstr(r.segment)));
 }
 
 } // namespace
@@ -71,7 +68,7 @@ bool refuse_unknown(Call *call) {
 void open_segment(const Registry &registry, Call *call) {
     const FleetRequest &request = call->request;
     SegmentOfCall *segment = &call->segment;
-    if (call->answer.refusal != nullptr || request.segment == nullptr || request.generator.incarnation != 0)
+    if (is_refused(*call) || request.segment == nullptr || request.generator.incarnation != 0)
         return;
     segment->sequence = find_segment(cstring_to_text(request.segment));
     if (!OidIsValid(segment->sequence) ||
@@ -80,21 +77,21 @@ void open_segment(const Registry &registry, Call *call) {
     if (ConditionalLockRelationOid(segment->sequence, RowExclusiveLock))
         segment->entry = open_entry(segment->sequence, SlotKind::segment);
     else
-        (void)refuse(&call->answer, "being_altered",
-                     psprintf("segment \"%s\" is being altered at the registry", request.segment),
-                     "Wait until the transaction there that locks its sequence has ended.");
+        refuse(call, core::Refusal::being_altered,
+               psprintf("segment \"%s\" is being altered at the registry", request.segment));
 }
 
-bool refuse_segment(Call *call) {
+void give_block(Call *call) {
     const FleetRequest &request = call->request;
     const SegmentOfCall &segment = call->segment;
     FleetAnswer *answer = &call->answer;
-    if (refuse_increment(call))
-        return true;
+    describe_segment(call);
+    if (is_refused(*call))
+        return;
     answer->is_synchronous = standbys_are_awaited();
     answer->count = 0;
     if (request.count == 0)
-        return false;
+        return;
     const core::SequenceRule rule = sequence_rule(segment.sequence);
     const core::StepBounds bounds = step_bounds(read_segment(segment.sequence), rule);
     const core::SequenceState counter = counter_of(segment.entry);
@@ -106,13 +103,13 @@ bool refuse_segment(Call *call) {
     const core::PlannedRange block =
         reserve_for_member(segment.entry, Min(request.count, bounds.most), is_known ? known : request.shown);
     if (block.count == 0)
-        return refuse(answer, "used_up", psprintf("segment \"%s\" has no value left at the registry", request.segment),
+        return refuse(call, core::Refusal::used_up,
+                      psprintf("segment \"%s\" has no value left at the registry", request.segment),
                       psprintf("Run ALTER SEQUENCE %s %s on the registry.", qualified_name(segment.sequence),
                                up ? "MAXVALUE with a larger number" : "MINVALUE with a smaller number"));
     put_given(request.segment, block.last);
     answer->count = static_cast<int64_t>(block.count);
     answer->first = block.first;
-    return false;
 }
 
 } // namespace uidgen::pg

@@ -1,14 +1,9 @@
-// uid_fleet_call(): what members call on the registry. A request says hello, asks for a grant or extends it, or asks
-// for a block of a segment. A call has all requests that wait at a server, and is one transaction.
-//
-// The requests are judged one after another, as if each were a call of its own, except for this:
-//   1. What they all show of other registries and of lost commits is read before the first one gets anything.
-//   2. One that is not valid is refused, and changes nothing for the others.
-//   3. The registry answers as many as it can in the time for which a call may have its lock.
+#include "fleet_call.hpp"
 
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "fleet_call.hpp"
+#include "fleet_block.hpp"
+#include "newcomer.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -91,12 +86,11 @@ void note_member(Registry *registry, const FleetRequest &r) {
 // One line in the log when it begins, and one when it ends.
 void note_refusal(Registry *registry, const FleetAnswer &answer) {
     FleetState &state = registry->state;
-    const char *why = answer.refusal;
-    if ((why == nullptr) == (state.refuses == nullptr) && (why == nullptr || strcmp(why, state.refuses) == 0))
+    if (answer.refusal == state.refuses)
         return;
-    state.refuses = why;
+    state.refuses = answer.refusal;
     write_state(state);
-    if (why == nullptr)
+    if (answer.refusal == core::Refusal::none)
         ereport(LOG, (errmsg("registry answers its members again")));
     else
         ereport(LOG, (errmsg("registry refuses all members: %s", answer.message),
@@ -124,26 +118,30 @@ bool is_known_full(const Registry &registry, const Call *full, const Call &call)
            (full->request.datacenter_id == call.request.datacenter_id) && begins(call) <= begins(*full);
 }
 
-bool refuse_newcomer(const Registry &registry, Newcomers *known, Call *call) {
+// Grants a node, unless there is none for it.
+void admit_newcomer(const Registry &registry, Newcomers *known, Call *call) {
     const FleetRequest &r = call->request;
     const Call *full = known->full;
     NodeRecord node;
     if (is_known_full(registry, full, *call))
-        return refuse(&call->answer, full->answer.refusal, full->answer.message, full->answer.hint);
+        return refuse(call, full->answer.refusal, full->answer.message, full->answer.hint);
     const bool exceeds = exceeds_quota(registry, *call, known);
     if (!exceeds && find_node(registry, *call, &node)) {
         grant(registry, call, core::granted(r.layout, registry.state.view, r.generator, node.row));
         known->own_of_pool++;
         known->own++;
         known->used += known->used < 0 ? 0 : 1;
-        return false;
+        return;
     }
     if (!exceeds && call->policy == WorkerPolicy::fixed)
         return refuse_taken(call, node);
     known->full = call;
-    if (!exceeds && registry.state.view.ended_by_us != 0)
-        return refuse_judged(registry, call, core::Refusal::starting); // others may be free when the wait is over
-    return exceeds ? refuse_quota(call) : refuse_none_free(call);
+    if (exceeds)
+        refuse(call, core::Refusal::too_many_nodes);
+    else if (registry.state.view.ended_by_us != 0)
+        (void)refuse_if_judged(registry, call, core::Refusal::starting); // others may be free when the wait is over
+    else
+        refuse_none_free(call);
 }
 
 // The member drew with a node before it joined the fleet. The node is one of its login's until then, because anyone can
@@ -206,13 +204,17 @@ void log_collision(const Call &call, const NodeRecord &known) {
 constexpr int64_t most_pools = 1000;
 
 // Of a layout that is new to the fleet. What is refused makes no pool, because a pool stays.
-bool refuse_pool(const Registry &registry, Call *call) {
+void make_pool(const Registry &registry, Call *call) {
     const FleetRequest &r = call->request;
     core::Layout other;
     if (!r.own_pool && find_pool_with_equal_ids(r.layout, r.preset, &other))
         return refuse_equal_ids(call, other);
-    return refuse_judged(registry, call, core::judge(r.layout, registry.state.view, r.generator, nullptr).why) ||
-           (count_pools(call->login) >= most_pools && refuse_judged(registry, call, core::Refusal::too_many_layouts));
+    if (refuse_if_judged(registry, call, core::judge(r.layout, registry.state.view, r.generator, nullptr).why))
+        return;
+    if (count_pools(call->login) >= most_pools)
+        refuse(call, core::Refusal::too_many_layouts);
+    else
+        call->pool = insert_pool(r.layout, r.preset, call->login);
 }
 
 // What is wrong is found before anything is written.
@@ -221,15 +223,14 @@ void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
     const bool joins = r.former_node != no_node && !r.generator.holds && !fault_is(Fault::hide_use);
     Case c = {};
     if (joins && core::claims_too_much(r.layout, registry.state.view, r.generator, r.former_until)) {
-        (void)refuse_judged(registry, call, core::Refusal::ahead);
+        (void)refuse_if_judged(registry, call, core::Refusal::ahead);
         return;
     }
-    call->pool = find_pool(r.layout);
-    if (call->pool == no_pool) {
-        if (refuse_pool(registry, call))
-            return;
-        call->pool = insert_pool(r.layout, r.preset, call->login);
-    }
+    call->pool = find_pool(r.layout, DroppedPool::is_ignored);
+    if (call->pool == no_pool)
+        make_pool(registry, call);
+    if (call->pool == no_pool)
+        return;
     if (joins)
         note_use_before(registry, known, *call);
     judge(registry, *call, &c);
@@ -240,9 +241,9 @@ void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
             known->pool = no_pool; // the node comes to this login
         grant(registry, call, core::extended(r.layout, registry.state.view, c.ruling.request, c.ruling.row));
     } else if (c.ruling.judgement.verdict == core::Verdict::newcomer)
-        (void)refuse_newcomer(registry, known, call);
+        admit_newcomer(registry, known, call);
     else
-        (void)refuse_judged(registry, call, c.ruling.judgement.why);
+        (void)refuse_if_judged(registry, call, c.ruling.judgement.why);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -265,7 +266,7 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
     answer->given.seal = seal_of_number(state, "stamp", view.term, view.own_serial);
     answer->clock_us = view.now_us;
     answer->server = number_of_server();
-    answer->is_open = registry.unclaimed == nullptr && state.refuses == nullptr;
+    answer->is_open = registry.unclaimed == nullptr && state.refuses == core::Refusal::none;
     answer->awaits_member = view.awaits_member;
     answer->longest_us = view.longest_us;
     // If it grants nothing any more, a hello asks when it granted last.
@@ -280,15 +281,15 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
 // ---------------------------------------------------------------------------------------------------------
 
 bool shows_lost_commits(const Registry &registry, const Call &call) {
-    const core::Request &g = call.request.generator;
+    const FleetRequest &r = call.request;
+    const core::Request &g = r.generator;
     NodeRecord held;
-    const bool has_row = g.holds && read_node(find_pool(call.request.layout, true), g.held.node, &held);
-    return core::judge(call.request.layout, registry.state.view, g, has_row ? &held.row : nullptr).verdict ==
-           core::Verdict::fence;
+    const bool has_row = g.holds && read_node(find_pool(r.layout, DroppedPool::counts), g.held.node, &held);
+    return core::judge(r.layout, registry.state.view, g, has_row ? &held.row : nullptr).verdict == core::Verdict::fence;
 }
 
 // What a request shows counts before anything is granted, whatever its place in the call.
-void read_evidence(Registry *registry, Call *call) {
+void note_evidence(Registry *registry, Call *call) {
     FleetRequest &r = call->request;
     if (fault_is(Fault::any_fleet) && r.generator.seen.fleet != 0)
         registry->state.view.fleet = r.generator.seen.fleet;
@@ -296,31 +297,23 @@ void read_evidence(Registry *registry, Call *call) {
     if (r.generator.seen.fleet == registry->state.view.fleet && registry->unclaimed == nullptr &&
         !is_stamp_proven(registry->state, r))
         note_claim(registry, *call);
-    if (is_known && !is_proven(registry->state, call))
-        (void)refuse_unproven(call);
+    if (is_known && !keep_what_is_proven(registry->state, call))
+        refuse_unproven(call);
     else if (is_known && registry->unclaimed == nullptr)
         note_member(registry, r);
 }
 
-// A role that was expelled while its transaction was open has passed PostgreSQL's check, which reads what is cached.
-// The lock has brought the cache up to date.
-void check_admitted(const Registry &registry, Oid procedure) {
-    if (procedure_aclcheck(procedure, registry.role) != ACLCHECK_OK)
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_PROCEDURE, "uid_fleet_call");
-}
-
-void read_all_evidence(Registry *registry, const Calls &calls) {
+void note_all_evidence(Registry *registry, const Calls &calls) {
     const auto end = calls.calls + calls.count;
     Call all = {};
     for (Call *call = calls.calls; call < end; call++)
-        if (call->answer.refusal == nullptr)
-            read_evidence(registry, call);
-    const bool refused = refuse_judged(*registry, &all, refuses_all(*registry));
+        if (!is_refused(*call))
+            note_evidence(registry, call);
+    const bool refused = refuse_if_judged(*registry, &all, reason_for_all(*registry));
     note_refusal(registry, all.answer);
     for (const Call *call = calls.calls; call < end && !refused; call++)
-        if (call->answer.refusal == nullptr && call->request.generator.incarnation != 0 &&
-            shows_lost_commits(*registry, *call)) {
-            draw_term(registry, true, "a member has shown an answer that this registry has lost");
+        if (!is_refused(*call) && call->request.generator.incarnation != 0 && shows_lost_commits(*registry, *call)) {
+            draw_term(registry, Commits::may_be_lost, "a member has shown an answer that this registry has lost");
             return;
         }
 }
@@ -328,25 +321,27 @@ void read_all_evidence(Registry *registry, const Calls &calls) {
 void answer(const Registry &registry, Newcomers *known, Call *call) {
     const FleetRequest &r = call->request;
     const core::RegistryView &view = registry.state.view;
-    if (call->answer.refusal != nullptr || refuse_judged(registry, call, refuses_all(registry)) ||
-        refuse_judged(registry, call, core::judge_server(view, r.generator.seen)))
+    if (is_refused(*call) || refuse_if_judged(registry, call, reason_for_all(registry)) ||
+        refuse_if_judged(registry, call, core::judge_server(view, r.generator.seen)))
         return;
     if (r.generator.incarnation != 0)
         answer_generator(registry, known, call);
     else if (r.segment != nullptr && r.count > 0 && core::may_have_rival(view)) // which may give the same values
-        (void)refuse_judged(registry, call, core::judge_admission(view));
+        (void)refuse_if_judged(registry, call, core::judge_admission(view));
     else if (r.segment != nullptr)
-        (void)refuse_segment(call);
+        give_block(call);
 }
 
 // Other members wait for the lock meanwhile, and give up after four seconds.
 constexpr int64_t longest_lock_us = 100 * us_per_ms;
 
+} // namespace
+
 // As many as there is time for, and at least one. The member asks for the others again.
 void answer_calls(Registry *registry, const Calls &calls, StringInfo answers) {
     Newcomers known = {};
     const int64_t began_us = monotonic_us();
-    read_all_evidence(registry, calls);
+    note_all_evidence(registry, calls);
     for (int i = 0; i < calls.count && (i == 0 || monotonic_us() - began_us < longest_lock_us); i++) {
         Call *call = &calls.calls[i];
         if (i > 0)
@@ -357,42 +352,4 @@ void answer_calls(Registry *registry, const Calls &calls, StringInfo answers) {
     }
 }
 
-Datum result_of(const Registry &registry, FunctionCallInfo fcinfo, const StringInfoData &answers) {
-    TupleDesc desc;
-    bool is_null = false;
-    MemoryContext working = MemoryContextSwitchTo(registry.caller);
-    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE || desc->natts != 1)
-        elog(ERROR, "uid_fleet_call must return one column");
-    Datum value = PointerGetDatum(cstring_to_text_with_len(answers.data, answers.len)); // a bytea is the same
-    const Datum row = HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), &value, &is_null));
-    MemoryContextSwitchTo(working);
-    return row;
-}
-
-} // namespace
 } // namespace uidgen::pg
-
-using namespace uidgen::pg;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_fleet_call);
-
-Datum uid_fleet_call(PG_FUNCTION_ARGS) {
-    Registry registry;
-    StringInfoData answers;
-    const Calls calls = read_calls(fcinfo);
-    open_registry(&registry, fcinfo);
-    for (int i = 0; i < calls.count; i++) {
-        calls.calls[i].login = GetUserNameFromId(registry.role, false);
-        open_segment(registry, &calls.calls[i]);
-    }
-    enter_registry(&registry);
-    check_admitted(registry, fcinfo->flinfo->fn_oid);
-    initStringInfo(&answers);
-    answer_calls(&registry, calls, &answers);
-    const Datum result = result_of(registry, fcinfo, answers);
-    commit_registry(&registry);
-    return result;
-}
-}

@@ -1,18 +1,18 @@
-#include "fleet_call.hpp"
+#include "refusals.hpp"
 
 namespace uidgen::pg {
 namespace {
 
 constexpr size_t longest_text = 1024;
 
-// What is not valid is refused, and what else is in the call is answered.
+// What is not valid is refused, and what else is in the call is answered. Returns false.
 bool refuse_field(Call *call, const char *name, const char *value) {
-    return refuse(&call->answer, "invalid", psprintf("invalid value for \"%s\": %s", name, value),
-                  "Update uidgen on the registry, and then on this server.");
+    refuse(call, core::Refusal::invalid, psprintf("invalid value for \"%s\": %s", name, value));
+    return false;
 }
 
-// Members send UTF-8. What this database cannot have is replaced.
-bool refuse_texts(Call *call) {
+// Members send UTF-8. What this database cannot have is replaced. False: a text is too long, and the request refused.
+bool take_texts(Call *call) {
     for (int i = 0; i < request_fields.count; i++) {
         const Field &field = request_fields.fields[i];
         auto **text = reinterpret_cast<char **>(reinterpret_cast<char *>(&call->request) + field.offset);
@@ -26,10 +26,10 @@ bool refuse_texts(Call *call) {
         for (char *c = *text; *c != '\0'; c++)
             *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
     }
-    return false;
+    return true;
 }
 
-bool read_policy(Call *call) {
+bool take_policy(Call *call) {
     const char *name = call->request.policy;
     for (int i = 0; i < static_cast<int>(lengthof(worker_policy_names)); i++)
         if (name != nullptr && strcmp(name, worker_policy_names[i]) == 0) {
@@ -40,8 +40,9 @@ bool read_policy(Call *call) {
 }
 
 // The grant in hand came with an answer, and the latest answer is this one or a later one. A seal proves the rest,
-// unless it is lost. A worker number counts for static alone, a datacenter id in a layout that has the field.
-bool refuse_fields_of_generator(Call *call) {
+// unless it is lost. A worker number counts for static alone, a datacenter id in a layout that has the field. Completes
+// the request. False: it is refused.
+bool take_generator(Call *call) {
     FleetRequest &r = call->request;
     core::Request &g = r.generator;
     const core::Layout &layout = r.layout;
@@ -49,7 +50,7 @@ bool refuse_fields_of_generator(Call *call) {
         return refuse_field(call, "layout", "these widths, tick and epoch make no layout");
     if (r.name == nullptr || r.database == nullptr)
         return refuse_field(call, r.name == nullptr ? "generator" : "database", "null");
-    if (!read_policy(call))
+    if (!take_policy(call))
         return refuse_field(call, "policy", r.policy == nullptr ? "null" : psprintf("\"%s\"", r.policy));
     r.preset = r.preset == nullptr ? "custom" : r.preset;
     g.holds = g.held.node != no_node;
@@ -84,18 +85,20 @@ bool refuse_fields_of_generator(Call *call) {
     for (const auto &n : numbers)
         if (n.value < n.least || n.value > n.most)
             return refuse_field(call, n.name, psprintf(INT64_FORMAT, n.value));
-    return false;
+    return true;
 }
 
-bool refuse_fields(Call *call) {
+// Checks and completes the request, or refuses it.
+void take_fields(Call *call) {
     const FleetRequest &r = call->request;
-    if (refuse_texts(call))
-        return true;
+    if (!take_texts(call))
+        return;
     if (r.generator.incarnation != 0)
-        return refuse_fields_of_generator(call);
-    if (r.segment != nullptr && r.database == nullptr)
-        return refuse_field(call, "database", "null");
-    return r.segment != nullptr && r.count < 0 && refuse_field(call, "count", psprintf(INT64_FORMAT, r.count));
+        (void)take_generator(call);
+    else if (r.segment != nullptr && r.database == nullptr)
+        (void)refuse_field(call, "database", "null");
+    else if (r.segment != nullptr && r.count < 0)
+        (void)refuse_field(call, "count", psprintf(INT64_FORMAT, r.count));
 }
 
 int64_t hash(const FleetState &state, const char *text) {
@@ -129,10 +132,7 @@ template <size_t n> int64_t seal(const FleetState &state, const char *kind, cons
 
 } // namespace
 
-Calls read_calls(FunctionCallInfo fcinfo) {
-    if (PG_ARGISNULL(0))
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("requests must not be null")));
-    const bytea *message = PG_GETARG_BYTEA_PP(0);
+Calls take_calls(const bytea *message) {
     Message left = {VARDATA_ANY(message), static_cast<int64_t>(VARSIZE_ANY_EXHDR(message))};
     Calls calls = {static_cast<Call *>(palloc0(sizeof(Call) * most_requests)), 0};
     while (left.bytes > 0 || calls.count == 0) {
@@ -147,7 +147,7 @@ Calls read_calls(FunctionCallInfo fcinfo) {
                                    call->request.protocol),
                             errdetail("The registry speaks version %d.", fleet_protocol),
                             errhint("Upgrade the registry first, then the members.")));
-        (void)refuse_fields(call);
+        take_fields(call);
     }
     return calls;
 }
@@ -168,7 +168,7 @@ bool is_stamp_proven(const FleetState &state, const FleetRequest &r) {
     return seen.term.number == 0 || seen.seal == seal_of_number(state, "stamp", seen.term, seen.serial);
 }
 
-bool is_proven(const FleetState &state, Call *call) {
+bool keep_what_is_proven(const FleetState &state, Call *call) {
     FleetRequest *r = &call->request;
     core::Request &g = r->generator;
     const GrantedLast &other = r->other;

@@ -243,9 +243,9 @@ void drop_claims(const char *login) {
 // Pools.
 // ---------------------------------------------------------------------------------------------------------
 
-int32_t find_pool(const core::Layout &layout, bool or_dropped) {
+int32_t find_pool(const core::Layout &layout, DroppedPool dropped) {
     const char *statement = psprintf("SELECT pool::bigint FROM @uid_fleet_pool WHERE %s%s",
-                                     or_dropped ? "" : "NOT dropped AND ", has_same(layout_fields));
+                                     dropped == DroppedPool::counts ? "" : "NOT dropped AND ", has_same(layout_fields));
     return static_cast<int32_t>(select_number(statement, row_of("uid_fleet_pool", layout_fields, &layout), no_pool));
 }
 

@@ -1,5 +1,6 @@
 // The tables of a fleet's registry: its state, its pools and its nodes. The caller holds the registry's lock
 // (registry.hpp), which it took before it reads. Each statement has a snapshot of its own, from after the lock.
+// Functions named read, find or count only read; those named put, write, insert, forget or drop write.
 #pragma once
 
 #include "fleet/message.hpp"
@@ -22,7 +23,7 @@ struct FleetState {
     int64_t started_us;          // when the server started, as of the last call
     int64_t serial_at_start;     // the last serial before; 0: a member has ended the wait, or there was none
     int64_t granted_at_start_us; // when it had granted last before; 0: there was no wait
-    const char *refuses;         // why it refuses everyone; null: it does not
+    core::Refusal refuses;       // why it refuses everyone
     Environment environment;
     const char *key; // of seals; null: lost
 };
@@ -74,7 +75,8 @@ void put_claim(const Claim &claim);
 void drop_claims(const char *login); // null: all
 
 constexpr int32_t no_pool = 0;
-int32_t find_pool(const core::Layout &layout, bool or_dropped = false);
+enum class DroppedPool : uint8_t { is_ignored, counts };
+int32_t find_pool(const core::Layout &layout, DroppedPool dropped);
 int64_t count_pools(const char *login);
 // `login` is the role whose call brings the layout, maybe one that was dropped.
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login);

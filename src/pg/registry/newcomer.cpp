@@ -1,4 +1,4 @@
-#include "fleet_call.hpp"
+#include "newcomer.hpp"
 
 #include "base/settings.hpp"
 #include "base/identity.hpp"

@@ -141,7 +141,7 @@ void draw_serial(Registry *registry) {
     view.serial = view.own_serial - 1;
 }
 
-bool try_lock_registry(Registry *registry) {
+bool lock_if_registry(Registry *registry) {
     LockRelationOid(registry->state_table, ExclusiveLock);
     if (get_rel_name(registry->state_table) == nullptr)
         report_dropped();
@@ -172,7 +172,8 @@ void settle_environment(Registry *registry) {
     if (!handed_over && !promoted)
         registry->unclaimed = change;
     else
-        draw_term(registry, !handed_over && !registry->state.synchronous, change);
+        draw_term(registry, handed_over || registry->state.synchronous ? Commits::are_known : Commits::may_be_lost,
+                  change);
 }
 
 void note_wait(FleetState *state) {
@@ -184,7 +185,7 @@ void note_wait(FleetState *state) {
 }
 
 void lock_registry(Registry *registry) {
-    if (!try_lock_registry(registry))
+    if (!lock_if_registry(registry))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("database \"%s\" is not the registry of a fleet", get_database_name(MyDatabaseId)),
                         errhint("To make it one, run SELECT uid_fleet_admit('role', 'new').")));
@@ -232,7 +233,8 @@ void commit_registry(Registry *registry) {
     check_spi(SPI_finish(), "SPI_finish", "");
 }
 
-void draw_term(Registry *registry, bool lost, const char *reason) {
+void draw_term(Registry *registry, Commits of_former, const char *reason) {
+    const bool lost = of_former == Commits::may_be_lost;
     FleetState &state = registry->state;
     core::RegistryView &view = state.view;
     const core::Drawn drawn = {random_number(), 1 + random_number() % us_per_second};
@@ -246,7 +248,7 @@ void draw_term(Registry *registry, bool lost, const char *reason) {
     state.serial_at_start = 0;
     state.granted_at_start_us = 0;
     state.closed_until_us = 0;
-    state.refuses = nullptr;
+    state.refuses = core::Refusal::none;
     state.environment = present_environment(*registry);
     registry->unclaimed = nullptr;
     write_state(state);

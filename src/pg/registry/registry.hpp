@@ -34,23 +34,18 @@ struct Registry {
 //   - the former one may be opened again when its clock has passed closed_until by twice the bound
 inline bool is_closed(const Registry &registry) { return registry.state.closed_until_us != 0; }
 
-// From here on it has the rights of the tables' owner.
+// Begins it, before the lock: a procedure's caller loses its transaction. From here on the session has the rights of
+// the tables' owner, and settings of its own, until the registry is closed or committed.
 void open_registry(Registry *registry, FunctionCallInfo fcinfo);
 
-// Takes the lock, and reads the state. False: there is no fleet in this database, and the state has only the clock.
-bool try_lock_registry(Registry *registry);
+// Waits for the lock, which the transaction holds to its end; then reads the clock and the state, and draws the serial
+// of the first answer. False: there is no fleet in this database, and the state has only the clock.
+bool lock_if_registry(Registry *registry);
 
 // The same. Error if there is no fleet.
 void lock_registry(Registry *registry);
 
-// Compares this server with the one that was the registry. If it was promoted, it draws a term, with a fence unless
-// it knows of every grant. If it differs in another way, the registry is unclaimed.
-void settle_environment(Registry *registry);
-
-// The serial of the next answer. The lock has drawn that of the first one.
-void draw_serial(Registry *registry);
-
-// Locks and settles it.
+// The same. It also settles the environment, and writes into the state a server start and a greater clock bound.
 void enter_registry(Registry *registry);
 
 // Either of them ends it. What comes out of it must be in registry->caller's memory by then.
@@ -59,14 +54,25 @@ void enter_registry(Registry *registry);
 void close_registry(Registry *registry);
 void commit_registry(Registry *registry);
 
-int64_t server_start_us();
+// What follows is called under the lock.
 
-// Reads whether newcomers wait, and which nodes are free if a member has ended the wait (core/term.hpp, 12).
+// Compares this server with the one that was the registry. If it was promoted, it draws a term, with a fence unless
+// it knows of every grant. If it differs in another way, the registry is unclaimed.
+void settle_environment(Registry *registry);
+
+// The serial of the next answer. The lock has drawn that of the first one.
+void draw_serial(Registry *registry);
+
+// Sets in the state, and writes no row: whether newcomers wait, and which nodes are free if a member has ended the wait
+// (core/term.hpp, 12).
 void note_wait(FleetState *state);
 
-// Draws a term, and records this server as the registry: with a fence, if commits may be lost. The reason is for the
-// log.
-void draw_term(Registry *registry, bool lost, const char *reason);
+// Draws a term, writes this server into the state as the registry, and logs it. If commits may be lost, it raises a
+// fence. The reason is for the log.
+enum class Commits : uint8_t { are_known, may_be_lost };
+void draw_term(Registry *registry, Commits of_former, const char *reason);
+
+int64_t server_start_us();
 
 // Error: the synchronous standby does not have what the registry has committed.
 [[noreturn]] void report_not_durable();

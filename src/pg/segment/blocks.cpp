@@ -13,8 +13,8 @@ namespace {
 // A change of a setting, or of the definition, is noticed that late.
 constexpr int64_t longest_wait_us = us_per_second;
 
-bool is_refused(const BlockAnswer &answer, const char *refusal) {
-    return answer.state == BlockState::refused && strcmp(answer.error.refusal, refusal) == 0;
+bool is_refused(const BlockAnswer &answer, core::Refusal refusal) {
+    return answer.state == BlockState::refused && answer.error.refusal == refusal;
 }
 
 // A block of that length; a count of 0: too few values are left. If `shown` is not null, the counter may have lost
@@ -170,8 +170,9 @@ void wait_for_block(Slot *segment, const core::SegmentDefinition &definition, in
         count(counters, Stat::registry_waits);
     }
     if (answer.state == BlockState::refused || (answer.state == BlockState::asked && now_us >= *give_up_at_us)) {
-        const bool used_up = is_refused(answer, "used_up");
-        const bool changed = is_refused(answer, "other_fleet") || is_refused(answer, "increment_differs");
+        const bool used_up = is_refused(answer, core::Refusal::used_up);
+        const bool changed =
+            is_refused(answer, core::Refusal::other_fleet) || is_refused(answer, core::Refusal::increment_differs);
         const int64_t waited_us = now_us - (*give_up_at_us - max_wait_us);
         count(counters, used_up ? Stat::refused_used_up : Stat::refused_registry);
         ereport(

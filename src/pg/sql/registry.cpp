@@ -1,12 +1,14 @@
-// What the administrator of a registry calls: what it is, fence, handover, takeover of a node, reservation of nodes for
-// generators outside.
+// The entry points of a registry: what members call, and what its administrator calls: what it is, fence, handover,
+// takeover of a node, reservation of nodes for generators outside. Each takes the registry's lock.
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/identity.hpp"
 #include "base/time_source.hpp"
 #include "config/extension.hpp"
-#include "fleet_call.hpp"
+#include "registry/fleet_block.hpp"
+#include "registry/fleet_call.hpp"
+#include "registry/newcomer.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -23,7 +25,7 @@ Registry enter(FunctionCallInfo fcinfo) {
 
 // Error if members would be refused, too.
 void check(const Registry &registry, core::Refusal why, Call call = {}) {
-    if (refuse_judged(registry, &call, why))
+    if (refuse_if_judged(registry, &call, why))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("%s", call.answer.message),
                         registry.unclaimed != nullptr ? errdetail("It differs: %s.", registry.unclaimed) : 0,
                         errhint("%s", call.answer.hint)));
@@ -32,7 +34,7 @@ void check(const Registry &registry, core::Refusal why, Call call = {}) {
 // The registry, if it grants nodes to members.
 Registry enter_open(FunctionCallInfo fcinfo) {
     const Registry registry = enter(fcinfo);
-    check(registry, refuses_all(registry));
+    check(registry, reason_for_all(registry));
     return registry;
 }
 
@@ -51,13 +53,13 @@ void check_may_open(const Registry &registry) {
 // ---------------------------------------------------------------------------------------------------------
 
 // By an administrator's word.
-void say_nothing_lost(Registry *registry, const char *reason) {
+void declare_nothing_lost(Registry *registry, const char *reason) {
     ereport(WARNING, (errmsg("registry accepts newcomers from now on"),
                       errdetail("If grants were lost and their holders draw on, or if another server still grants, ids "
                                 "collide.")));
     registry->state.view.fence_base_us = 0;
     registry->state.view.covered_us = 0; // a later grant of another registry that a member shows is fenced again
-    draw_term(registry, false, reason);
+    draw_term(registry, Commits::are_known, reason);
 }
 
 // Of a registry that was lost, what the administrator says. The key is null if nobody has kept it.
@@ -77,13 +79,13 @@ void begin_fleet(Registry *registry, const Lost &lost = {}) {
     state.view.now_us = now_us;
     state.view.term.number = lost.term;
     state.view.first = lost.fleet != 0 && lost.key == nullptr ? core::next_number(state.view, 1) : 1;
-    draw_term(registry, false, "a fleet begins");
+    draw_term(registry, Commits::are_known, "a fleet begins");
     put_clock_bound(settings::registry_clock_bound_ms * us_per_ms);
     if (lost.fleet == 0)
         return;
     (void)read_state(&state); // with what an administrator sets
     state.view.now_us = now_us;
-    draw_term(registry, true, "it follows a registry that was lost");
+    draw_term(registry, Commits::may_be_lost, "it follows a registry that was lost");
 }
 
 [[noreturn]] void report_kind(const Registry &registry, const char *kind) {
@@ -111,7 +113,7 @@ void check_lost(const Registry &registry, const Lost &lost) {
                  errhint("Pass the 32 digits that uid_fleet_key() has returned on the registry that was lost.")));
 }
 
-void claim(Registry *registry, bool exists, const char *kind, const Lost &lost) {
+void establish(Registry *registry, bool exists, const char *kind, const Lost &lost) {
     const bool is_lost = lost.fleet != 0 || lost.term != 0 || lost.key != nullptr;
     const bool is_known = exists && registry->unclaimed == nullptr;
     const auto is = [&](const char *name) { return kind != nullptr && strcmp(kind, name) == 0; };
@@ -125,9 +127,9 @@ void claim(Registry *registry, bool exists, const char *kind, const Lost &lost) 
     if (is("new") && !is_lost)
         return begin_fleet(registry);
     if (is("successor") && exists && !is_lost)
-        return draw_term(registry, true, said);
+        return draw_term(registry, Commits::may_be_lost, said);
     if (is("unchanged") && exists && !is_lost)
-        return say_nothing_lost(registry, said);
+        return declare_nothing_lost(registry, said);
     if (!is("successor") || exists || lost.fleet == 0)
         report_kind(*registry, kind);
     check_lost(*registry, lost);
@@ -236,6 +238,29 @@ void reserve(const Registry &registry, int32_t pool, int32_t count, const Return
     }
 }
 
+// ---------------------------------------------------------------------------------------------------------
+// A call of a member.
+// ---------------------------------------------------------------------------------------------------------
+
+// A role that was expelled while its transaction was open has passed PostgreSQL's check, which reads what is cached.
+// The lock has brought the cache up to date.
+void check_may_call(const Registry &registry, Oid procedure) {
+    if (procedure_aclcheck(procedure, registry.role) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_PROCEDURE, "uid_fleet_call");
+}
+
+Datum result_of(const Registry &registry, FunctionCallInfo fcinfo, const StringInfoData &answers) {
+    TupleDesc desc;
+    bool is_null = false;
+    MemoryContext working = MemoryContextSwitchTo(registry.caller);
+    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE || desc->natts != 1)
+        elog(ERROR, "uid_fleet_call must return one column");
+    Datum value = PointerGetDatum(cstring_to_text_with_len(answers.data, answers.len)); // a bytea is the same
+    const Datum row = HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), &value, &is_null));
+    MemoryContextSwitchTo(working);
+    return row;
+}
+
 } // namespace
 } // namespace uidgen::pg
 
@@ -243,6 +268,7 @@ using namespace uidgen::pg;
 
 extern "C" {
 
+UIDGEN_SQL_FUNCTION(uid_fleet_call);
 UIDGEN_SQL_FUNCTION(uid_fleet_admit);
 UIDGEN_SQL_FUNCTION(uid_fleet_expel);
 UIDGEN_SQL_FUNCTION(uid_fleet_key);
@@ -253,6 +279,26 @@ UIDGEN_SQL_FUNCTION(uid_fleet_takeover);
 UIDGEN_SQL_FUNCTION(uid_fleet_reserve);
 UIDGEN_SQL_FUNCTION(uid_fleet_drop_pool);
 
+Datum uid_fleet_call(PG_FUNCTION_ARGS) {
+    Registry registry;
+    StringInfoData answers;
+    if (PG_ARGISNULL(0))
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("requests must not be null")));
+    const Calls calls = take_calls(PG_GETARG_BYTEA_PP(0));
+    open_registry(&registry, fcinfo);
+    for (int i = 0; i < calls.count; i++) {
+        calls.calls[i].login = GetUserNameFromId(registry.role, false);
+        open_segment(registry, &calls.calls[i]);
+    }
+    enter_registry(&registry);
+    check_may_call(registry, fcinfo->flinfo->fn_oid);
+    initStringInfo(&answers);
+    answer_calls(&registry, calls, &answers);
+    const Datum result = result_of(registry, fcinfo, answers);
+    commit_registry(&registry);
+    return result;
+}
+
 Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
     const Oid role = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
     const char *name = quote_identifier(GetUserNameFromId(role, false));
@@ -261,13 +307,13 @@ Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_GRANT_OPERATION), errmsg("role %s is a superuser", name),
                         errhint("Create a role for the members: CREATE ROLE uid_fleet LOGIN.")));
     open_registry(&registry, fcinfo);
-    const bool exists = try_lock_registry(&registry);
+    const bool exists = lock_if_registry(&registry);
     run(psprintf("GRANT EXECUTE ON PROCEDURE uid_internal.uid_fleet_call TO %s", name));
     if (exists)
         settle_environment(&registry);
     const auto text_at = [fcinfo](int i) { return PG_ARGISNULL(i) ? nullptr : text_to_cstring(PG_GETARG_TEXT_PP(i)); };
     const auto number_at = [fcinfo](int i) { return PG_ARGISNULL(i) ? 0 : PG_GETARG_INT64(i); };
-    claim(&registry, exists, text_at(1), {number_at(2), number_at(3), text_at(4)});
+    establish(&registry, exists, text_at(1), {number_at(2), number_at(3), text_at(4)});
     close_registry(&registry);
     PG_RETURN_VOID();
 }
@@ -277,7 +323,7 @@ Datum uid_fleet_expel(PG_FUNCTION_ARGS) {
     const char *name = quote_identifier(GetUserNameFromId(role, false));
     Registry registry;
     open_registry(&registry, fcinfo);
-    (void)try_lock_registry(&registry); // first, as uid_fleet_admit() does
+    (void)lock_if_registry(&registry); // first, as uid_fleet_admit() does
     check_admitted(role, name);
     run(psprintf("REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM %s", name));
     revoke_segments(registry, role, name);
@@ -318,9 +364,9 @@ Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
     Registry registry = enter(fcinfo);
     check_may_open(registry);
     if (cancel)
-        say_nothing_lost(&registry, "uid_fleet_fence(cancel => true) was called");
+        declare_nothing_lost(&registry, "uid_fleet_fence(cancel => true) was called");
     else
-        draw_term(&registry, true, "uid_fleet_fence() was called");
+        draw_term(&registry, Commits::may_be_lost, "uid_fleet_fence() was called");
     close_registry(&registry);
     const uidgen::core::RegistryView &view = registry.state.view;
     return time_datum(cancel ? view.now_us : uidgen::core::fence_end_us(view));

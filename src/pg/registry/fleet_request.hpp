@@ -1,0 +1,56 @@
+// What a member asks, checked, and the proof of what it shows.
+//
+// A role that may call may pass anything, so each field is checked. What it shows has a seal, a keyed hash
+// (HMAC-SHA-256, cut to 63 bits), by which the registry knows again what it has given (core/grant.hpp, 8). The key is
+// in a table, so that a server that takes over, or a restored dump, accepts the seals of the former one. Nothing here
+// writes to a table.
+#pragma once
+
+#include "memory/slots.hpp"
+#include "registry.hpp"
+#include "session/session.hpp"
+
+namespace uidgen::pg {
+
+// The segment that a request is about.
+struct SegmentOfCall {
+    Oid sequence;              // InvalidOid: there is none of that name
+    const SessionEntry *entry; // null: the caller's role may not use it
+};
+
+// One request of a call, and its answer.
+struct Call {
+    FleetRequest request;
+    WorkerPolicy policy;
+    const char *login;  // the caller's role: nodes belong to it, whatever the request says. null: an administrator's
+    bool claims_unseen; // the grant that it shows is of a registry whose key is lost, so it may be invented
+    SegmentOfCall segment;
+    int32_t pool;
+    FleetAnswer answer;
+};
+
+inline bool is_refused(const Call &call) { return call.answer.refusal != core::Refusal::none; }
+
+struct Calls {
+    Call *calls;
+    int count;
+};
+
+// Takes the requests out of a message. A request with fields that are not valid is refused already. Error if the
+// message is none. Before the lock.
+Calls take_calls(const bytea *message);
+
+// Seals of the registry's answers: of a number of a term, which is a serial that it has answered with ("stamp") or
+// the time when it granted last ("last"); and of a grant. Error if the registry has no key.
+int64_t seal_of_number(const FleetState &state, const char *kind, const core::Term &term, int64_t number);
+int64_t seal_of_grant(const FleetState &state, const core::Layout &layout, const core::Grant &grant);
+
+// Whether the registry has given the stamp that the server of the member shows.
+bool is_stamp_proven(const FleetState &state, const FleetRequest &r);
+
+// Takes out of the request what a registry has given whose key is lost, and so cannot be proved: a grant of it counts
+// while the fence lasts that this one began with, and the rest is forgotten. False: it also shows what a registry of
+// this fleet would have a proof of.
+bool keep_what_is_proven(const FleetState &state, Call *call);
+
+} // namespace uidgen::pg
