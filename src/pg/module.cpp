@@ -44,6 +44,9 @@ void relation_changed(Datum, Oid relation) {
 // A name that was looked up may mean another sequence.
 void schema_changed(Datum, SysCacheIdentifier, uint32) { forget_all_names(); }
 
+// Those that PostgreSQL's own memory of memberships depends on.
+void roles_changed(Datum, SysCacheIdentifier, uint32) { session_roles_changed(); }
+
 void transaction_event(XactEvent event, void *) {
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
         return;
@@ -90,6 +93,9 @@ void receive_events() {
     received = true;
     CacheRegisterRelcacheCallback(relation_changed, 0);
     CacheRegisterSyscacheCallback(NAMESPACEOID, schema_changed, 0);
+    CacheRegisterSyscacheCallback(AUTHOID, roles_changed, 0);
+    CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, roles_changed, 0);
+    CacheRegisterSyscacheCallback(DATABASEOID, roles_changed, 0);
     RegisterXactCallback(transaction_event, nullptr);
     RegisterSubXactCallback(subtransaction_event, nullptr);
     next_process_utility = ProcessUtility_hook;

@@ -22,23 +22,22 @@ namespace uidgen::pg {
 // The relcache notes a new file in two fields. The `first` one survives ROLLBACK TO a savepoint.
 #if PG_VERSION_NUM >= 160000
 using RelationFile = RelFileNumber;
-inline RelationFile file_of(Relation rel) { return rel->rd_locator.relNumber; }
-inline bool pin_if_still_there(Relation rel, Buffer buffer) {
-    return ReadRecentBuffer(rel->rd_locator, MAIN_FORKNUM, 0, buffer);
-}
+using RelationPlace = RelFileLocator;
+inline RelationPlace place_of(Relation rel) { return rel->rd_locator; }
+inline RelationFile file_of(const RelationPlace &place) { return place.relNumber; }
 inline bool rewritten_in_this_transaction(Relation rel) {
     return rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
 }
 #else
 using RelationFile = Oid;
-inline RelationFile file_of(Relation rel) { return rel->rd_node.relNode; }
-inline bool pin_if_still_there(Relation rel, Buffer buffer) {
-    return ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, 0, buffer);
-}
+using RelationPlace = RelFileNode;
+inline RelationPlace place_of(Relation rel) { return rel->rd_node; }
+inline RelationFile file_of(const RelationPlace &place) { return place.relNode; }
 inline bool rewritten_in_this_transaction(Relation rel) {
     return rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
 }
 #endif
+inline RelationFile file_of(Relation rel) { return file_of(place_of(rel)); }
 
 #if PG_VERSION_NUM >= 170000
 using SearchPath = SearchPathMatcher;

@@ -193,14 +193,16 @@ void refuse_rewritten(Relation rel) {
         report_altered_here(RelationGetRelid(rel));
 }
 
-// The lock is held, so the relation stays. A look-up as in try_relation_open() would add nothing.
-Relation open_to_draw(Oid sequence, SlotKind kind, bool is_locked) {
+void lock_to_draw(Oid sequence) {
     ResourceOwner owner = CurrentResourceOwner;
     if (!fault_is(Fault::release_lock))
         CurrentResourceOwner = TopTransactionResourceOwner;
-    if (!is_locked)
-        LockRelationOid(sequence, RowExclusiveLock);
+    LockRelationOid(sequence, RowExclusiveLock);
     CurrentResourceOwner = owner;
+}
+
+// The lock is held, so the relation stays. A look-up as in try_relation_open() would add nothing.
+Relation open_to_draw(Oid sequence, SlotKind kind) {
     Relation rel = RelationIdGetRelation(sequence);
     if (rel == nullptr)
         report_no_sequence(sequence);
@@ -241,8 +243,30 @@ SequencePage lock_page(Relation sequence, Buffer buffer, GenericXLogState *recor
     return page;
 }
 
+PageState state_on(Page page) {
+    const FormData_pg_sequence_data *counter = counter_on(page);
+    return {{counter->last_value, counter->is_called}, PageGetLSN(page)};
+}
+
+bool is_expected(const Slot *slot, RelationFile file, const PageState &state) {
+    return slot->file == file && same_state(slot->expected, state);
+}
+
 bool is_expected(const Slot *slot, const SequencePage &page) {
-    return slot->file == file_of(page.relation) && same_state(slot->expected, read_page(page));
+    return is_expected(slot, file_of(page.relation), read_page(page));
+}
+
+bool pin_if_still_there(const PagePlace &place) {
+    return BufferIsValid(place.buffer) && ReadRecentBuffer(place.relation, MAIN_FORKNUM, 0, place.buffer);
+}
+
+// Of pins that end before anything can fail. The owner of a portal or transaction would allocate memory for its first
+// pin, and free it at its end; this one keeps its memory.
+ResourceOwner owner_of_short_pins() {
+    static ResourceOwner owner = nullptr;
+    if (unlikely(owner == nullptr))
+        owner = ResourceOwnerCreate(nullptr, "uidgen");
+    return owner;
 }
 
 bool standby_has(uint64_t lsn) {
@@ -318,10 +342,11 @@ SequencePage lock_page_of(Slot *slot, Relation sequence) {
 }
 
 // The definition of a sequence changes with its file.
-void match_page(Slot *slot, Relation sequence, Buffer *recent) {
-    const bool pinned = BufferIsValid(*recent) && pin_if_still_there(sequence, *recent);
-    *recent = pinned ? *recent : ReadBuffer(sequence, 0);
-    SequencePage page = lock_page(sequence, *recent, nullptr, BUFFER_LOCK_SHARE);
+void match_page(Slot *slot, Relation sequence, PagePlace *place) {
+    place->relation = place_of(sequence);
+    if (!pin_if_still_there(*place))
+        place->buffer = ReadBuffer(sequence, 0);
+    SequencePage page = lock_page(sequence, place->buffer, nullptr, BUFFER_LOCK_SHARE);
     const bool expected = is_expected(slot, page) || fault_is(Fault::ignore_setval);
     unlock_page(&page);
     if (likely(expected))
@@ -332,11 +357,21 @@ void match_page(Slot *slot, Relation sequence, Buffer *recent) {
     unlock_page(&page);
 }
 
-PageState read_page(const SequencePage &page) {
-    Page contents = BufferGetPage(page.buffer);
-    const FormData_pg_sequence_data *counter = counter_on(contents);
-    return {{counter->last_value, counter->is_called}, PageGetLSN(contents)};
+// The page was a sequence's when the place was noted, so its magic number is not compared again.
+bool is_page_expected(const Slot *slot, const PagePlace &place) {
+    ResourceOwner owner = CurrentResourceOwner;
+    CurrentResourceOwner = owner_of_short_pins();
+    bool expected = pin_if_still_there(place);
+    if (likely(expected)) {
+        LockBuffer(place.buffer, BUFFER_LOCK_SHARE);
+        expected = is_expected(slot, file_of(place.relation), state_on(BufferGetPage(place.buffer)));
+        UnlockReleaseBuffer(place.buffer);
+    }
+    CurrentResourceOwner = owner;
+    return expected || fault_is(Fault::ignore_setval);
 }
+
+PageState read_page(const SequencePage &page) { return state_on(BufferGetPage(page.buffer)); }
 
 uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot) {
     const int flags = fault_is(Fault::delta_record) ? 0 : GENERIC_XLOG_FULL_IMAGE;

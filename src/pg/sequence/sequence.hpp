@@ -30,10 +30,13 @@ bool is_lease_sequence(Oid relation);
 void check_lease_sequence(Oid sequence);               // error if it is not
 [[noreturn]] void report_lease_sequence(Oid sequence); // the caller expected a segment
 
-// Opens a sequence to draw from it. Takes RowExclusiveLock to the end of the transaction, unless it is held already:
-// the owner is TopTransactionResourceOwner, so that ROLLBACK TO does not release it. Then checks the privilege of the
-// current user, and whether such a sequence can be drawn from at all.
-Relation open_to_draw(Oid sequence, SlotKind kind, bool is_locked);
+// Locks a sequence to draw from it: RowExclusiveLock to the end of the transaction. The owner is
+// TopTransactionResourceOwner, so that ROLLBACK TO does not release it.
+void lock_to_draw(Oid sequence);
+
+// Opens a sequence under lock_to_draw(). Error unless the current user has the privilege, and such a sequence can be
+// drawn from at all.
+Relation open_to_draw(Oid sequence, SlotKind kind);
 
 // Whether the open transaction wrote the relation's row in pg_class.
 bool is_written_here(Oid relation);
@@ -74,9 +77,20 @@ SequencePage lock_page_of(Slot *slot, Relation sequence);
 // Has the slot discard what it has reserved, and expect this state of its page. Under the page's exclusive lock.
 void adopt_page(Slot *slot, RelationFile file, const PageState &state);
 
-// Has the slot adopt the page if that is not what the slot expects. `recent` is the buffer that last held the page. It
-// saves the look-up if it still does.
-void match_page(Slot *slot, Relation sequence, Buffer *recent);
+// Where a sequence's page was last found.
+struct PagePlace {
+    RelationPlace relation;
+    Buffer buffer; // saves the look-up if it still holds the page
+};
+
+// Has the slot adopt the page if that is not what the slot expects. Notes where the page is. May wait for another
+// session's write of the page, and read it from disk.
+void match_page(Slot *slot, Relation sequence, PagePlace *place);
+
+// Whether the page is what the slot expects, without the relation: for a session that holds a lock on the sequence, and
+// knows that the relation has not changed since the place was noted. Changes nothing. False also if the page is not
+// there any more: then match_page() finds it.
+bool is_page_expected(const Slot *slot, const PagePlace &place);
 
 PageState read_page(const SequencePage &page);
 

@@ -39,6 +39,9 @@ entry_table_hash *entries = nullptr;
 uint64_t default_changed_in = 0; // the last transaction that has chosen a default generator
 SubTransactionId default_changed_by = InvalidSubTransactionId; // where it did so first
 
+// Changes with every invalidation of a sequence that has an entry, and of what its privileges depend on.
+uint64_t sequence_changes = 1;
+
 uint64_t new_sequences_in = 0; // the last transaction that has drawn from a sequence that it had created
 
 // Calls visit(entry) for each entry.
@@ -94,27 +97,25 @@ void check_may_draw() {
         report_not_preloaded();
 }
 
-} // namespace
-
-SessionEntry *open_entry(Oid sequence, SlotKind kind) {
-    check_may_draw();
-    if (RecoveryInProgress()) {
-        server_state->refused_on_standby.fetch_add(1, std::memory_order_relaxed);
-        report_in_recovery();
-    }
-
-    SessionEntry *e = find_entry(sequence);
-    if (e == nullptr)
-        e = make_entry(sequence);
-    if (is_open(e, GetUserId()) && e->kind == kind)
-        return e;
-    e->checked = 0;
-    // An event after this point makes the next call open the entry again.
-    const uint64_t checks = session_checks;
-    Relation rel = open_to_draw(sequence, kind, e->locked_in == transaction_number);
-    if (e->locked_in != transaction_number)
-        e->found_in = InvalidSubTransactionId; // that of an earlier transaction says nothing of this one
+void lock_for_transaction(SessionEntry *e) {
+    if (e->locked_in == transaction_number)
+        return;
+    lock_to_draw(e->sequence);
+    e->found_in = InvalidSubTransactionId; // that of an earlier transaction says nothing of this one
     e->locked_in = transaction_number;
+}
+
+// Whether the entry was opened for this role, and nothing has changed since, so that nothing need be looked up again.
+// Under the sequence's lock, which has brought the invalidations that were sent before it.
+bool is_unchanged(const SessionEntry *e, SlotKind kind) {
+    return e->known_as_of == sequence_changes && e->role == GetUserId() && e->kind == kind && !slot_was_freed(e) &&
+           is_page_expected(e->slot, e->page);
+}
+
+// Looks up the sequence, checks it and the privilege, and finds or makes its slot. Under the sequence's lock.
+void look_up(SessionEntry *e, SlotKind kind) {
+    const uint64_t changes = sequence_changes;
+    Relation rel = open_to_draw(e->sequence, kind);
     const bool is_new = made_in_this_transaction(rel);
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
     if (slot_was_freed(e) || e->kind != kind) {
@@ -131,15 +132,38 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
             e->found = slot;
         }
     }
-    match_page(e->slot, rel, &e->buffer);
+    match_page(e->slot, rel, &e->page);
     if (!is_new)
         e->found_in = InvalidSubTransactionId;
     else
         new_sequences_in = transaction_number;
+    const bool lasts = !is_new && !rewritten_in_this_transaction(rel) && !IsParallelWorker();
     relation_close(rel, NoLock);
+    e->known_as_of = lasts ? changes : 0;
+    e->role = GetUserId();
+}
+
+} // namespace
+
+SessionEntry *open_entry(Oid sequence, SlotKind kind) {
+    check_may_draw();
+    if (RecoveryInProgress()) {
+        server_state->refused_on_standby.fetch_add(1, std::memory_order_relaxed);
+        report_in_recovery();
+    }
+
+    SessionEntry *e = find_entry(sequence);
+    if (e == nullptr)
+        e = make_entry(sequence);
+    if (is_open(e, GetUserId()) && e->kind == kind)
+        return e;
+    e->checked = 0;
+    lock_for_transaction(e);
+    const uint64_t checks = session_checks; // an event after this point makes the next call open the entry again
+    if (!is_unchanged(e, kind))
+        look_up(e, kind);
     if (kind == SlotKind::generator)
         note_generator_in_use(e->slot);
-    e->role = GetUserId();
     e->checked = checks;
     return e;
 }
@@ -217,8 +241,12 @@ void session_relation_changed(Oid relation) {
     if (OidIsValid(relation) && find_entry(relation) == nullptr)
         return;
     last_used.default_generator = &empty_entry;
+    sequence_changes++;
     open_all_again();
 }
+
+// Of these the answer depends which privileges a role has, besides the sequence's row of pg_class.
+void session_roles_changed() { sequence_changes++; }
 
 void note_default_changed() {
     if (!default_changed_here())

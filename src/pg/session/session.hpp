@@ -1,8 +1,9 @@
 // A session's entry for one sequence: opened at a transaction's first call, then drawn from by the fast path.
 //
 // open_entry() takes the lock and checks the privilege (open_to_draw()), finds the slot or makes it (ready_slot()), and
-// compares the sequence's page with what the slot expects (match_page()). The slow path then draws, and opens a window
-// (core/window.hpp). Every later call takes the fast path, draw_next(), as long as
+// compares the sequence's page with what the slot expects (match_page()). A later transaction of the same role need only
+// take the lock and compare the page, until an invalidation says that the sequence or a role has changed. The slow path
+// then draws, and opens a window (core/window.hpp). Every later call takes the fast path, draw_next(), as long as
 //   1. no event since requires the entry to be opened again: session_checks is unchanged,
 //   2. the current user is the one whose privilege was checked,
 //   3. synchronous replication requires what it required when the window was opened,
@@ -48,7 +49,8 @@ struct SessionEntry {
     Slot *found;               // that slot
     Slot *slot;
     uint64_t generation;  // of the slot
-    Buffer buffer;        // where the page was last found
+    uint64_t known_as_of; // sequence_changes when the sequence, and the role's privilege, were looked up; 0: never
+    PagePlace page;
     uint64_t run_in_hand; // the first position of a run that the session has taken out of the ring; 0: none
 };
 
@@ -144,6 +146,7 @@ void forget_last_values();
 
 // For module.cpp. InvalidOid: any relation.
 void session_relation_changed(Oid relation);
+void session_roles_changed();                   // a role, a membership, or the owner of a database
 void session_rolls_back(SubTransactionId mine); // what it and its children have done
 void session_worker_ends();                     // a parallel worker
 void session_transaction_ended();
