@@ -25,7 +25,7 @@ sub of_language
 	return map { $_->[1] } grep { $_->[0] eq $language } @snippets;
 }
 
-# Those of the clients are compared with programs by test/recipes. '' is output, or a file that is not ours.
+# Those of the clients are compared with programs by test/documents. '' is output, or a file that is not ours.
 my %is_language = map { $_ => 1 } ('', qw(sql sh ini cfg yaml python ruby js java prisma xml php go rust perl elixir csharp));
 
 my @documents = ('README.md', grep { !/zh-CN/ } glob 'docs/*.md docs/originals/*.md');
