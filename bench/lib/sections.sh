@@ -185,6 +185,36 @@ section_first() {
     interleaved few_functions first 'SELECT F;' 0.001 1 8
 }
 
+# The keys of a table, one a line: a name, a tab, the type, a tab, the default.
+keys() {
+    printf '%s\t%s\t%s\n' \
+        'nextval, CACHE 1' bigint "nextval('cache_1')" \
+        'nextval, CACHE 100' bigint "nextval('cache_100')" \
+        'uid_next()' bigint 'uid_next()' \
+        'segment_next(regclass)' bigint "segment_next('uid_segments.dynamic'::regclass)" \
+        'uid_next_uuid()' uuid 'uid_next_uuid()' \
+        'gen_random_uuid' uuid 'gen_random_uuid()'
+    [ "$(psql -At -c 'SHOW server_version_num')" -lt 180000 ] || printf '%s\t%s\t%s\n' 'uuidv7()' uuid 'uuidv7()'
+}
+
+# A million rows from eight clients, a thousand in each transaction.
+section_rows() {
+    psql -c 'CREATE EXTENSION IF NOT EXISTS pgstattuple' -c 'CREATE SEQUENCE IF NOT EXISTS cache_100 CACHE 100'
+    echo 'INSERT INTO filled (v) SELECT 1 FROM generate_series(1, 1000);' >"$UIDGEN_WORK/rows.sql"
+    echo "a million rows, beside those with the first key"
+    keys | while IFS="$(printf '\t')" read -r name type call; do
+        psql -c 'DROP TABLE IF EXISTS filled' -c "CREATE TABLE filled (id $type PRIMARY KEY DEFAULT $call, v int)" \
+            -c CHECKPOINT 2>/dev/null
+        before="$(psql -At -c 'SELECT pg_current_wal_insert_lsn()') $(date +%s%N)"
+        "$tree$bindir/pgbench" -n -f "$UIDGEN_WORK/rows.sql" -c 8 -j 2 -t 125 >"$UIDGEN_WORK/log/pgbench" 2>&1
+        echo "$(date +%s%N) ${before#* } $(psql -At -F ' ' -c "SELECT pg_current_wal_insert_lsn() - '${before% *}',
+            index_size, round(avg_leaf_density) FROM pgstatindex('filled_pkey')") $name"
+    done | awk '{time = $1 - $2; wal = $3; size = $4; density = $5; $1 = $2 = $3 = $4 = $5 = ""}
+        NR == 1 {first_time = time; first_wal = wal}
+        {printf "%-30s time %5.2f   WAL %5.2f   index %5.1f MB, %3d %% full\n",
+            $0, time / first_time, wal / first_wal, size / 1048576, density}'
+}
+
 # Draws for about 15 s at a fixed rate, in a transaction each or in one for all, and
 # counts how often a call waited for a flush: waits_at rate own|one. The calls before
 # the count take the first lease and write the row of worker_node.
@@ -285,7 +315,7 @@ section_connections() {
     stop_server unloaded "$tree" fast
 }
 
-[ $# -gt 0 ] || set -- calls uuids many numbers bulk first connections waits preset registry core
+[ $# -gt 0 ] || set -- calls uuids many numbers bulk first connections rows waits preset registry core
 build_all
 describe_machine
 make_databases
