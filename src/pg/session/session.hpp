@@ -1,9 +1,9 @@
 // A session's entry for one sequence: opened at a transaction's first call, then drawn from by the fast path.
 //
 // open_entry() takes the lock and checks the privilege (open_to_draw()), finds the slot or makes it (ready_slot()), and
-// compares the sequence's page with what the slot expects (match_page()). A later transaction of the same role need only
-// take the lock and compare the page, until an invalidation says that the sequence or a role has changed. The slow path
-// then draws, and opens a window (core/window.hpp). Every later call takes the fast path, draw_next(), as long as
+// compares the sequence's page with what the slot expects (match_page()). A later transaction of the same role takes the
+// lock and compares the page, and no more until an invalidation says that the sequence or a role has changed. The slow
+// path then draws, and opens a window (core/window.hpp). Every later call takes the fast path, draw_next(), as long as
 //   1. no event since requires the entry to be opened again: session_checks is unchanged,
 //   2. the current user is the one whose privilege was checked,
 //   3. synchronous replication requires what it required when the window was opened,
