@@ -6,7 +6,7 @@
 #include "fleet/grant_file.hpp"
 #include "memory/area.hpp"
 #include "memory/memberships.hpp"
-#include "node/worker_node.hpp"
+#include "node/node_writer.hpp"
 #include "session/define.hpp"
 #include "session/session.hpp"
 

@@ -49,7 +49,7 @@ int64_t renewal(int64_t now, int64_t left) {
 
 // Only this process uses the notes.
 RegistrarNotes *notes_of(const Member &member) {
-    RegistrarNotes *notes = &member.slot->generator.membership.notes;
+    RegistrarNotes *notes = &membership_of(member.slot).notes;
     if (notes->incarnation != member.membership.incarnation)
         *notes = {member.membership.incarnation, 0, 0, 0, 0};
     if (notes->renew_at == 0 && member.membership.holds)

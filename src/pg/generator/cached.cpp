@@ -11,7 +11,7 @@ constexpr int64_t nap_us = 5 * us_per_ms;
 
 // A run lies in one tick, and a floor is the start of one.
 void drop_stale_run(SessionEntry *e, uint64_t floor) {
-    GeneratorState &generator = e->slot->generator;
+    GeneratorState &generator = generator_of(e->slot);
     if (e->run_in_hand == 0 || e->run_in_hand >= floor)
         return;
     generator.ring.too_old.fetch_add(generator.config.cached.run, std::memory_order_relaxed);
@@ -25,14 +25,14 @@ void keep_lease(DrawCall *call, const core::Decision &decision) {
         if (clock_is_plausible(call))
             reserve_in_grant(call, decision.reserve_until, true);
     } else if (decision.action == core::ClockAction::confirm &&
-               call->e->slot->generator.ticks.written_range().lsn <= GetFlushRecPtr(nullptr)) {
+               generator_of(call->e->slot).ticks.written_range().lsn <= GetFlushRecPtr(nullptr)) {
         confirm_lease(call, core::Durability::local);
     }
 }
 
 bool take_run(DrawCall *call, uint64_t floor) {
     SessionEntry *e = call->e;
-    GeneratorState &generator = e->slot->generator;
+    GeneratorState &generator = generator_of(e->slot);
     const CachedConfig &cached = generator.config.cached;
     core::Ring<> ring = ring_of(e->slot);
     uint64_t too_old = 0;
@@ -58,7 +58,7 @@ bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
 
 // Takes a run, unless another session has installed the last run of the ring as the shared run.
 bool find_run(DrawCall *call, uint64_t floor) {
-    return take_run(call, floor) || shared_run_has_next(call->e->slot->generator, floor);
+    return take_run(call, floor) || shared_run_has_next(generator_of(call->e->slot), floor);
 }
 
 void wait_for_refiller(DrawCall *call) {
@@ -67,7 +67,7 @@ void wait_for_refiller(DrawCall *call) {
     const uint64_t waits = call->waits;
     const int64_t left_us = left_to_wait_us(call, Stat::ring_waits, &waited_us);
     if (call->waits != waits) // the call's first wait for the ring
-        slot->generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
+        generator_of(slot).ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
     if (left_us <= 0) {
         count(&slot->counters, Stat::refused_ring);
         report_ring_empty(call->e->sequence, waited_us / us_per_ms);
@@ -81,7 +81,7 @@ void wait_for_refiller(DrawCall *call) {
 // Fills the ring as far as the lease reaches, not only to where the next one is due. Ticks below the clock's are used
 // too, from `floor` on.
 void refill_by_caller(const DrawCall &call, const core::Decision &decision, uint64_t floor) {
-    GeneratorState &generator = call.e->slot->generator;
+    GeneratorState &generator = generator_of(call.e->slot);
     // What a standby has counts for its own level only, but is durable here, too.
     const uint64_t limit = Max(decision.limit, refill_limit(generator, call.grant.view, call.now_us));
     refill_ring(&generator, ring_of(call.e->slot), floor, limit, &generator.ring.refills_by_caller,
@@ -97,7 +97,7 @@ WhenRingEmpty policy_now(const GeneratorState &generator) {
 }
 
 void at_empty_ring(DrawCall *call, const core::Decision &decision, uint64_t floor) {
-    GeneratorState &generator = call->e->slot->generator;
+    GeneratorState &generator = generator_of(call->e->slot);
     const WhenRingEmpty policy = policy_now(generator);
     const bool may_go_on = decision.action != core::ClockAction::exhausted && decision.action != core::ClockAction::ask;
     if (policy == WhenRingEmpty::error && may_go_on) {
@@ -123,7 +123,7 @@ void at_empty_ring(DrawCall *call, const core::Decision &decision, uint64_t floo
 // Refilled runs are durable on this server. If the session waits for a standby, it does so before it hands out a value
 // of the run of that position. True: time has passed.
 bool need_durable(DrawCall *call, uint64_t position) {
-    const GeneratorState &generator = call->e->slot->generator;
+    const GeneratorState &generator = generator_of(call->e->slot);
     const uint64_t last = core::SharedRun<>::end_of_run(position, generator.config.cached.run);
     if (generator.ticks.usable(call->level) > last)
         return false;
@@ -135,8 +135,8 @@ bool need_durable(DrawCall *call, uint64_t position) {
 // session won the race, or if waiting for a standby took time, in which ids may have become too old.
 core::Run take_shared(DrawCall *call, uint64_t floor, bool *retry) {
     SessionEntry *e = call->e;
-    RingState &ring = e->slot->generator.ring;
-    const uint64_t length = e->slot->generator.config.cached.run;
+    RingState &ring = generator_of(e->slot).ring;
+    const uint64_t length = generator_of(e->slot).config.cached.run;
     uint64_t seen = 0;
     const core::Run run = ring.shared.take(floor, length, call->want, &seen);
     if (run.count > 0) {
@@ -167,13 +167,13 @@ core::Run take_shared(DrawCall *call, uint64_t floor, bool *retry) {
 
 // The next position that the call would get, as far as it is known; 0: there is no run.
 uint64_t next_available(const SessionEntry *e, uint64_t floor) {
-    const GeneratorState &generator = e->slot->generator;
+    const GeneratorState &generator = generator_of(e->slot);
     return shared_run_has_next(generator, floor) ? generator.ring.shared.last() + 1 : e->run_in_hand;
 }
 
 // By how much a position is further ahead of the clock than allowed; at most 0: it is not.
 int64_t ticks_too_far(const DrawCall &call, uint64_t position) {
-    const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
+    const core::ClockPolicy &policy = generator_of(call.e->slot).config.policy;
     return static_cast<int64_t>(position >> policy.sequence_bits) - call.view.now - policy.max_ahead;
 }
 
@@ -181,7 +181,7 @@ int64_t ticks_too_far(const DrawCall &call, uint64_t position) {
 // word holds the last position.
 void open_window_on_run(const DrawCall &call) {
     SessionEntry *e = call.e;
-    GeneratorState &generator = e->slot->generator;
+    GeneratorState &generator = generator_of(e->slot);
     const CachedConfig &cached = generator.config.cached;
     const uint64_t last = call.drawn.run.first + call.drawn.run.count - 1;
     const uint64_t last_of_run = core::SharedRun<>::end_of_run(last, cached.run);
@@ -195,7 +195,7 @@ void open_window_on_run(const DrawCall &call) {
 
 // No position below it is handed out: it would be too old, was invalidated, or lies below the grant.
 uint64_t floor_of(const DrawCall &call) {
-    const GeneratorState &generator = call.e->slot->generator;
+    const GeneratorState &generator = generator_of(call.e->slot);
     const uint64_t fresh = fresh_from(generator, call.now_us);
     return Max(Max(fresh, generator.ring.discarded_below.load(std::memory_order_relaxed)),
                core::granted_begin(generator.config.policy, call.view));
@@ -205,7 +205,7 @@ uint64_t floor_of(const DrawCall &call) {
 // found that: another session may have joined one since, and may have filled the ring inside its
 // grant. A run lies in one tick, so what holds for one of its positions holds for all.
 uint64_t end_of_grant(const DrawCall &call) {
-    const core::ClockPolicy &policy = call.e->slot->generator.config.policy;
+    const core::ClockPolicy &policy = generator_of(call.e->slot).config.policy;
     if (likely(!call.grant.in_fleet))
         return call.view.written;
     return static_cast<uint64_t>(Min(call.grant.view.until, policy.end)) << policy.sequence_bits;
@@ -215,7 +215,7 @@ uint64_t end_of_grant(const DrawCall &call) {
 void get_later_end(DrawCall *call, uint64_t position) {
     if (!call->grant.in_fleet)
         return;
-    const core::ClockPolicy &policy = call->e->slot->generator.config.policy;
+    const core::ClockPolicy &policy = generator_of(call->e->slot).config.policy;
     const auto tick = static_cast<int64_t>(position >> policy.sequence_bits);
     execute(call, {core::ClockAction::ask, 0, 0, 0, 0, Max(tick, call->view.now)});
 }
@@ -223,7 +223,7 @@ void get_later_end(DrawCall *call, uint64_t position) {
 } // namespace
 
 Drawn draw_cached(SessionEntry *e, uint64_t want) {
-    GeneratorState &generator = e->slot->generator;
+    GeneratorState &generator = generator_of(e->slot);
     DrawCall call = {};
     call.e = e;
     call.want = want;

@@ -8,7 +8,7 @@
 namespace uidgen::pg {
 
 void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view) {
-    GeneratorState &generator = e->slot->generator;
+    GeneratorState &generator = generator_of(e->slot);
     const GeneratorConfig &config = generator.config;
     core::ClockState again = view;
     again.now = core::tick_at(config.layout, wall_clock_us());
@@ -34,7 +34,7 @@ const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon
     const int64_t now_us = wall_clock_us();
     if (ahead_us < core::longest_ahead_ms * us_per_ms)
         return soon;
-    const GeneratorConfig &config = e->slot->generator.config;
+    const GeneratorConfig &config = generator_of(e->slot).config;
     const int64_t moved_us = clock_moved_us();
     const bool is_as_at_start = moved_us < suspicious_jump_us && moved_us > -suspicious_jump_us;
     const bool is_default = find_default_generator() == e->sequence;

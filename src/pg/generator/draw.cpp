@@ -29,14 +29,14 @@ long long ms_of(int64_t us) { return static_cast<long long>(us / us_per_ms); }
 // The number that the generator's own nodes follow from.
 int64_t own_number(const DrawCall &call) {
     Slot *slot = call.e->slot;
-    const std::atomic<int64_t> &number = slot->generator.number;
+    const std::atomic<int64_t> &number = generator_of(slot).number;
     if (unlikely(number.load(std::memory_order_acquire) == no_number))
         draw_number(slot, call.now_us);
     return number.load(std::memory_order_acquire);
 }
 
 void check_epoch(const DrawCall &call) {
-    const int64_t epoch_us = call.e->slot->generator.config.layout.epoch_us;
+    const int64_t epoch_us = generator_of(call.e->slot).config.layout.epoch_us;
     if (call.now_us >= epoch_us)
         return;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -53,7 +53,7 @@ void wait_for_clock(DrawCall *call, int64_t missing_us) {
     const int64_t left_us = left_to_wait_us(call, Stat::clock_waits, &waited_us);
     if (left_us <= 0) {
         // Behind, or far ahead of a right clock because sessions draw faster than the layout allows.
-        const bool is_behind = pg::is_behind(slot->generator.clock_changes.load(std::memory_order_relaxed));
+        const bool is_behind = pg::is_behind(generator_of(slot).clock_changes.load(std::memory_order_relaxed));
         count(&slot->counters, is_behind ? Stat::refused_clock : Stat::refused_rate);
         check_epoch(*call);
         const char *soon = psprintf("Call again in %lld s, or increase uidgen.max_wait.",
@@ -98,7 +98,7 @@ void wait_for_grant(DrawCall *call, int64_t wanted_tick) {
 void join_while_behind(const DrawCall &call, int64_t behind_us) {
     if (!call.grant.in_fleet || call.grant.view.granted || behind_us > settings::registry_lease_ms * us_per_ms)
         return;
-    const core::Layout &layout = call.e->slot->generator.config.layout;
+    const core::Layout &layout = generator_of(call.e->slot).config.layout;
     membership_want(call.e->slot, static_cast<int64_t>((call.view.last + 1) >> layout.sequence_bits));
 }
 
@@ -106,8 +106,8 @@ void join_while_behind(const DrawCall &call, int64_t behind_us) {
 // tick.
 void open_window_after(const DrawCall &call, uint64_t last, const core::Decision &decision) {
     SessionEntry *e = call.e;
-    const core::Layout &layout = e->slot->generator.config.layout;
-    const core::ClockPolicy &policy = e->slot->generator.config.policy;
+    const core::Layout &layout = generator_of(e->slot).config.layout;
+    const core::ClockPolicy &policy = generator_of(e->slot).config.policy;
     const uint64_t tick = last >> layout.sequence_bits;
     // If the policy must notice a clock that goes back, no window is opened on a tick ahead of the clock. The fast path
     // does not compare with the clock that other sessions have seen. In the clock's own tick a session that saw a later
@@ -119,7 +119,7 @@ void open_window_after(const DrawCall &call, uint64_t last, const core::Decision
     const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
     // The word holds the last position, so a swap from n draws position n + 1.
     const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last)) - (last - 1) * step;
-    open_window_in_tick(e, {e->slot->generator.ticks.word(), last, last, limit - 1, origin, step},
+    open_window_in_tick(e, {generator_of(e->slot).ticks.word(), last, last, limit - 1, origin, step},
                         core::start_of(layout, call.view.now), core::start_of(layout, call.view.now + 1));
 }
 
@@ -170,7 +170,7 @@ bool clock_shows_it_again(DrawCall *call) {
 
 bool take(DrawCall *call, const core::Decision &decision) {
     SessionEntry *e = call->e;
-    GeneratorState &generator = e->slot->generator;
+    GeneratorState &generator = generator_of(e->slot);
     if (decision.reserve_until > 0)
         reserve_in_grant(call, decision.reserve_until, true);
     const core::IdEncoder encoder = encoder_for(*call, false);
@@ -187,7 +187,7 @@ bool take(DrawCall *call, const core::Decision &decision) {
 
 [[noreturn]] void refuse_clock_back(const DrawCall &call, const core::Decision &decision) {
     const SessionEntry *e = call.e;
-    const core::Layout &layout = e->slot->generator.config.layout;
+    const core::Layout &layout = generator_of(e->slot).config.layout;
     const int64_t back_us = decision.wait_ticks * layout.tick_us;
     const char *soon =
         "Call again then, or change when_back or tolerance_ms of the generator with uid_generator_alter().";
@@ -202,7 +202,7 @@ bool take(DrawCall *call, const core::Decision &decision) {
 }
 
 bool take_backup(DrawCall *call, const core::Decision &asked) {
-    GeneratorState &generator = call->e->slot->generator;
+    GeneratorState &generator = generator_of(call->e->slot);
     core::ClockState view = call->view;
     view.last = generator.backup.last();
     const core::Decision decision = core::decide_backup(generator.config.policy, view, asked);
@@ -224,7 +224,7 @@ bool take_backup(DrawCall *call, const core::Decision &asked) {
 // The number comes first, so that no crash keeps the lease and loses the number (core/other_nodes.hpp, 1).
 void reserve_in_grant(DrawCall *call, int64_t until_tick, bool ahead) {
     Slot *slot = call->e->slot;
-    GeneratorState &generator = slot->generator;
+    GeneratorState &generator = generator_of(slot);
     const uint64_t from = core::granted_begin(generator.config.policy, call->view);
     const uint64_t until = static_cast<uint64_t>(until_tick) << generator.config.layout.sequence_bits;
     uint64_t lsn = InvalidXLogRecPtr;
@@ -298,7 +298,7 @@ bool clock_is_plausible(DrawCall *call) {
 }
 
 void read_state(DrawCall *call) {
-    const GeneratorState &generator = call->e->slot->generator;
+    const GeneratorState &generator = generator_of(call->e->slot);
     call->level = close_window(call->e);
     const uint64_t changes = generator.clock_changes.load(std::memory_order_acquire); // first: draw.hpp
     call->view.seen = generator.seen.load(std::memory_order_acquire);
@@ -324,7 +324,7 @@ void read_state(DrawCall *call) {
 
 bool execute(DrawCall *call, const core::Decision &decision) {
     SessionEntry *e = call->e;
-    const int64_t tick_us = e->slot->generator.config.layout.tick_us;
+    const int64_t tick_us = generator_of(e->slot).config.layout.tick_us;
     switch (decision.action) {
     case core::ClockAction::take:
         return take(call, decision);
@@ -354,7 +354,7 @@ bool execute(DrawCall *call, const core::Decision &decision) {
     case core::ClockAction::exhausted:
         if (clock_is_plausible(call)) {
             count(&e->slot->counters, Stat::refused_used_up);
-            const core::Layout &layout = e->slot->generator.config.layout;
+            const core::Layout &layout = generator_of(e->slot).config.layout;
             ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
                             errmsg("the time bits of generator \"%s\" are used up", name_of(*call)),
                             errdetail("Its layout ends at %s.",
@@ -368,7 +368,7 @@ bool execute(DrawCall *call, const core::Decision &decision) {
 
 void confirm_lease(DrawCall *call, core::Durability level) {
     Slot *slot = call->e->slot;
-    core::PositionAllocator<> &ticks = slot->generator.ticks;
+    core::PositionAllocator<> &ticks = generator_of(slot).ticks;
     const core::WrittenRange written = ticks.written_range();
     const int64_t began_us = monotonic_us();
     ticks.confirm(durable(&slot->counters, written.lsn, level), written.until);
@@ -380,9 +380,9 @@ core::IdEncoder encoder_for(const DrawCall &call, bool backup) {
     SessionEntry *e = call.e;
     if (unlikely(call.grant.in_fleet)) {
         show_node(e, call.grant.view);
-        return core::encoder_of(e->slot->generator.config.layout, call.grant.view.node, backup);
+        return core::encoder_of(generator_of(e->slot).config.layout, call.grant.view.node, backup);
     }
-    GeneratorState &generator = e->slot->generator;
+    GeneratorState &generator = generator_of(e->slot);
     const int64_t number = own_number(call);
     warn_of_datacenter_id(e->slot);
     return core::encoder_of(generator.config.layout, own_node(generator.config, number).value, backup);
@@ -403,7 +403,7 @@ Drawn draw(SessionEntry *e, uint64_t want) {
     call.want = want;
     for (;; before_next_try(&call)) {
         read_state(&call);
-        if (execute(&call, core::decide(e->slot->generator.config.policy, call.view)))
+        if (execute(&call, core::decide(generator_of(e->slot).config.policy, call.view)))
             return call.drawn;
     }
 }

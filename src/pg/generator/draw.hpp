@@ -2,7 +2,7 @@
 // try is in node_grant.cpp, what is said of the clock in clock.cpp, cached mode in cached.cpp and refiller.cpp.
 #pragma once
 
-#include "memory/memberships.hpp"
+#include "memory/generator_state.hpp"
 #include "session/session.hpp"
 
 namespace uidgen::pg {

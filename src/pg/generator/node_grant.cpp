@@ -17,10 +17,10 @@ using core::no_node;
 // The node that the generator may have drawn with before the fleet. Without a number of this incarnation it is known
 // from the policy, or from the generator's row. One that has a grant of the file does not join.
 int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
-    const GeneratorState &generator = e->slot->generator;
+    const GeneratorState &generator = generator_of(e->slot);
     const GeneratorConfig &config = generator.config;
     Member member = {};
-    if (generator.membership.requested_in.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet ||
+    if (membership_of(e->slot).requested_in.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet ||
         (membership_copy(e->slot, &member) && member.membership.holds &&
          core::same_layout(member.request.layout, config.layout)))
         return no_node;
@@ -32,7 +32,7 @@ int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
 }
 
 GrantRequest request_of(const SessionEntry *e, int64_t mark) {
-    const GeneratorConfig &config = e->slot->generator.config;
+    const GeneratorConfig &config = generator_of(e->slot).config;
     const core::ClockPolicy &policy = config.policy;
     GrantRequest request = {};
     request.layout = config.layout;
@@ -53,8 +53,8 @@ GrantRequest request_of(const SessionEntry *e, int64_t mark) {
 
 // uidgen.registry was reset. The row of worker_node shows the generator's own node again.
 void leave_fleet(SessionEntry *e) {
-    GeneratorState &generator = e->slot->generator;
-    generator.membership.requested_in.store(0, std::memory_order_relaxed);
+    GeneratorState &generator = generator_of(e->slot);
+    membership_of(e->slot).requested_in.store(0, std::memory_order_relaxed);
     if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
         return;
     const int64_t number = generator.number.load(std::memory_order_acquire);
@@ -66,7 +66,7 @@ void leave_fleet(SessionEntry *e) {
 
 NodeGrant read_node_grant(SessionEntry *e) {
     const uint32_t epoch = fleet_epoch();
-    const uint32_t known = e->slot->generator.membership.requested_in.load(std::memory_order_acquire);
+    const uint32_t known = membership_of(e->slot).requested_in.load(std::memory_order_acquire);
     if (likely(epoch == 0)) {
         if (unlikely(known != 0))
             leave_fleet(e);
@@ -81,7 +81,7 @@ NodeGrant read_node_grant(SessionEntry *e) {
 
 // A try with an older view leaves the row to one with the present view.
 void show_node(SessionEntry *e, const GrantView &grant) {
-    GeneratorState &generator = e->slot->generator;
+    GeneratorState &generator = generator_of(e->slot);
     int64_t shown = generator.granted_node.load(std::memory_order_relaxed);
     if (likely(shown == grant.node) || !core::same_view(membership_view(e->slot), grant) ||
         !generator.granted_node.compare_exchange_strong(shown, grant.node, std::memory_order_relaxed))
@@ -93,8 +93,8 @@ NodeGrant present_grant(const Slot *slot) {
     const uint32_t epoch = fleet_epoch();
     if (epoch == 0)
         return no_fleet;
-    const uint32_t known = slot->generator.membership.requested_in.load(std::memory_order_acquire);
-    return {true, known == epoch ? grant_view_of(slot->generator.membership.fields) : core::no_grant};
+    const uint32_t known = membership_of(slot).requested_in.load(std::memory_order_acquire);
+    return {true, known == epoch ? grant_view_of(membership_of(slot).fields) : core::no_grant};
 }
 
 } // namespace uidgen::pg

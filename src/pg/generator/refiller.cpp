@@ -25,12 +25,12 @@ void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
     generator->ring.rejected_puts.fetch_add(thrown.count, std::memory_order_relaxed);
 }
 
-bool has_ring(const Slot *slot) { return slot->phase == SlotPhase::ready && slot->generator.config.cached.on; }
+bool has_ring(const Slot *slot) { return slot->phase == SlotPhase::ready && generator_of(slot).config.cached.on; }
 
 // Under the slot's lock, which keeps the ring: no wait, no allocation, no error. Returns how many runs were moved. One
 // that finds no room because callers refill, too, is thrown away.
 uint64_t refill_some(Slot *slot) {
-    GeneratorState &generator = slot->generator;
+    GeneratorState &generator = generator_of(slot);
     const core::Ring<> ring = ring_of(slot);
     if (!is_due(&generator, ring))
         return 0;

@@ -39,11 +39,11 @@ void begin_membership(MembershipState *state) {
 }
 
 // That of a dropped generator rests, because the DROP may be rolled back.
-bool has_member(const Slot *slot) { return slot->phase > SlotPhase::dropped && slot->generator.membership.fields.used; }
+bool has_member(const Slot *slot) { return slot->phase > SlotPhase::dropped && membership_of(slot).fields.used; }
 
 // Calls visit(state) under the slot's lock, unless the slot has another incarnation by now.
 template <typename Visit> void with_incarnation(Slot *slot, uint64_t incarnation, Visit visit) {
-    MembershipState *state = &slot->generator.membership;
+    MembershipState *state = &membership_of(slot);
     LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
     if (has_member(slot) && state->fields.membership.incarnation == incarnation)
         visit(state);
@@ -106,7 +106,7 @@ void set_in_fleet(bool in_fleet) {
 // Release: pairs with read_node_grant(), so that a session that sees the epoch finds the membership of that request.
 void membership_request(Slot *slot, uint32_t epoch, const GrantRequest &request, bool has_mark) {
     const uint64_t fresh = fresh_incarnation(); // may do I/O
-    MembershipState &state = slot->generator.membership;
+    MembershipState &state = membership_of(slot);
     LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
     if (!is_for_present(state.fields, request, has_mark)) {
         if (!state.fields.used)
@@ -131,20 +131,19 @@ GrantView grant_view_of(const MembershipFields &fields) {
 
 GrantView membership_view(Slot *slot) {
     LWLockAcquire(&slot->lock, LW_SHARED);
-    const GrantView view = grant_view_of(slot->generator.membership.fields);
+    const GrantView view = grant_view_of(membership_of(slot).fields);
     LWLockRelease(&slot->lock);
     return view;
 }
 
 void membership_want(Slot *slot, int64_t lowest) {
-    slot->generator.membership.wanted.store(Max(lowest, 1), std::memory_order_relaxed); // each value stands alone
+    membership_of(slot).wanted.store(Max(lowest, 1), std::memory_order_relaxed); // each value stands alone
     membership_note_use(slot, wall_clock_us());
     (void)wake_worker(SingleWorker::registrar);
 }
 
 void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us) {
-    wait_until(&slot->generator.membership.changed, timeout_us,
-               [&] { return !core::same_view(membership_view(slot), seen); });
+    wait_until(&membership_of(slot).changed, timeout_us, [&] { return !core::same_view(membership_view(slot), seen); });
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -152,7 +151,7 @@ void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us) {
 // ---------------------------------------------------------------------------------------------------------
 
 bool membership_copy(Slot *slot, Member *copy) {
-    const MembershipState &state = slot->generator.membership;
+    const MembershipState &state = membership_of(slot);
     LWLockAcquire(&slot->lock, LW_SHARED);
     const bool is_member = has_member(slot);
     if (is_member)
@@ -174,7 +173,7 @@ core::FleetSeen fleet_seen() {
 
 void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Membership &membership) {
     Slot *slot = claim_slot(key, SlotKind::generator);
-    MembershipState &state = slot->generator.membership;
+    MembershipState &state = membership_of(slot);
     LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
     begin_membership(&state);
     state.fields.request.layout = layout;
@@ -216,7 +215,7 @@ void membership_note_error(const Member &member, const GrantError &error) {
 // new membership that was asked with it is not published (note_seen()).
 void memberships_begin_again() {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
-        MembershipState &state = slot->generator.membership;
+        MembershipState &state = membership_of(slot);
         const uint64_t fresh = fresh_incarnation();
         LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
         if (slot->phase != SlotPhase::free && state.fields.used)
@@ -232,7 +231,7 @@ namespace {
 // After a refusal sessions fail at once for so long. After an error that passes by itself the registrar waits so long.
 constexpr int64_t pause_us = us_per_second;
 
-bool is_asked(const Slot *segment) { return segment->segment.block.answer.state == BlockState::asked; }
+bool is_asked(const Slot *segment) { return block_place_of(segment).answer.state == BlockState::asked; }
 
 bool may_ask(const BlockPlace &place, int64_t now_us) {
     const BlockState state = place.answer.state;
@@ -247,7 +246,7 @@ bool may_ask(const BlockPlace &place, int64_t now_us) {
 
 void blocks_ask(Slot *segment, const BlockAsk &ask) {
     const int64_t now_us = monotonic_us();
-    BlockPlace &place = segment->segment.block;
+    BlockPlace &place = block_place_of(segment);
     LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
     if (may_ask(place, now_us)) {
         place.number++;
@@ -262,7 +261,7 @@ void blocks_ask(Slot *segment, const BlockAsk &ask) {
 }
 
 bool blocks_take(Slot *segment, const char *registry_name, FleetBlock *block) {
-    const BlockPlace &place = segment->segment.block;
+    const BlockPlace &place = block_place_of(segment);
     LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
     const bool is_ready = place.answer.state == BlockState::ready;
     const bool is_its = is_ready && strcmp(place.ask.registry_name, registry_name) == 0;
@@ -276,13 +275,13 @@ bool blocks_take(Slot *segment, const char *registry_name, FleetBlock *block) {
 BlockAnswer blocks_look(const Slot *segment) {
     auto *lock = const_cast<LWLock *>(&segment->lock);
     LWLockAcquire(lock, LW_SHARED);
-    const BlockAnswer answer = segment->segment.block.answer;
+    const BlockAnswer answer = block_place_of(segment).answer;
     LWLockRelease(lock);
     return answer;
 }
 
 void blocks_wait(Slot *segment, int64_t timeout_us) {
-    wait_until(&segment->segment.block.changed, timeout_us,
+    wait_until(&block_place_of(segment).changed, timeout_us,
                [segment] { return blocks_look(segment).state != BlockState::asked; });
 }
 
@@ -297,7 +296,7 @@ void blocks_forget(Slot *segment) {
 // ---------------------------------------------------------------------------------------------------------
 
 bool block_copy(Slot *segment, AskedBlock *asked) {
-    const BlockPlace &place = segment->segment.block;
+    const BlockPlace &place = block_place_of(segment);
     LWLockAcquire(&segment->lock, LW_SHARED);
     const bool is_asked_for = is_asked(segment);
     if (is_asked_for)
@@ -307,7 +306,7 @@ bool block_copy(Slot *segment, AskedBlock *asked) {
 }
 
 void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer) {
-    BlockPlace &place = asked.segment->segment.block;
+    BlockPlace &place = block_place_of(asked.segment);
     LWLockAcquire(&asked.segment->lock, LW_EXCLUSIVE);
     if (is_asked(asked.segment) && place.number == asked.number) {
         place.answer = answer;
@@ -320,7 +319,7 @@ void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer) {
 void blocks_note_away(const GrantError &error) {
     const auto note = [&error](Slot *segment) {
         if (is_asked(segment))
-            segment->segment.block.answer.error = error;
+            block_place_of(segment).answer.error = error;
     };
     for_each_slot(SlotKind::segment, note, LW_EXCLUSIVE);
 }

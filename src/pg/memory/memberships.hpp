@@ -17,9 +17,63 @@
 #pragma once
 
 #include "base/identity.hpp"
+#include "core/membership.hpp"
 #include "slots.hpp"
 
 namespace uidgen::pg {
+
+// What the registrar needs to ask for a generator. Set by the first session that draws after a start, an alteration, or
+// a change of uidgen.registry.
+struct GrantRequest {
+    core::Layout layout;
+    int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
+    WorkerPolicy policy;
+    int32_t worker_number; // of WorkerPolicy::fixed
+    int32_t datacenter_id; // the generator's own or the setting; -1: none that fits
+    int64_t former_node;   // the node that the generator drew with before it had a registry; -1: none
+    int64_t former_until;  // the first tick above the high-water mark that it had then
+    bool own_pool;         // it may have ids that generators of another epoch or split have
+    char preset[NAMEDATALEN];
+    char generator[2 * NAMEDATALEN + 8]; // qualified name, shortened if need be
+    char database[NAMEDATALEN];
+};
+
+// What the registrar keeps about a member, as long as its incarnation stays the same.
+struct RegistrarNotes {
+    uint64_t incarnation;
+    int64_t renew_at;        // tick; 0: unknown
+    int64_t wanted_since_us; // on the monotonic clock, as the next one; 0: it is not wanted
+    int64_t not_before_us;   // when it may be asked for (again)
+    int64_t pause_us;        // after a refusal, which the log has; 0: it was not refused
+};
+
+// What the slot's lock guards of a membership.
+struct MembershipFields {
+    bool used;
+    bool requested;       // false: only the file knows it; no session has used it since the server's start
+    GrantRequest request; // if not requested, only the layout
+    core::Membership membership;
+    int64_t renewals; // grants accepted since the server's start
+    GrantError error;
+};
+
+// A generator's membership in the fleet.
+struct MembershipState {
+    MembershipFields fields;            // lock
+    RegistrarNotes notes;               // the registrar's
+    std::atomic<uint32_t> requested_in; // the epoch in which a session of this slot has requested it; 0: none
+    std::atomic<int64_t> wanted;        // the lowest tick that a session has asked for last; 0: the grant covers it
+    std::atomic<int64_t> used_at_us;    // when a session last read or wanted it, on the wall clock; 0: never
+    ConditionVariable changed;          // initialised once
+};
+
+struct MemberSlot {
+    Slot slot;
+    MembershipState membership;
+};
+
+inline MembershipState &membership_of(Slot *slot) { return reinterpret_cast<MemberSlot *>(slot)->membership; }
+inline const MembershipState &membership_of(const Slot *slot) { return membership_of(const_cast<Slot *>(slot)); }
 
 // What a session may draw with: read once before a draw, and used for all of it, so that the node of an id is fixed
 // before the word is swapped.
@@ -45,7 +99,7 @@ GrantView grant_view_of(const MembershipFields &fields); // under the slot's loc
 
 // Notes that a session draws from the generator, by a reading of the wall clock.
 inline void membership_note_use(Slot *slot, int64_t now_us) {
-    slot->generator.membership.used_at_us.store(now_us, std::memory_order_relaxed);
+    membership_of(slot).used_at_us.store(now_us, std::memory_order_relaxed);
 }
 
 // Asks the registrar for a grant that reaches above `lowest` (ticks). Starts the registrar if none runs. Returns at
@@ -127,6 +181,57 @@ inline uint64_t fresh_incarnation() { return static_cast<uint64_t>(random_number
 // once (segment/draw.hpp). First what sessions call.
 // ---------------------------------------------------------------------------------------------------------
 
+constexpr int longest_registry_name = 255; // bytes
+
+// What the registry is asked.
+struct BlockAsk {
+    int64_t count; // 0: none, only what the segment is like
+    int64_t shown; // the last value that this server was given
+    uint64_t fleet;
+    int64_t increment; // with the fleet: what they were when the segment was attached; 0: any
+    char registry_name[longest_registry_name + 1]; // in UTF-8
+    char database[NAMEDATALEN];
+};
+
+// `count` values: first, first + increment, ... With a count of 0 it says what the segment is like.
+struct FleetBlock {
+    uint64_t fleet;
+    int64_t first;
+    uint64_t count;
+    int64_t increment;
+    bool is_synchronous; // whether the registry has a synchronous standby
+};
+
+enum class BlockState : uint32_t {
+    none,
+    asked,   // the registrar asks for it, until it is there or is refused
+    ready,   // a session may take it
+    refused, // a session may ask again
+};
+
+struct BlockAnswer {
+    BlockState state; // asked: the error passes by itself, so the registrar asks again
+    FleetBlock block; // of ready
+    GrantError error; // at_us 0: none
+};
+
+// The one place for a block of the registry that a segment's slot has. The slot's lock guards it.
+struct BlockPlace {
+    uint64_t number;       // of the request, in this place
+    int64_t not_before_us; // when it may be asked (again), on the monotonic clock
+    BlockAsk ask;          // of asked, ready and refused
+    BlockAnswer answer;    // the state; the error also while the block is asked for
+    ConditionVariable changed;
+};
+
+struct BlockSlot {
+    Slot slot;
+    BlockPlace block;
+};
+
+inline BlockPlace &block_place_of(Slot *segment) { return reinterpret_cast<BlockSlot *>(segment)->block; }
+inline const BlockPlace &block_place_of(const Slot *segment) { return block_place_of(const_cast<Slot *>(segment)); }
+
 // Asks for a block, unless one is asked for or ready, or was refused less than a second ago. Starts the registrar if
 // none runs. Returns at once.
 void blocks_ask(Slot *segment, const BlockAsk &ask);
@@ -143,8 +248,8 @@ void blocks_wait(Slot *segment, int64_t timeout_us);
 // What was asked for is of no use any more. The second form is under the slot's lock.
 void blocks_forget(Slot *segment);
 inline void blocks_discard(Slot *segment) {
-    segment->segment.block.answer = {};
-    ConditionVariableBroadcast(&segment->segment.block.changed);
+    block_place_of(segment).answer = {};
+    ConditionVariableBroadcast(&block_place_of(segment).changed);
 }
 
 // ---------------------------------------------------------------------------------------------------------

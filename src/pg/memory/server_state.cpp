@@ -1,10 +1,10 @@
 #include "server_state.hpp"
 
-#include "base/errors.hpp"
+#include "generator_state.hpp"
 #include "base/identity.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "slots.hpp"
+#include "segment_state.hpp"
 
 namespace uidgen::pg {
 
@@ -21,8 +21,8 @@ constexpr uint64_t meaning = UIDGEN_SHARED_MEANING;
 
 // A number for how this build lays out shared memory.
 uint64_t shared_layout() {
-    const uint64_t parts[] = {meaning,           sizeof(ServerState),    sizeof(Slot),
-                              sizeof(SlotEntry), sizeof(GeneratorState), sizeof(SegmentState)};
+    const uint64_t parts[] = {meaning,           sizeof(ServerState),   sizeof(Slot),
+                              sizeof(SlotEntry), sizeof(GeneratorSlot), sizeof(SegmentSlot)};
     return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0);
 }
 
@@ -93,133 +93,6 @@ bool attach_server_state() {
     return true;
 }
 
-RegistrarStatus registrar_status() {
-    lock_state(LW_SHARED);
-    const RegistrarStatus copy = server_state->fleet.registrar;
-    unlock_state();
-    return copy;
-}
-
-void registrar_status_set(const RegistrarStatus &status) {
-    lock_state(LW_EXCLUSIVE);
-    server_state->fleet.registrar = status;
-    unlock_state();
-}
-
-GrantError error_for_user(const GrantError &error) {
-    if (!error.names_host || has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
-        return error;
-    GrantError shown = {};
-    strlcpy(shown.message, "the registry cannot be reached", sizeof(shown.message));
-    strlcpy(shown.hint, "The view uid_registry_status tells members of pg_monitor why.", sizeof(shown.hint));
-    shown.at_us = error.at_us;
-    return shown;
-}
-
-int error_details(const GrantError &error, int64_t waited_us, const char *hint) {
-    const GrantError shown = error_for_user(error);
-    if (shown.message[0] != '\0')
-        errdetail("The last request to the registry failed: %s", shown.message);
-    else
-        errdetail("The registry has not answered yet. The call waited %lld ms.",
-                  static_cast<long long>(waited_us / us_per_ms));
-    if (hint == nullptr)
-        hint = shown.hint[0] != '\0' ? shown.hint
-                                     : "Check uidgen.registry, max_worker_processes and the view uid_registry_status.";
-    return errhint("%s", hint);
-}
-
 int64_t clock_moved_us() { return clock_offset_us() - server_state->clock.at_start_us; }
-
-// ---------------------------------------------------------------------------------------------------------
-// Background workers
-// ---------------------------------------------------------------------------------------------------------
-
-namespace {
-
-constexpr int64_t pause_us = 1000 * us_per_ms;
-
-// One that fails starts again if its work must not wait for the next session.
-constexpr struct {
-    const char *name;
-    const char *function;
-    int flags;
-    int restart_s;
-} kinds[single_workers] = {
-    {"uidgen refiller", "uidgen_refiller_main", 0, BGW_NEVER_RESTART},
-    {"uidgen registrar", "uidgen_registrar_main", 0, BGW_NEVER_RESTART},
-    {"uidgen node writer", "uidgen_node_writer_main", BGWORKER_BACKEND_DATABASE_CONNECTION, 1},
-};
-
-WorkerState &registration(SingleWorker kind) { return server_state->workers[static_cast<uint32_t>(kind)]; }
-
-// True for one process. Relaxed: the time guards no other data, and the swap alone lets one process through.
-bool may_start(WorkerState *own, int64_t now_us) {
-    int64_t last = own->started_at_us.load(std::memory_order_relaxed);
-    return (last == 0 || now_us - last > pause_us) &&
-           own->started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
-}
-
-// Registers this process as the worker. False: another one is running. Release also in resign(): a process that sees no
-// worker sees what the last one wrote before.
-bool become_worker(SingleWorker kind) {
-    Latch *none = nullptr;
-    return registration(kind).latch.compare_exchange_strong(none, MyLatch, std::memory_order_acq_rel,
-                                                            std::memory_order_relaxed);
-}
-
-// Does nothing if another process is registered.
-void resign(SingleWorker kind) {
-    Latch *own = MyLatch;
-    registration(kind).latch.compare_exchange_strong(own, nullptr, std::memory_order_acq_rel,
-                                                     std::memory_order_relaxed);
-}
-
-void resign_at_exit(int, Datum kind) { resign(static_cast<SingleWorker>(DatumGetInt32(kind))); }
-
-bool start_worker(SingleWorker kind) {
-    const auto &started = kinds[static_cast<uint32_t>(kind)];
-    BackgroundWorker worker = {};
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | started.flags;
-    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-    worker.bgw_restart_time = started.restart_s;
-    strlcpy(worker.bgw_library_name, "uidgen", BGW_MAXLEN);
-    strlcpy(worker.bgw_function_name, started.function, BGW_MAXLEN);
-    strlcpy(worker.bgw_name, started.name, BGW_MAXLEN);
-    strlcpy(worker.bgw_type, started.name, BGW_MAXLEN);
-    return RegisterDynamicBackgroundWorker(&worker, nullptr);
-}
-
-} // namespace
-
-// Acquire pairs with the release in become_worker(), so that the latch is seen initialized.
-bool wake_worker(SingleWorker kind) {
-    WorkerState &own = registration(kind);
-    Latch *running = own.latch.load(std::memory_order_acquire);
-    if (running != nullptr) {
-        SetLatch(running);
-        return true;
-    }
-    return !may_start(&own, monotonic_us()) || start_worker(kind);
-}
-
-void begin_as_worker(SingleWorker kind) {
-    BackgroundWorkerUnblockSignals();
-    (void)attach_server_state();
-    if (!become_worker(kind))
-        proc_exit(0);
-    before_shmem_exit(resign_at_exit, Int32GetDatum(static_cast<int32>(kind)));
-}
-
-bool worker_may_end(SingleWorker kind, bool (*has_work)()) {
-    registration(kind).started_at_us.store(0, std::memory_order_relaxed);
-    resign(kind);
-    return !has_work() || !become_worker(kind);
-}
-
-bool worker_hands_over(SingleWorker kind) {
-    resign(kind);
-    return start_worker(kind);
-}
 
 } // namespace uidgen::pg

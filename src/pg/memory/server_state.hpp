@@ -24,6 +24,8 @@
 #include "area.hpp"
 #include "core/membership.hpp"
 #include "counters.hpp"
+#include "registry_status.hpp"
+#include "workers.hpp"
 
 namespace uidgen::pg {
 
@@ -49,38 +51,8 @@ struct ClockState {
     std::atomic<uint64_t> jumps;
 };
 
-// A background worker of which a server has at most one.
-struct WorkerState {
-    std::atomic<Latch *> latch;         // of the running worker
-    std::atomic<int64_t> started_at_us; // on the monotonic clock; 0: one may be started at once
-};
-constexpr uint32_t single_workers = 3;
-
 // Times of lost generators (slots.hpp). Which one depends on the database and the layout.
 constexpr uint32_t lost_times = 512;
-
-// Why the registry of the fleet gave nothing, as sessions show it.
-// The registry's message or libpq's, without a password. Empty: no answer yet.
-struct GrantError {
-    char message[512];
-    char hint[256];
-    core::Refusal refusal;
-    int64_t at_us;   // 0: none
-    bool names_host; // not for every role
-};
-
-// What the registrar last knew of the registry, for a view.
-struct RegistrarStatus {
-    bool connected;          // the registry has answered
-    char host[256];          // the one that answers; empty: none
-    int32_t registries;      // how many hosts answered as one at the last inquiry
-    int64_t away_since_us;   // since when the registry cannot be used; 0: it can, or was not tried
-    int64_t connected_at_us; // errors from before do not count any more
-    char refused_by[256];    // the host that has refused this server last; empty: none
-    GrantError last_error;   // of the registry as a whole, or of any member
-    bool compared_clocks;
-    int64_t clock_offset_us; // this server's clock less the registry's, at the last answer
-};
 
 struct MemberState {
     core::FleetSeen seen;
@@ -127,45 +99,7 @@ bool attach_server_state();
 inline void lock_state(LWLockMode mode) { LWLockAcquire(&server_state->lock, mode); }
 inline void unlock_state() { LWLockRelease(&server_state->lock); }
 
-// The error as the current user may see it. Where the registry is, only readers of uid_registry_status learn.
-GrantError error_for_user(const GrantError &error);
-
-// The DETAIL and the HINT of an error of a caller that got nothing from the registry. With `hint`, that is the HINT.
-int error_details(const GrantError &error, int64_t waited_us, const char *hint = nullptr);
-
-RegistrarStatus registrar_status();
-void registrar_status_set(const RegistrarStatus &status); // for the registrar
-
 // By how much the wall clock was set since the server's start; all steps together, so 0 if it was set back.
 int64_t clock_moved_us();
-
-// ---------------------------------------------------------------------------------------------------------
-// Background workers. A server runs at most one of each kind, and only while it is needed: the first process that needs
-// one starts it.
-//
-// How one ends without losing work: it resigns, and looks for work once more. A session first leaves work where the
-// worker looks, under a lock that the worker takes too, and then looks for the worker. So either the worker finds the
-// work, or the session finds no worker and starts one.
-// ---------------------------------------------------------------------------------------------------------
-
-enum class SingleWorker : uint32_t {
-    refiller,    // fills rings of generators in cached mode
-    registrar,   // asks the registry of the fleet for grants and blocks
-    node_writer, // writes rows of worker_node
-};
-
-// Wakes the worker, or starts it if none runs, at most one a second. That second is not waited for after
-// worker_may_end(). Allocates nothing and raises no error. False: no background worker can be started.
-bool wake_worker(SingleWorker kind);
-
-// For the worker's main function, after it has set its signal handlers: registers the process until its end. If another
-// one is running, this one ends.
-void begin_as_worker(SingleWorker kind);
-
-// For a worker that has found no work: resigns. False: there is work by now, and this process is the worker again.
-bool worker_may_end(SingleWorker kind, bool (*has_work)());
-
-// For one that can do only a part of the work: resigns, and starts the next one. False: there is no place for it.
-bool worker_hands_over(SingleWorker kind);
 
 } // namespace uidgen::pg

@@ -2,7 +2,8 @@
 
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "memberships.hpp"
+#include "generator_state.hpp"
+#include "segment_state.hpp"
 
 namespace uidgen::pg {
 
@@ -14,8 +15,7 @@ static_assert(sizeof(Cell) == sizeof(uint64_t), "the ring's size is reckoned by 
 SlotLists &lists_of(SlotKind kind) { return server_state->area.slots[index(kind)]; }
 
 constexpr Size bytes_of(SlotKind kind) {
-    return kind == SlotKind::generator ? offsetof(Slot, generator) + sizeof(GeneratorState)
-                                       : offsetof(Slot, segment) + sizeof(SegmentState);
+    return kind == SlotKind::generator ? sizeof(GeneratorSlot) : sizeof(SegmentSlot);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -32,8 +32,7 @@ Slot *new_slot(SlotKind kind) {
     slot->kind = kind;
     slot->phase = SlotPhase::free;
     LWLockInitialize(&slot->lock, server_state->tranche);
-    ConditionVariableInit(kind == SlotKind::generator ? &slot->generator.membership.changed
-                                                      : &slot->segment.block.changed);
+    ConditionVariableInit(kind == SlotKind::generator ? &membership_of(slot).changed : &block_place_of(slot).changed);
     lock_state(LW_EXCLUSIVE);
     slot->next = lists_of(kind).newest.load(std::memory_order_relaxed);
     lists_of(kind).newest.store(self, std::memory_order_release); // pairs with first_slot()
@@ -72,10 +71,9 @@ void unlock_both(Slot *slot) {
     LWLockRelease(&slot->lock);
 }
 
-// All but the membership.
 void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     const uint64_t run = init.config.cached.run;
-    memset(static_cast<void *>(generator), 0, offsetof(GeneratorState, membership));
+    memset(static_cast<void *>(generator), 0, offsetof(GeneratorState, owed));
     generator->former_mark = init.mark;
     generator->first_position = init.first_position;
     generator->ticks.reset(init.first_position);
@@ -89,27 +87,27 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     generator->number.store(no_number, std::memory_order_relaxed);
     generator->node_taken = core::no_node;
     generator->granted_node.store(core::no_node, std::memory_order_relaxed);
-    generator->membership.requested_in.store(0, std::memory_order_relaxed);
     generator->ring.cells = cells;
     generator->ring.is_refilled = true;
     generator->ring.shared.reset(run);
     generator->ring.shared_before.store(0 - run, std::memory_order_relaxed); // the word begins at the end of a run
 }
 
-// What is not set here begins with 0.
+// What is not set here begins with 0. The membership and the place of a block stay.
 void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     slot->file = init.file;
     slot->expected = init.expected;
     slot->passed_over.reset(init.first_position);
     if (slot->kind == SlotKind::generator) {
-        reset(&slot->generator, init, cells);
-        slot->generator.records_before = counted(slot->counters, Stat::records);
-    } else { // all but the block
-        memset(static_cast<void *>(&slot->segment), 0, offsetof(SegmentState, block));
-        slot->segment.ordinals.reset(init.first_position);
-        slot->segment.bounds = init.bounds;
-        slot->segment.step = init.bounds.base;
-        slot->segment.name_hash = init.name_hash;
+        reset(&generator_of(slot), init, cells);
+        membership_of(slot).requested_in.store(0, std::memory_order_relaxed);
+        generator_of(slot).records_before = counted(slot->counters, Stat::records);
+    } else {
+        memset(static_cast<void *>(&segment_of(slot)), 0, sizeof(SegmentState));
+        segment_of(slot).ordinals.reset(init.first_position);
+        segment_of(slot).bounds = init.bounds;
+        segment_of(slot).step = init.bounds.base;
+        segment_of(slot).name_hash = init.name_hash;
     }
 }
 
@@ -125,7 +123,7 @@ std::atomic<int64_t> &lost_time(const SlotKey &key, const core::Layout &layout) 
 // Under the slot's lock.
 void note_lost(const Slot &slot) {
     if (slot.kind == SlotKind::generator)
-        core::raise_to(lost_time(slot.key, slot.generator.config.layout), slot_last_time(slot),
+        core::raise_to(lost_time(slot.key, generator_of(&slot).config.layout), slot_last_time(slot),
                        std::memory_order_relaxed);
 }
 
@@ -141,7 +139,7 @@ void begin_use(Slot *slot, const SlotKey &key) {
 
 void forget_fleet(Slot *slot) {
     if (slot->kind == SlotKind::generator)
-        slot->generator.membership.fields.used = false;
+        membership_of(slot).fields.used = false;
     else
         blocks_discard(slot);
 }
@@ -156,7 +154,7 @@ struct Remains {
 Remains take_remains(Slot *slot, bool with_node) {
     if (slot->kind != SlotKind::generator)
         return {InvalidDsaPointer, {}, core::no_node};
-    GeneratorState &generator = slot->generator;
+    GeneratorState &generator = generator_of(slot);
     const Remains remains = {generator.ring.cells, generator.config.layout,
                              with_node ? generator.node_taken : core::no_node};
     generator.ring.cells = InvalidDsaPointer;
@@ -180,8 +178,8 @@ uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
 
 // Ids that are known without being counted.
 uint64_t ids_by_words(Slot *slot) {
-    if (slot->kind == SlotKind::generator && slot->generator.config.cached.on)
-        return drawn_from_shared_runs(slot->generator.ring, slot->generator.config.cached.run);
+    if (slot->kind == SlotKind::generator && generator_of(slot).config.cached.on)
+        return drawn_from_shared_runs(generator_of(slot).ring, generator_of(slot).config.cached.run);
     return slot->passed_over.handed_out(word_of(slot).last() + 1);
 }
 
@@ -197,7 +195,7 @@ bool make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
         count(&slot->counters, Stat::ids, drawn); // the words lose what they say
         reset(slot, init, cells);
         if (slot->kind == SlotKind::generator)
-            slot->generator.former_until_us = until_us;
+            generator_of(slot).former_until_us = until_us;
         set_phase(slot, SlotPhase::ready);
     }
     unlock_both(slot);
@@ -350,14 +348,14 @@ bool slot_has_name(const SlotKey &key, uint64_t name_hash) {
         return false;
     LWLockAcquire(&slot->lock, LW_SHARED);
     const bool has = slot->phase == SlotPhase::ready && same_key(slot->key, key) && name_hash != 0 &&
-                     slot->segment.name_hash == name_hash;
+                     segment_of(slot).name_hash == name_hash;
     LWLockRelease(&slot->lock);
     return has;
 }
 
 void slot_forget_name(Slot *segment) {
     LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
-    segment->segment.name_hash = 0;
+    segment_of(segment).name_hash = 0;
     LWLockRelease(&segment->lock);
 }
 
@@ -379,8 +377,12 @@ void note_default(Oid generator) {
     release(entry);
 }
 
+core::PositionAllocator<> &word_of(Slot *slot) {
+    return slot->kind == SlotKind::generator ? generator_of(slot).ticks : segment_of(slot).ordinals;
+}
+
 core::Ring<> ring_of(Slot *slot) {
-    GeneratorState &generator = slot->generator;
+    GeneratorState &generator = generator_of(slot);
     return {&generator.ring.hints, in_area<Cell>(generator.ring.cells), generator.config.cached.cells};
 }
 
@@ -401,7 +403,7 @@ Slot *slot_to_look_at(SlotKind kind) {
 }
 
 int64_t slot_last_time(const Slot &slot) {
-    const GeneratorState &generator = slot.generator;
+    const GeneratorState &generator = generator_of(&slot);
     const core::Layout &layout = generator.config.layout;
     if (counted(slot.counters, Stat::records) == generator.records_before)
         return generator.former_until_us;

@@ -1,10 +1,11 @@
-#include "worker_node.hpp"
+#include "node_writer.hpp"
 
 #include <unistd.h>
 
+#include "worker_node.hpp"
 #include "config/rows.hpp"
 #include "base/errors.hpp"
-#include "memory/server_state.hpp"
+#include "memory/generator_state.hpp"
 #include "config/extension.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -21,14 +22,14 @@ dsa_pointer &first_owed() { return server_state->area.rows_owed; }
 
 // Under the state's lock.
 bool has_row(const Slot *slot) {
-    const GeneratorState &generator = slot->generator;
+    const GeneratorState &generator = generator_of(slot);
     return slot->phase == SlotPhase::ready && generator.worker_draw.load(std::memory_order_relaxed) > 0 &&
            !generator.owed.settled;
 }
 
 template <typename Visit> void for_each_owed(LWLockMode mode, Visit visit) {
     lock_state(mode);
-    for (auto *slot = in_area<Slot>(first_owed()); slot != nullptr; slot = in_area<Slot>(slot->generator.owed.next))
+    for (auto *slot = in_area<Slot>(first_owed()); slot != nullptr; slot = in_area<Slot>(generator_of(slot).owed.next))
         visit(slot);
     unlock_state();
 }
@@ -39,11 +40,11 @@ template <typename Predicate> void remove_owed(Predicate is_removed) {
     for (dsa_pointer *link = &first_owed(); DsaPointerIsValid(*link);) {
         auto *slot = in_area<Slot>(*link);
         if (!is_removed(slot)) {
-            link = &slot->generator.owed.next;
+            link = &generator_of(slot).owed.next;
             continue;
         }
-        *link = slot->generator.owed.next;
-        slot->generator.owed.listed.store(false, std::memory_order_release);
+        *link = generator_of(slot).owed.next;
+        generator_of(slot).owed.listed.store(false, std::memory_order_release);
     }
     unlock_state();
 }
@@ -106,7 +107,7 @@ Oid next_database() {
         const int64_t now_us = monotonic_us();
         remove_owed([](const Slot *slot) { return !has_row(slot); });
         for_each_owed(LW_SHARED, [&](const Slot *slot) {
-            const int64_t wait_us = slot->generator.owed.retry_at_us - now_us;
+            const int64_t wait_us = generator_of(slot).owed.retry_at_us - now_us;
             if (wait_us <= 0)
                 database = slot->key.database;
             else
@@ -125,7 +126,7 @@ int collect(DueRow *rows, int most) {
     int count = 0;
     const int64_t now_us = monotonic_us();
     for_each_owed(LW_SHARED, [&](Slot *slot) {
-        GeneratorState &g = slot->generator;
+        GeneratorState &g = generator_of(slot);
         if (count < most && has_row(slot) && is_of_this_database(slot->key) && g.owed.retry_at_us <= now_us)
             rows[count++] = {slot,
                              slot->key.sequence,
@@ -152,7 +153,7 @@ void note_result(const DueRow *rows, int count) {
     const int64_t now_us = monotonic_us();
     lock_state(LW_EXCLUSIVE);
     for (const DueRow *row = rows; row < rows + count; row++) {
-        GeneratorState &generator = row->slot->generator;
+        GeneratorState &generator = generator_of(row->slot);
         int64_t draw = row->draw;
         if (!same_key(row->slot->key, slot_key(row->generator)) ||
             !generator.worker_draw.compare_exchange_strong(draw, row->id != 0 ? row->id : draw,
@@ -330,7 +331,7 @@ void write_due_rows(DueRow *rows, int64_t until_us) {
     const int64_t now_us = monotonic_us();
     if (!any)
         for_each_owed(LW_EXCLUSIVE, [now_us](Slot *slot) {
-            int64_t &retry_at_us = slot->generator.owed.retry_at_us;
+            int64_t &retry_at_us = generator_of(slot).owed.retry_at_us;
             if (slot->key.database == MyDatabaseId)
                 retry_at_us = Max(retry_at_us, now_us + pause_us);
         });
@@ -371,7 +372,7 @@ void connect() {
 // A time further ahead than any that is ever set comes from before the clock went back. Acquire: a slot that the writer
 // has removed is this session's.
 void note_generator_in_use(Slot *slot) {
-    GeneratorState &generator = slot->generator;
+    GeneratorState &generator = generator_of(slot);
     const TimestampTz now = GetCurrentTransactionStartTimestamp();
     const int64_t due = generator.row_due.load(std::memory_order_relaxed);
     if (likely(due > now && due <= now + refresh_us) || generator.worker_draw.load(std::memory_order_relaxed) == 0)
@@ -395,7 +396,7 @@ void node_writer_transaction_ended() {
         return;
     if (first_added != nullptr) {
         lock_state(LW_EXCLUSIVE);
-        last_added->generator.owed.next = first_owed();
+        generator_of(last_added).owed.next = first_owed();
         first_owed() = first_added->self;
         unlock_state();
     }

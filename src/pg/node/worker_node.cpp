@@ -1,8 +1,10 @@
 #include "worker_node.hpp"
 
+#include "node_writer.hpp"
 #include "config/rows.hpp"
 #include "base/compat.hpp"
 #include "base/errors.hpp"
+#include "memory/generator_state.hpp"
 #include "sequence/sequence.hpp"
 #include "base/identity.hpp"
 #include "base/time_source.hpp"
@@ -48,7 +50,7 @@ int64_t node_in_row(Row row, const core::Layout &layout) {
 
 // With names before the log is written: they may fail, and the caller draws nothing before.
 void log_node(const Slot *slot, const core::Node &node) {
-    const GeneratorConfig &config = slot->generator.config;
+    const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
     ereport(LOG, (errmsg("generator \"%s\" in database \"%s\" draws with datacenter id %lld and worker id %lld",
                          get_rel_name(slot->key.sequence), get_database_name(MyDatabaseId),
@@ -165,7 +167,7 @@ void set_draw(GeneratorState *generator, const NodeDraw &draw) {
 // Sets the number that the nodes of a generator's slot follow from, unless it has one already. Without `insist`, a node
 // that another generator with the same layout has is refused. False: refused, so the caller must draw another one.
 bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist, int64_t *others) {
-    GeneratorState &generator = slot->generator;
+    GeneratorState &generator = generator_of(slot);
     const core::Layout &layout = generator.config.layout;
     const bool is_taken = !take_node(layout, draw.node, insist, others);
     lock_state(LW_EXCLUSIVE);
@@ -184,7 +186,7 @@ bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insi
 } // namespace
 
 void draw_number(Slot *slot, int64_t now_us) {
-    const GeneratorConfig &config = slot->generator.config;
+    const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeSource source = node_source(config);
     const Oid schema = extension_schema();
     int64_t former = core::no_node;
@@ -206,7 +208,7 @@ void draw_number(Slot *slot, int64_t now_us) {
         // One try more than there are others gets past every node that they hold, unless they may hold all.
         tries = others < nodes ? Min(nodes, others + 1) : i + 1;
     }
-    const GeneratorState &generator = slot->generator;
+    const GeneratorState &generator = generator_of(slot);
     if (generator.worker_draw.load(std::memory_order_relaxed) == id) // or another backend has set the number
         log_node(slot, own_node(config, generator.number.load(std::memory_order_relaxed)));
     note_generator_in_use(slot);
@@ -216,7 +218,7 @@ void draw_row_of_node(Slot *slot, const core::Node &node) {
     log_node(slot, node);
     const NodeDraw draw = {draw_node_id(extension_schema()), wall_clock_us(), node.value};
     lock_state(LW_EXCLUSIVE);
-    set_draw(&slot->generator, draw);
+    set_draw(&generator_of(slot), draw);
     unlock_state();
     note_generator_in_use(slot);
 }
@@ -252,7 +254,7 @@ int32_t datacenter_id_to_ask_for(const GeneratorConfig &config) {
 }
 
 void warn_of_datacenter_id(Slot *slot) {
-    GeneratorState &generator = slot->generator;
+    GeneratorState &generator = generator_of(slot);
     const core::Layout &layout = generator.config.layout;
     const core::NodeSource source = node_source(generator.config);
     if (likely(source.datacenter_id < 0 || core::protection_of(layout, source) != core::Protection::automatic) ||

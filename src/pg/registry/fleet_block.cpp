@@ -5,6 +5,7 @@
 #include "segment/draw.hpp"
 #include "session/slot_life.hpp"
 #include "config/definition.hpp"
+#include "memory/segment_state.hpp"
 #include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
@@ -45,7 +46,7 @@ core::SequenceState counter_of(const SessionEntry *e) {
     Relation rel = open_sequence(e);
     const PageState state = page_state(rel);
     relation_close(rel, NoLock);
-    if (!is_durable(state.lsn, wanted_durability()) && monotonic_us() - e->slot->segment.block_at_us > us_per_second)
+    if (!is_durable(state.lsn, wanted_durability()) && monotonic_us() - segment_of(e->slot).block_at_us > us_per_second)
         report_not_durable();
     return state.counter;
 }

@@ -1,5 +1,6 @@
 #include "draw.hpp"
 
+#include "memory/segment_state.hpp"
 #include "session/slot_life.hpp"
 #include "sequence/sequence.hpp"
 #include "base/errors.hpp"
@@ -41,7 +42,7 @@ core::PlannedRange reserve_values(const SessionEntry *e, const core::SequenceRul
     if (suffices || raises) {
         const int64_t kept_back = fault_is(Fault::short_block) ? rule.increment : 0;
         *lsn = write_page(&page, suffices ? planned.last - kept_back : *shown, slot);
-        slot->segment.block_at_us = now_us;
+        segment_of(slot).block_at_us = now_us;
         count(&slot->counters, Stat::records);
     }
     unlock_page(&page);

@@ -2,6 +2,7 @@
 
 #include "config/definition.hpp"
 #include "sequence/sequence.hpp"
+#include "memory/segment_state.hpp"
 #include "session/slot_life.hpp"
 #include "base/errors.hpp"
 #include "base/settings.hpp"
@@ -49,7 +50,7 @@ RangeState range_state_of(const SessionEntry *e) {
     RangeState view = {};
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
-    const SegmentState &segment = e->slot->segment;
+    const SegmentState &segment = segment_of(e->slot);
     view.found = segment.ranges.find(segment.ordinals.last() + 1, &view.range);
     // While another session keeps moving the counter, a range reserved ahead would be lost as well.
     view.may_prefetch = view.found && segment.ranges.latest.end == view.range.end && !segment.was_disturbed;
@@ -94,7 +95,7 @@ void note_refill(SegmentState *segment, bool ahead, int64_t now_us) {
 // sequence is used up, or no block is ready.
 bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
     Slot *slot = e->slot;
-    SegmentState &segment = slot->segment;
+    SegmentState &segment = segment_of(slot);
     uint64_t lsn = InvalidXLogRecPtr;
     bool more = true;
     const int64_t now_us = monotonic_us();
@@ -137,7 +138,7 @@ void ask_for_block(const SessionEntry *e, const Source &source) {
     const core::StepBounds bounds = step_bounds(source.definition, source.rule);
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
-    const int64_t values = size_next_range(e->slot->segment, bounds, monotonic_us());
+    const int64_t values = size_next_range(segment_of(e->slot), bounds, monotonic_us());
     const int64_t shown = read_page(page).counter.last_value;
     unlock_page(&page);
     relation_close(rel, NoLock);
@@ -158,7 +159,7 @@ uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
     if (!view.may_prefetch)
         return view.range.end;
     const uint64_t prefetch_at = view.range.begin + (view.range.end - view.range.begin) / prefetch_divisor;
-    if (e->slot->segment.ordinals.last() + 1 < prefetch_at)
+    if (segment_of(e->slot).ordinals.last() + 1 < prefetch_at)
         return prefetch_at;
     reserve_ahead(e, view.is_block);
     return view.range.end;
@@ -167,7 +168,7 @@ uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
 // Makes the range durable, and draws from it. Leaves a window up to the limit, unless a lower durability was reached
 // because no standby is awaited any more.
 SegmentValues draw_from(SessionEntry *e, const RangeState &view, core::Durability level, uint64_t want) {
-    core::PositionAllocator<> &ordinals = e->slot->segment.ordinals;
+    core::PositionAllocator<> &ordinals = segment_of(e->slot).ordinals;
     const core::Range &range = view.range;
     core::Durability reached = level;
     if (ordinals.usable(level) < range.end) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "memory/generator_state.hpp"
+#include "memory/segment_state.hpp"
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -81,8 +83,8 @@ bool lock_within(std::initializer_list<Oid> sequences, LOCKMODE mode, int64_t ms
 // short attempt ever succeeds. A longer one delays nobody who could draw.
 bool draws_wait(Oid sequence) {
     const Slot *slot = find_slot(slot_key(sequence), SlotKind::generator);
-    return slot != nullptr && ((slot->generator.clock_changes.load(std::memory_order_relaxed) & 1) != 0 ||
-                               slot->generator.membership.wanted.load(std::memory_order_relaxed) != 0);
+    return slot != nullptr && ((generator_of(slot).clock_changes.load(std::memory_order_relaxed) & 1) != 0 ||
+                               membership_of(slot).wanted.load(std::memory_order_relaxed) != 0);
 }
 
 } // namespace
@@ -320,7 +322,7 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
     core::PositionAllocator<> &word = word_of(slot);
     uint64_t end = word.written_range().until;
     if (slot->kind == SlotKind::generator) {
-        GeneratorState &generator = slot->generator;
+        GeneratorState &generator = generator_of(slot);
         end = Max(end, core::position_above(generator.config.policy, state.counter.last_value));
         generator.backup.discard_below(end);
         core::raise_to(generator.ring.discarded_below, end, std::memory_order_relaxed);
@@ -329,7 +331,7 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
     const uint64_t passed_over = word.discard_below(end);
     slot->passed_over.settle(expected, passed_over);
     if (slot->kind == SlotKind::segment)
-        note_lost(&slot->segment, passed_over);
+        note_lost(&segment_of(slot), passed_over);
     slot->expected = state;
     slot->file = file;
 }

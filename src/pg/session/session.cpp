@@ -5,7 +5,7 @@
 #include "config/rows.hpp"
 #include "slot_life.hpp"
 #include "sequence/sequence.hpp"
-#include "node/worker_node.hpp"
+#include "node/node_writer.hpp"
 
 namespace uidgen::pg {
 

@@ -6,6 +6,7 @@
 #include "config/extension.hpp"
 #include "config/definition.hpp"
 #include "config/rows.hpp"
+#include "memory/generator_state.hpp"
 #include "sequence/sequence.hpp"
 #include "session.hpp"
 
@@ -36,7 +37,7 @@ Look look_at(Slot *slot) {
     look.used = slot->phase != SlotPhase::free;
     look.key = slot->key;
     if (slot->kind == SlotKind::generator) {
-        look.layout = slot->generator.config.layout;
+        look.layout = generator_of(slot).config.layout;
         look.until_us = slot_last_time(*slot);
     }
     LWLockRelease(&slot->lock);
@@ -141,7 +142,7 @@ int64_t mark_in_memory(Oid generator) {
     if (slot == nullptr)
         return core::no_lease_yet;
     LWLockAcquire(&slot->lock, LW_SHARED);
-    const GeneratorState &state = slot->generator;
+    const GeneratorState &state = generator_of(slot);
     const uint64_t until = state.ticks.written_range().until;
     const int64_t mark = until > state.first_position
                              ? static_cast<int64_t>(until >> state.config.layout.sequence_bits) - 1

@@ -24,7 +24,7 @@ SessionEntry *open_generator(FunctionCallInfo fcinfo, bool is_named) {
 }
 
 Drawn draw_ids(SessionEntry *e, uint64_t want) {
-    return e->slot->generator.config.cached.on ? draw_cached(e, want) : draw(e, want);
+    return generator_of(e->slot).config.cached.on ? draw_cached(e, want) : draw(e, want);
 }
 
 // An entry that was opened again may still have its window, except in cached mode. So transactions of one call each use
@@ -129,7 +129,7 @@ uint64_t strong_random_bits() {
 
 // The entry that the id came from is still open, so its slot has the id's layout.
 Datum drawn_as_uuid(const SessionEntry *e, Datum id) {
-    return id_as_uuid(e->slot->generator.config.layout, DatumGetInt64(id), strong_random_bits());
+    return id_as_uuid(generator_of(e->slot).config.layout, DatumGetInt64(id), strong_random_bits());
 }
 
 // No instant of a layout is later than max_instant_us. So what is later, and infinity, is beyond its end like any other

@@ -2,7 +2,7 @@
 
 #include "sequence/sequence.hpp"
 #include "generator/draw.hpp"
-#include "memory/memberships.hpp"
+#include "memory/segment_state.hpp"
 #include "config/rows.hpp"
 #include "memory/server_state.hpp"
 #include "node/worker_node.hpp"
@@ -45,8 +45,8 @@ void put_instant(Row *row, const char *column, const core::Layout &layout, int64
 }
 
 void put_ring(Row *row, Slot *slot) {
-    const CachedConfig &cached = slot->generator.config.cached;
-    const RingState &ring = slot->generator.ring;
+    const CachedConfig &cached = generator_of(slot).config.cached;
+    const RingState &ring = generator_of(slot).ring;
     put_number(row, "ring_size", cached.cells * cached.run);
     put(row, "ring_filled",
         Float8GetDatum(static_cast<double>(ring_of(slot).filled()) / static_cast<double>(cached.cells)));
@@ -59,9 +59,9 @@ void put_ring(Row *row, Slot *slot) {
 
 // The node that the next id will have, as far as it is known.
 void put_node(Row *row, const Slot *slot) {
-    const GeneratorConfig &config = slot->generator.config;
+    const GeneratorConfig &config = generator_of(slot).config;
     const NodeGrant grant = present_grant(slot);
-    const int64_t number = slot->generator.number.load(std::memory_order_acquire);
+    const int64_t number = generator_of(slot).number.load(std::memory_order_acquire);
     const core::Node node =
         grant.in_fleet ? core::Node{grant.view.node, core::Protection::registry} : own_node(config, number);
     put(row, "protection", CStringGetTextDatum(protection_name(node.protection)));
@@ -77,7 +77,7 @@ void put_node(Row *row, const Slot *slot) {
 
 // Under the slot's lock.
 void put_generator(Row *row, Slot *slot) {
-    const GeneratorState &generator = slot->generator;
+    const GeneratorState &generator = generator_of(slot);
     const core::Layout &layout = generator.config.layout;
     const auto tick_of = [&layout](uint64_t position) {
         return static_cast<int64_t>(position >> layout.sequence_bits);
@@ -97,7 +97,7 @@ void put_generator(Row *row, Slot *slot) {
 }
 
 void put_segment(Row *row, const Slot *slot, Relation rel) {
-    const SegmentState &segment = slot->segment;
+    const SegmentState &segment = segment_of(slot);
     const BlockAnswer next = blocks_look(slot);
     core::Range range;
     SequencePage page = lock_page_for_reading(rel);

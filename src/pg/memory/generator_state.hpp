@@ -1,0 +1,81 @@
+// What the slot of a generator has: the words that its ids come from, its configuration, its ring and its node
+// (slots.hpp says who may touch what).
+#pragma once
+
+#include "core/clock_policy.hpp"
+#include "core/node.hpp"
+#include "core/ring.hpp"
+#include "memberships.hpp"
+
+namespace uidgen::pg {
+
+constexpr int64_t no_number = -1;
+
+struct RingState {
+    core::RingHints<> hints;
+    core::SharedRun<> shared;
+    std::atomic<uint64_t> shared_before;      // ids drawn from the runs that were shared before the present one
+    dsa_pointer cells;                        // "lock"; InvalidDsaPointer: not in cached mode
+    std::atomic<uint64_t> discarded_below;    // positions below it are invalidated
+    std::atomic<int64_t> refilled_ring_at_us; // on the monotonic clock; 0: never
+    bool is_refilled;                         // the refiller's: until the ring is full; a new ring is
+    std::atomic<bool> went_stale;             // every run in it was too old, and it was not refilled since
+    std::atomic<uint64_t> refills;            // by the refiller
+    std::atomic<uint64_t> refills_by_caller;
+    std::atomic<uint64_t> rejected_puts;  // ids that found no room
+    std::atomic<uint64_t> rejected_takes; // calls
+    std::atomic<uint64_t> too_old;        // ids
+};
+
+// In the list of slots whose row of worker_node is owed (node_writer.cpp). All but the first field are guarded by the
+// state's lock; until it is in the list, they are those of the session that adds it.
+struct OwedRow {
+    std::atomic<bool> listed; // or a session is about to add it
+    bool settled;             // there is nothing to write any more
+    dsa_pointer next;
+    int64_t used_at;      // a timestamptz: the transaction that has added it
+    int64_t listed_at_us; // on the monotonic clock
+    int64_t retry_at_us;  // on the monotonic clock; 0: it was not tried yet
+};
+
+struct GeneratorState {
+    core::PositionAllocator<> ticks;  // page: its bounds
+    core::PositionAllocator<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
+    uint64_t records_before;          // what Stat::records counted when the slot was made ready
+    int64_t former_until_us;          // slot_last_time() when the slot was made ready
+    int64_t former_mark;              // the high-water mark, and the first position to hand out, when it was made ready
+    uint64_t first_position;
+    std::atomic<int64_t> seen; // the latest tick of the clock that an id was made with
+    GeneratorConfig config;    // changes under the lock of the slot and that of the state
+    RingState ring;            // of cached mode
+    // What the nodes of this incarnation follow from (core/node.hpp); no_number: not drawn yet. Set once, under the
+    // state's lock.
+    std::atomic<int64_t> number;
+    int64_t node_taken;       // the one that follows from it (take_node()); core::no_node: none. State's lock
+    std::atomic<bool> warned; // of a datacenter id that is not used
+    // The generator's row of worker_node (node_writer.cpp): its id, and the time and the node of its draw. Written
+    // under the state's lock; without it only the id may change.
+    std::atomic<int64_t> worker_draw;
+    int64_t drawn_at_us;
+    int64_t drawn_node;
+    std::atomic<int64_t> granted_node;   // the node of the registry that drawn_node shows; -1: none
+    std::atomic<int64_t> row_due;        // a timestamptz: a transaction that begins after it has the row written
+    std::atomic<uint64_t> clock_changes; // odd while the clock is behind (generator/draw.hpp)
+    std::atomic<uint64_t> backup_ids;    // of the backup worker
+    OwedRow owed;                        // outlives a reset
+};
+
+struct GeneratorSlot {
+    MemberSlot slot;
+    GeneratorState generator;
+};
+
+static_assert(std::is_standard_layout_v<GeneratorSlot> && std::is_trivially_destructible_v<GeneratorSlot>);
+
+inline GeneratorState &generator_of(Slot *slot) { return reinterpret_cast<GeneratorSlot *>(slot)->generator; }
+inline const GeneratorState &generator_of(const Slot *slot) { return generator_of(const_cast<Slot *>(slot)); }
+
+// This process's view of a generator's ring. Valid as long as the slot's generation does not change.
+core::Ring<> ring_of(Slot *slot);
+
+} // namespace uidgen::pg

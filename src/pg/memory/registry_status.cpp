@@ -1,0 +1,44 @@
+#include "registry_status.hpp"
+
+#include "base/time_source.hpp"
+#include "server_state.hpp"
+
+namespace uidgen::pg {
+
+RegistrarStatus registrar_status() {
+    lock_state(LW_SHARED);
+    const RegistrarStatus copy = server_state->fleet.registrar;
+    unlock_state();
+    return copy;
+}
+
+void registrar_status_set(const RegistrarStatus &status) {
+    lock_state(LW_EXCLUSIVE);
+    server_state->fleet.registrar = status;
+    unlock_state();
+}
+
+GrantError error_for_user(const GrantError &error) {
+    if (!error.names_host || has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
+        return error;
+    GrantError shown = {};
+    strlcpy(shown.message, "the registry cannot be reached", sizeof(shown.message));
+    strlcpy(shown.hint, "The view uid_registry_status tells members of pg_monitor why.", sizeof(shown.hint));
+    shown.at_us = error.at_us;
+    return shown;
+}
+
+int error_details(const GrantError &error, int64_t waited_us, const char *hint) {
+    const GrantError shown = error_for_user(error);
+    if (shown.message[0] != '\0')
+        errdetail("The last request to the registry failed: %s", shown.message);
+    else
+        errdetail("The registry has not answered yet. The call waited %lld ms.",
+                  static_cast<long long>(waited_us / us_per_ms));
+    if (hint == nullptr)
+        hint = shown.hint[0] != '\0' ? shown.hint
+                                     : "Check uidgen.registry, max_worker_processes and the view uid_registry_status.";
+    return errhint("%s", hint);
+}
+
+} // namespace uidgen::pg

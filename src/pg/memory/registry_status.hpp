@@ -1,0 +1,40 @@
+// What this server knows of the registry of its fleet: why it gave nothing, and what the registrar last knew of it.
+#pragma once
+
+#include "base/postgres.hpp"
+#include "core/refusal.hpp"
+
+namespace uidgen::pg {
+
+// Why the registry gave nothing, as sessions show it: its message or libpq's, without a password. Empty: no answer yet.
+struct GrantError {
+    char message[512];
+    char hint[256];
+    core::Refusal refusal;
+    int64_t at_us;   // 0: none
+    bool names_host; // not for every role
+};
+
+// What the registrar last knew of the registry, for a view.
+struct RegistrarStatus {
+    bool connected;          // the registry has answered
+    char host[256];          // the one that answers; empty: none
+    int32_t registries;      // how many hosts answered as one at the last inquiry
+    int64_t away_since_us;   // since when the registry cannot be used; 0: it can, or was not tried
+    int64_t connected_at_us; // errors from before do not count any more
+    char refused_by[256];    // the host that has refused this server last; empty: none
+    GrantError last_error;   // of the registry as a whole, or of any member
+    bool compared_clocks;
+    int64_t clock_offset_us; // this server's clock less the registry's, at the last answer
+};
+
+// The error as the current user may see it. Where the registry is, only readers of uid_registry_status learn.
+GrantError error_for_user(const GrantError &error);
+
+// The DETAIL and the HINT of an error of a caller that got nothing from the registry. With `hint`, that is the HINT.
+int error_details(const GrantError &error, int64_t waited_us, const char *hint = nullptr);
+
+RegistrarStatus registrar_status();
+void registrar_status_set(const RegistrarStatus &status); // for the registrar
+
+} // namespace uidgen::pg

@@ -1,0 +1,42 @@
+// Background workers. A server runs at most one of each kind, and only while it is needed: the first process that needs
+// one starts it.
+//
+// How one ends without losing work: it resigns, and looks for work once more. A session first leaves work where the
+// worker looks, under a lock that the worker takes too, and then looks for the worker. So either the worker finds the
+// work, or the session finds no worker and starts one.
+#pragma once
+
+#include <atomic>
+
+#include "base/compat.hpp"
+
+namespace uidgen::pg {
+
+// A background worker of which a server has at most one.
+struct WorkerState {
+    std::atomic<Latch *> latch;         // of the running worker
+    std::atomic<int64_t> started_at_us; // on the monotonic clock; 0: one may be started at once
+};
+constexpr uint32_t single_workers = 3;
+
+enum class SingleWorker : uint32_t {
+    refiller,    // fills rings of generators in cached mode
+    registrar,   // asks the registry of the fleet for grants and blocks
+    node_writer, // writes rows of worker_node
+};
+
+// Wakes the worker, or starts it if none runs, at most one a second. That second is not waited for after
+// worker_may_end(). Allocates nothing and raises no error. False: no background worker can be started.
+bool wake_worker(SingleWorker kind);
+
+// For the worker's main function, after it has set its signal handlers: registers the process until its end. If another
+// one is running, this one ends.
+void begin_as_worker(SingleWorker kind);
+
+// For a worker that has found no work: resigns. False: there is work by now, and this process is the worker again.
+bool worker_may_end(SingleWorker kind, bool (*has_work)());
+
+// For one that can do only a part of the work: resigns, and starts the next one. False: there is no place for it.
+bool worker_hands_over(SingleWorker kind);
+
+} // namespace uidgen::pg
