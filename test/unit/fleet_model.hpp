@@ -51,6 +51,8 @@ struct Protocol {
     void (*start_without_mark)(core::Membership *, uint64_t) = core::begin_membership;
     core::Best (*best_registry)(const core::Hello *, int, const core::FleetSeen &) = core::best_registry;
     bool answers_before_commit = false;
+    bool answers_inside_batch = false; // each request, before the batch is durable
+    bool reads_evidence_first = true;  // all that a batch shows, before the first request of it is judged
     bool flushes = true; // false: synchronous_commit off, so commits are lost and the registry cannot know
     bool compares_timeline = true;
     bool compares_directory = true;
@@ -176,7 +178,7 @@ struct State {
 };
 
 // What happened in a step: what must not, and what the search must have met for its result to mean something.
-enum Event : uint32_t {
+enum Event : uint64_t {
     granted_newcomer = 1 << 0,
     extended_grant = 1 << 1,
     survived_fence = 1 << 2,
@@ -193,17 +195,20 @@ enum Event : uint32_t {
     was_revoked = 1 << 13,
     joined = 1 << 14,
     closed_other = 1 << 15,
-    fence_by_other = 1 << 16, // because another registry granted later
-    not_alone = 1 << 17,      // two registries that cannot be told apart
+    fence_by_other = 1 << 16,     // because another registry granted later
+    not_alone = 1 << 17,          // two registries that cannot be told apart
+    granted_together = 1 << 18,   // two in one call
+    fence_by_later_one = 1 << 19, // a request of a call has shown what an earlier one could not
 };
-static_assert(static_cast<int>(core::Refusal::ahead) < 14);
 
 // The event of a refusal; none for Refusal::none.
-constexpr uint32_t refused(core::Refusal why) { return 1U << (18 + static_cast<int>(why)) & ~(1U << 18); }
+constexpr uint64_t refused(core::Refusal why) {
+    return UINT64_C(1) << (24 + static_cast<int>(why)) & ~(UINT64_C(1) << 24);
+}
 
 struct Outcome {
     const char *broken = nullptr; // what must not happen
-    uint32_t events = 0;
+    uint64_t events = 0;
 };
 
 enum class StepKind : uint8_t {
@@ -213,6 +218,7 @@ enum class StepKind : uint8_t {
     ask,             // and get the answer
     ask_unanswered,  // the answer is under way, and may never come
     ask_slowly,      // the request is under way
+    ask_together,    // with the next member, in one call; `arg`: 1 a crash inside it, 2 the answers get lost
     arrive,          // the request arrives; its answer is under way
     deliver,         // the answer arrives
     draw,            // one tick
@@ -247,8 +253,8 @@ enum class StepKind : uint8_t {
 
 // Their names, in the same order.
 constexpr const char *step_names =
-    "advance clock registry_clock ask ask_unanswered ask_slowly arrive deliver draw draw_all restart copy_disk "
-    "copy_directory remake replicate fail_over split come_back clone move put_back restore_copy make_anew claim lose "
+    "advance clock registry_clock ask ask_unanswered ask_slowly ask_together arrive deliver draw draw_all restart "
+    "copy_disk copy_directory remake replicate fail_over split come_back clone move put_back restore_copy make_anew claim lose "
     "fence revoke ask_other_fleet join cut lose_registry stop start back_up show_claim promote_copy";
 
 struct Step {
@@ -355,6 +361,8 @@ class World {
             return may_ask && address(s, step.member, request, out) && request.member != 0 &&
                    answer(s, request, s.response, out);
         }
+        case StepKind::ask_together:
+            return ask_together(s, step, out);
         case StepKind::ask_slowly:
             return may_ask && address(s, step.member, s.request, out);
         case StepKind::arrive: {
@@ -988,61 +996,111 @@ class World {
         return against(core::without_held(a), missed);
     }
 
-    // False: the step is outside what is promised.
-    bool answer(State &s, const Message &request, Response &response, Outcome &out) const {
-        const int server = request.server;
-        core::Request a = request_of(request);
-        core::RegistryView r = view(s, server);
-        const State before = s;
-        const bool open = settle(s, server, r, out);
-        if (!open) {
-            out.events |= refused(core::Refusal::unclaimed);
-            response = reply(request, core::Refusal::unclaimed, r);
-            return s.server[server].change != Change::empty;
-        }
-        // Until a member shows what was lost, the registry cannot know, and nothing is promised.
-        if (s.lost_silently != 0) {
-            if (p_.flushes && !shows_loss(s, r, a))
-                return false;
-            if (p_.flushes)
-                s.lost_silently = 2;
-        }
-        const bool must_refuse = must_refuse_newcomers(s, server);
-        if (!learn(s, server, r, a)) {
-            out.events |= refused(core::Refusal::other_fleet);
-            s.members[request.member - 1].connected = 0;
-            commit(s, server, r);
-            return true;
-        }
+    // A call has one request of each of some members. They are judged one after another, but what all of them show counts
+    // before. What is committed is durable before it is answered.
+    struct Batch {
+        int count;
+        Message requests[most_members];
+        core::Request asked[most_members];
+        bool is_known[most_members];
+        Response responses[most_members];
+    };
+
+    // What a request shows, and whether it shows that commits were lost.
+    void read_evidence(State &s, Batch &batch, int i, core::RegistryView &r, Outcome &out) const {
+        const Message &request = batch.requests[i];
+        batch.asked[i] = request_of(request);
+        batch.is_known[i] = learn(s, request.server, r, batch.asked[i]);
+        if (!batch.is_known[i])
+            return;
         if (request.told > r.covered_us)
             out.events |= fence_by_other;
         r = p_.told_of_other(r, request.told);
+    }
+
+    void read_losses(State &s, const Batch &batch, int i, core::RegistryView &r, Outcome &out) const {
+        const int server = batch.requests[i].server;
+        if (!batch.is_known[i] || decide(s, server, r, batch.asked[i]).judgement.verdict != core::Verdict::fence)
+            return;
+        out.events |= s.lost_silently == 0 ? fence_by_member | fence_not_needed : fence_by_member;
+        if (size_.never_lost)
+            out.broken = "a false alarm";
+        succeed(s, server, r, true);
+    }
+
+    // False: the step is outside what is promised.
+    bool answer_all(State &s, Batch &batch, Outcome &out) const {
+        const int server = batch.requests[0].server;
+        core::RegistryView r = view(s, server);
+        if (!settle(s, server, r, out)) {
+            out.events |= refused(core::Refusal::unclaimed);
+            for (int i = 0; i < batch.count; i++)
+                batch.responses[i] = reply(batch.requests[i], core::Refusal::unclaimed, r);
+            return s.server[server].change != Change::empty;
+        }
+        // Until a member shows what was lost, the registry cannot know, and nothing is promised.
+        int shows = 0;
+        while (s.lost_silently != 0 && shows < batch.count && !shows_loss(s, r, request_of(batch.requests[shows])))
+            shows++;
+        if (s.lost_silently != 0 && p_.flushes) {
+            if (shows == batch.count)
+                return false;
+            out.events |= shows > 0 ? fence_by_later_one : uint64_t{0};
+            s.lost_silently = 2;
+        }
+        const bool must_refuse = must_refuse_newcomers(s, server);
+        for (int i = 0; i < batch.count && p_.reads_evidence_first; i++)
+            read_evidence(s, batch, i, r, out);
+        for (int i = 0; i < batch.count && p_.reads_evidence_first; i++)
+            read_losses(s, batch, i, r, out);
+        for (int i = 0; i < batch.count; i++) {
+            if (!p_.reads_evidence_first) {
+                read_evidence(s, batch, i, r, out);
+                read_losses(s, batch, i, r, out);
+            }
+            r.serial = i > 0 ? r.own_serial++ : r.serial;
+            if (batch.is_known[i] &&
+                !answer_one(s, batch.requests[i], batch.asked[i], r, must_refuse, batch.responses[i], out))
+                return false;
+            if (batch.is_known[i])
+                continue;
+            out.events |= refused(core::Refusal::other_fleet);
+            s.members[batch.requests[i].member - 1].connected = 0;
+        }
+        s.lost_silently = s.lost_silently == 2 ? int8_t{0} : s.lost_silently;
+        if (!p_.answers_before_commit)
+            commit(s, server, r);
+        return true;
+    }
+
+    bool answer(State &s, const Message &request, Response &response, Outcome &out) const {
+        Batch one = {1, {request}, {}, {}, {response}};
+        const bool is_promised = answer_all(s, one, out);
+        response = one.responses[0];
+        return is_promised;
+    }
+
+    bool answer_one(State &s, const Message &request, const core::Request &a, const core::RegistryView &r,
+                    bool must_refuse, Response &response, Outcome &out) const {
+        const int server = request.server;
+        const State before = s;
         if (request.joins != 0 && core::claims_too_much(layout_, r, a, s.members[request.member - 1].mark + 1)) {
             response = reply(request, core::Refusal::ahead, r);
             if (a.lowest < core::beginning(layout_, r, a) + core::grant_ticks(layout_, r, a))
                 out.broken = "a joining member that could have a grant was refused";
             out.events |= refused(core::Refusal::ahead);
-            commit(s, server, r);
             return true;
         }
         if (request.joins != 0)
             use_before(s, server, r, a, request.member - 1, out);
-        Case d = decide(s, server, r, a);
-        if (d.judgement.verdict == core::Verdict::fence) {
-            out.events |= s.lost_silently == 0 ? fence_by_member | fence_not_needed : fence_by_member;
-            if (size_.never_lost)
-                out.broken = "a false alarm";
-            succeed(s, server, r, true);
-            d = decide(s, server, r, a);
-            if (d.judgement.verdict == core::Verdict::fence)
-                out.broken = "a fence does not end the doubt";
-        }
-        if (s.lost_silently == 2)
-            s.lost_silently = 0;
+        const Case d = decide(s, server, r, a);
         core::Refusal why = d.judgement.why;
         core::NodeRow after = {};
         bool has_row = false;
         switch (d.judgement.verdict) {
+        case core::Verdict::fence:
+            out.broken = "a fence does not end the doubt";
+            return true;
         case core::Verdict::extend: {
             core::NodeRow known = d.node >= 0 ? row(s, server, d.node) : core::NodeRow{};
             const bool exists = d.node >= 0 && known.until != 0;
@@ -1061,7 +1119,7 @@ class World {
             }
             break;
         }
-        default:
+        case core::Verdict::refuse:
             out.events |= refused(why);
             if (why == core::Refusal::superseded && size_.never_superseded)
                 out.broken = "the latest life was refused";
@@ -1086,8 +1144,38 @@ class World {
             if (!p_.answers_before_commit)
                 commit(s, server, after, r.now_us);
         }
-        if (!p_.answers_before_commit)
-            commit(s, server, r);
+        return true;
+    }
+
+    // The step's member and the next one that lives ask in one call. A crash inside it leaves nothing of it.
+    bool ask_together(State &s, const Step &step, Outcome &out) const {
+        Batch batch = {};
+        for (int i = 0; i < most_members && batch.count < 2; i++) {
+            const int member = (step.member + i) % most_members;
+            Message &request = batch.requests[batch.count];
+            if (s.members[member].life != Life::alive || s.members[member].superseded != 0)
+                continue;
+            if (!address(s, member, request, out))
+                return false;
+            batch.count += request.member != 0 ? 1 : 0;
+            if (request.member != 0 && request.server != batch.requests[0].server)
+                return false;
+        }
+        const State before = s;
+        if (batch.count < 2 || !answer_all(s, batch, out))
+            return false;
+        const bool crashes = step.arg == 1;
+        int answered = step.arg == 0 ? batch.count : 0;
+        if (crashes) {
+            s = before;
+            start_server(s, s.server[batch.requests[0].server]);
+            answered = p_.answers_inside_batch ? batch.count - 1 : 0;
+        } else if (batch.responses[0].grant.until != 0 && batch.responses[1].grant.until != 0) {
+            out.events |= granted_together;
+        }
+        for (int i = 0; i < answered; i++)
+            if (!receive(s, batch.responses[i], out))
+                return false;
         return true;
     }
 

@@ -72,9 +72,9 @@ struct Scenario {
     Size size;
     std::vector<Step> steps;
     int depth;       // of the exhaustive search
-    uint32_t events; // that the search must meet
+    uint64_t events; // that the search must meet
 
-    Scenario(const char *name, const char *size, int depth, uint32_t events, const char *steps)
+    Scenario(const char *name, const char *size, int depth, uint64_t events, const char *steps)
         : name(name), size(size_of(size)), steps(steps_of(steps)), depth(depth), events(events) {}
 };
 
@@ -83,7 +83,7 @@ struct Found {
     std::string path;   // the steps that lead to it
     int depth = 0;      // how many, or how deep the search went
     uint64_t states = 0;
-    uint32_t events = 0; // all that happened
+    uint64_t events = 0; // all that happened
     uint64_t needless_fences = 0;
 };
 

@@ -42,6 +42,10 @@ const std::vector<Scenario> scenarios = {
     {"FencesAreTight", "nodes 1, length 3, longest 3, registry_offset 1", 10,
      survived_fence | newcomer_after_fence | fence_by_environment | refused(Refusal::fenced) | refused(Refusal::ahead),
      "ask AB, draw_all AB, advance 1 3, clock B 2 9, registry_clock 0 1, replicate, fail_over"},
+    // Two members ask in one call, of which one may show what the other one must not get. The registry may crash inside.
+    {"ABatchIsOneCall", "members 3, length 3, longest 3", 6,
+     granted_together | fence_by_later_one | survived_fence | refused(Refusal::starting) | refused(Refusal::fenced),
+     "ask ABC, ask_together AB 0 1 2, draw_all ABC, advance 3, replicate, lose"},
     // A membership that gets a node twice, with another membership in between.
     {"AMembershipGetsANodeTwice", "nodes 1, length 4, longest 4", 10,
      survived_fence | newcomer_after_fence | fence_by_environment,
@@ -177,7 +181,7 @@ TEST(Fleets, WalkFarWithLostCommits) {
     of.size.never_superseded = 0;
     expect_sound_walks(of,
                        "draw AB, ask_slowly AB, remake AB, copy_disk AB, copy_directory AB, ask C, ask_unanswered C, "
-                       "draw C, draw_all C, restart C, arrive, fence, clock B 0 1 -9",
+                       "draw C, draw_all C, restart C, arrive, fence, clock B 0 1 -9, ask_together ABC 0 1 2",
                        20260122, 80000, 80);
 }
 
@@ -739,6 +743,10 @@ const Mutant mutants[] = {
      with(&Protocol::says_which_is_new, false)},
     // What the registry's caller does.
     {"an answer before the commit", "WithoutLostCommitsNoClockMatters", with(&Protocol::answers_before_commit, true)},
+    {"a request of a batch is answered before the batch is durable", "ABatchIsOneCall",
+     with(&Protocol::answers_inside_batch, true)},
+    {"what a batch shows is read after its first grant", "ABatchIsOneCall",
+     with(&Protocol::reads_evidence_first, false)},
     {"synchronous_commit off", "LostCommitsAreFenced", with(&Protocol::flushes, false)},
     // What a member does.
     {"a lease outside the grant", "WithoutLostCommitsNoClockMatters", with(&Protocol::stays_inside_grant, false)},
