@@ -43,7 +43,7 @@ client() {
     query "$database" "SELECT uidgen.uid_generator_create('web', 'js53')"
     query "$database" "GRANT USAGE ON SEQUENCE uid_generators.web TO app"
     expect "test/clients/$file" env PGDATABASE="$database" PGUSER="${client_role:-app}" \
-        timeout --kill-after=30 600 "$@" || true
+        timeout --kill-after=30 1800 "$@" || true
 }
 
 # Debian's Python, not another one that is first in the path.
