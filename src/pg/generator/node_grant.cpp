@@ -65,16 +65,16 @@ void leave_fleet(SessionEntry *e) {
 } // namespace
 
 NodeGrant read_node_grant(SessionEntry *e) {
-    const uint32_t epoch = fleet_epoch();
+    const uint32_t version = fleet_version();
     const uint32_t known = membership_of(e->slot).requested_in.load(std::memory_order_acquire);
-    if (likely(epoch == 0)) {
+    if (likely(version == 0)) {
         if (unlikely(known != 0))
             leave_fleet(e);
         return no_fleet;
     }
-    if (unlikely(known != epoch)) {
-        const int64_t mark = high_water_mark_of(e->sequence); // after the epoch
-        membership_request(e->slot, epoch, request_of(e, mark), mark > core::no_lease_yet);
+    if (unlikely(known != version)) {
+        const int64_t mark = high_water_mark_of(e->sequence); // after the version
+        membership_request(e->slot, version, request_of(e, mark), mark > core::no_lease_yet);
     }
     return {true, membership_view(e->slot)};
 }
@@ -90,11 +90,11 @@ void show_node(SessionEntry *e, const GrantView &grant) {
 }
 
 NodeGrant present_grant(const Slot *slot) {
-    const uint32_t epoch = fleet_epoch();
-    if (epoch == 0)
+    const uint32_t version = fleet_version();
+    if (version == 0)
         return no_fleet;
     const uint32_t known = membership_of(slot).requested_in.load(std::memory_order_acquire);
-    return {true, known == epoch ? grant_view_of(membership_of(slot).fields) : core::no_grant};
+    return {true, known == version ? grant_view_of(membership_of(slot).fields) : core::no_grant};
 }
 
 } // namespace uidgen::pg

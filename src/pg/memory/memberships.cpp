@@ -92,19 +92,19 @@ void publish(MembershipState *state, const core::Membership &next) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Acquire: a session that sees the fleet in force reads the high-water mark afterwards (node_grant.cpp).
-uint32_t fleet_epoch() { return fleet().epoch.load(std::memory_order_acquire); }
+uint32_t fleet_version() { return fleet().version.load(std::memory_order_acquire); }
 
-// The setting is first assigned before there is shared memory. Relaxed stores into the epoch would do: what a session
+// The setting is first assigned before there is shared memory. Relaxed stores would do: what a session
 // concludes from it rests on the order of its own loads.
 void set_in_fleet(bool in_fleet) {
     if (IsUnderPostmaster || server_state == nullptr) // in the postmaster only a preloaded library has it
         return;
     fleet().changes++;
-    fleet().epoch.store(in_fleet ? fleet().changes : 0, std::memory_order_release);
+    fleet().version.store(in_fleet ? fleet().changes : 0, std::memory_order_release);
 }
 
-// Release: pairs with read_node_grant(), so that a session that sees the epoch finds the membership of that request.
-void membership_request(Slot *slot, uint32_t epoch, const GrantRequest &request, bool has_mark) {
+// Release: pairs with read_node_grant(), so that a session that sees the version finds the membership of that request.
+void membership_request(Slot *slot, uint32_t version, const GrantRequest &request, bool has_mark) {
     const uint64_t fresh = fresh_incarnation(); // may do I/O
     MembershipState &state = membership_of(slot);
     LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
@@ -116,7 +116,7 @@ void membership_request(Slot *slot, uint32_t epoch, const GrantRequest &request,
     state.fields.request = with_former(request, state.fields);
     state.fields.requested = true;
     LWLockRelease(&slot->lock);
-    state.requested_in.store(epoch, std::memory_order_release);
+    state.requested_in.store(version, std::memory_order_release);
     membership_note_use(slot, wall_clock_us());
     (void)wake_worker(SingleWorker::registrar); // a grant from the file must be renewed
 }

@@ -61,7 +61,7 @@ struct MembershipFields {
 struct MembershipState {
     MembershipFields fields;            // lock
     RegistrarNotes notes;               // the registrar's
-    std::atomic<uint32_t> requested_in; // the epoch in which a session of this slot has requested it; 0: none
+    std::atomic<uint32_t> requested_in; // the fleet_version() in which a session of this slot has requested it; 0: none
     std::atomic<int64_t> wanted;        // the lowest tick that a session has asked for last; 0: the grant covers it
     std::atomic<int64_t> used_at_us;    // when a session last read or wanted it, on the wall clock; 0: never
     ConditionVariable changed;          // initialised once
@@ -85,14 +85,14 @@ using core::GrantView;
 
 // Whether uidgen.registry is set, and whether it has changed since: 0, or a number that changes with the setting. It is
 // the postmaster's setting that counts, because sessions read theirs late, some in mid-query.
-uint32_t fleet_epoch();
+uint32_t fleet_version();
 
 // The setting changes. Does nothing but in the postmaster.
 void set_in_fleet(bool in_fleet);
 
-// Says what is asked of the registry in that epoch. A new membership begins without `has_mark`, if the membership
+// Says what is asked of the registry in that version. A new membership begins without `has_mark`, if the membership
 // comes from the file (the generator never leased, so the grant in the file is not its own), and if the layout differs.
-void membership_request(Slot *slot, uint32_t epoch, const GrantRequest &request, bool has_mark);
+void membership_request(Slot *slot, uint32_t version, const GrantRequest &request, bool has_mark);
 
 GrantView membership_view(Slot *slot);
 GrantView grant_view_of(const MembershipFields &fields); // under the slot's lock

@@ -45,8 +45,8 @@ void initialize(ServerState *state) {
     state->clock.at_start_us = clock_offset_us();
     state->clock.offset_us.store(state->clock.at_start_us, std::memory_order_relaxed);
     state->fleet.changes = 1;
-    state->fleet.epoch.store(settings::is_preloaded && settings::registry[0] != '\0' ? 1 : 0,
-                             std::memory_order_relaxed);
+    state->fleet.version.store(settings::is_preloaded && settings::registry[0] != '\0' ? 1 : 0,
+                               std::memory_order_relaxed);
     state->header = {magic, shared_layout()};
 }
 

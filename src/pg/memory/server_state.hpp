@@ -56,10 +56,10 @@ constexpr uint32_t lost_times = 512;
 
 struct MemberState {
     core::FleetSeen seen;
-    std::atomic<uint32_t> epoch; // fleet_epoch(); written by the postmaster
-    uint32_t changes;            // of the setting; the postmaster's
-    LWLock file_lock;            // held while the file of grants is written; before a slot's lock
-    bool unstored;               // the file of grants lacks incarnations of this start; the registrar's, once it runs
+    std::atomic<uint32_t> version; // fleet_version(); written by the postmaster
+    uint32_t changes;              // of the setting; the postmaster's
+    LWLock file_lock;              // held while the file of grants is written; before a slot's lock
+    bool unstored;                 // the file of grants lacks incarnations of this start; the registrar's, once it runs
     RegistrarStatus registrar;
 };
 

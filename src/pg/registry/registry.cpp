@@ -208,7 +208,7 @@ void enter_registry(Registry *registry) {
     }
     state.view.claimed = read_claimed(state.view);
     note_wait(&state);
-    const uint64_t fleet = fleet_epoch() == 0 ? 0 : fleet_seen().fleet;
+    const uint64_t fleet = fleet_version() == 0 ? 0 : fleet_seen().fleet;
     state.view.is_elsewhere = fleet != 0 && fleet != state.view.fleet;
 }
 

@@ -144,7 +144,7 @@ const char *name_at_registry(const core::SegmentDefinition &definition) {
 
 void ask_registry(Slot *segment, const core::SegmentDefinition &definition, int64_t values, int64_t known,
                   Counters *counters) {
-    if (fleet_epoch() == 0) {
+    if (fleet_version() == 0) {
         count(counters, Stat::refused_registry);
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("segment \"%s\" takes its values from a registry, but uidgen.registry is not set",

@@ -150,7 +150,7 @@ void ask_for_block(const SessionEntry *e, const Source &source) {
 void reserve_ahead(const SessionEntry *e, bool is_block) {
     if (!is_block)
         reserve_range(e, source_of(e), true);
-    else if (fleet_epoch() != 0 && blocks_look(e->slot).state != BlockState::ready)
+    else if (fleet_version() != 0 && blocks_look(e->slot).state != BlockState::ready)
         ask_for_block(e, source_of(e));
 }
 

@@ -81,7 +81,7 @@ const char *say_nodes(const Change &c, const char **hint) {
     if (core::drawn_node_bits(c.config.layout) == 0)
         report_cannot_start_below(c, "The layout has no datacenter and worker bits", ask_for_generator(c));
     // The grants of the old ids may have ended, and the server does not remember when it joined the fleet.
-    if (settings::is_preloaded && fleet_epoch() != 0) {
+    if (settings::is_preloaded && fleet_version() != 0) {
         *hint = ask_for_node(c);
         return "They are unique if this server was in its fleet when those were drawn, because the registry then "
                "grants another node.";
