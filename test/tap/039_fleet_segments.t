@@ -168,7 +168,7 @@ like((sqlstate($nodes{a}, q{SELECT segment_next('alone')}))[1], qr/"alone" does 
 	'a member without the segment: the hint says how to attach');
 my $notice;
 $nodes{a}->psql('postgres', q{SELECT segment_create('alone')}, stderr => \$notice);
-like($notice, qr/NOTICE:  values of segment "alone" are those of this server alone\nDETAIL:.*\nHINT:  On a member, use segment_attach/, '... and so does the notice of segment_create()');
+like($notice, qr/NOTICE:  values of segment "alone" are those of this server alone\nDETAIL:.*\nHINT:  Use segment_attach/, '... and so does the notice of segment_create()');
 like((sqlstate($nodes{a}, q{SELECT segment_attach('alone')}))[1], qr/ERROR:  42710: segment "alone" exists, and has values of its own\nHINT:  Raise the segment of the registry above/,
 	'... and segment_attach() says how to take it over');
 sql($nodes{a}, q{SELECT segment_drop('alone')});
@@ -190,6 +190,7 @@ join_fleet($nodes{first}, $nodes{first});
 $nodes{first}->reload;
 $nodes{first}->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') <> ''}) or die 'no reload';
 make_segment('first', "gr\x{c3}\x{b6}\x{c3}\x{9f}e");
+is(stderr_of('first', q{SELECT segment_create('here')}), '', 'a segment of the registry itself: no notice');
 sql($nodes{first}, "BEGIN; SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e', without_standby => true); SELECT segment_next('mine'); ROLLBACK");
 sql($nodes{first}, "SELECT segment_attach('mine', 'gr\x{c3}\x{b6}\x{c3}\x{9f}e', step => 10, without_standby => true)");
 is(sql($nodes{first}, "SELECT segment_next('mine'), segment_next('gr\x{c3}\x{b6}\x{c3}\x{9f}e')"), '1001|1011', 'the registry is a member of its own');

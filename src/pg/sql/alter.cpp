@@ -139,13 +139,15 @@ UIDGEN_SQL_FUNCTION(uid_change_segment);
 UIDGEN_SQL_FUNCTION(uid_place_segment);
 UIDGEN_SQL_FUNCTION(uid_generator_raise);
 
-// In a fleet a segment of one's own is seldom what was meant.
+// On a member a segment of its own is seldom what was meant. A segment of the registry is what members attach to.
 static void note_fleet(const core::SegmentDefinition &segment) {
-    if (segment.registry_name == nullptr && settings::registry[0] != '\0')
-        ereport(NOTICE,
-                (errmsg("values of segment \"%s\" are those of this server alone", shown(segment.name)),
-                 errdetail("Another server of the fleet may have a segment of that name, with the same values."),
-                 errhint("On a member, use segment_attach() for values of the registry's segment.")));
+    if (segment.registry_name != nullptr || settings::registry[0] == '\0' ||
+        write_as_owner(required_table(extension_schema(), "uid_fleet_state"), "SELECT FROM %1$s", 0, nullptr, nullptr) > 0)
+        return;
+    ereport(NOTICE, (errmsg("values of segment \"%s\" are those of this server alone", shown(segment.name)),
+                     errdetail("This server does not know whether the registry has a segment of that name, which would "
+                               "have the same values."),
+                     errhint("Use segment_attach() for values of the registry's segment.")));
 }
 
 // A sequence that has no label is one that was restored without it.
