@@ -19,7 +19,8 @@ sub send_range
 	return $node->psql('postgres', "ALTER SEQUENCE $sequence START $first MINVALUE $first MAXVALUE " . ($first + 2**48) . " RESTART $first");
 }
 
-# Which sequences a default depends on: as Citus asks the catalog.
+# Which sequences a default depends on: the catalog's rows that GetDependentSequencesWithRelation() of its
+# src/backend/distributed/metadata/metadata_sync.c follows.
 my $depends = q{SELECT coalesce(string_agg(refobjid::regclass::text, ' '), '') FROM pg_attrdef d JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass
   AND p.objid = d.oid AND p.refclassid = 'pg_class'::regclass AND p.refobjid IN (SELECT seqrelid FROM pg_sequence) WHERE d.adrelid = '%s'::regclass};
 {
@@ -27,14 +28,23 @@ my $depends = q{SELECT coalesce(string_agg(refobjid::regclass::text, ' '), '') F
 	start_uidgen($worker);
 	$worker->safe_psql('postgres', $_) foreach "SELECT uid_generator_create('web'), uid_generator_create('kept'), segment_create('numbers')",
 	  q{CREATE TABLE by_name (id bigint DEFAULT uid_next('uid_generators.web'))},
-	  q{CREATE TABLE by_text (id bigint DEFAULT uid_next('uid_generators.web'::text::regclass), n bigint DEFAULT segment_next('numbers'))};
+	  q{CREATE TABLE by_text (k int, id bigint DEFAULT uid_next('uid_generators.web'::text::regclass), n bigint DEFAULT segment_next('numbers'))},
+	  'CREATE TABLE source_102016 AS SELECT k FROM generate_series(1, 100) k', 'ALTER TABLE by_text RENAME TO by_text_102008';
 	is($worker->safe_psql('postgres', sprintf $depends, 'by_name'), 'uid_generators.web', 'a default names a generator: Citus finds its sequence');
-	is($worker->safe_psql('postgres', sprintf $depends, 'by_text'), '', '... but not by way of text, nor a segment');
-	is($worker->safe_psql('postgres', 'INSERT INTO by_text DEFAULT VALUES RETURNING id > 0, n'), 't|1', '... which draw');
-	# Pushed down by INSERT ... SELECT, with the worker's own default in the place of a missing column.
-	is($worker->safe_psql('postgres', q{INSERT INTO public.by_text AS citus_table_alias (id, n) SELECT public.uid_next('uid_generators.web'::text::regclass) AS id,
-		public.segment_next('numbers'::text) AS n FROM generate_series(1, 100) intermediate_result RETURNING n}) =~ tr/\n//, 99, '... in a pushed-down SELECT, too');
-	is($worker->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT id) FROM by_text'), 0, '... and no id comes twice');
+	is($worker->safe_psql('postgres', sprintf $depends, 'by_text_102008'), '', '... but not by way of text, nor a segment');
+	is($worker->safe_psql('postgres', 'INSERT INTO by_text_102008 DEFAULT VALUES RETURNING id > 0, n'), 't|1', '... which draw');
+	# INSERT ... SELECT between tables that are distributed by k, pushed down: RouterModifyTaskForShardInterval() of its
+	# src/backend/distributed/planner/insert_select_planner.c names the shard and the alias, and adds the condition.
+	# ReorderInsertSelectTargetLists() there moves the defaults of the columns that are not named into the SELECT.
+	my $defaults = q{public.uid_next('uid_generators.web'::text::regclass) AS id, public.segment_next('numbers'::text) AS n};
+	is($worker->safe_psql('postgres', qq{INSERT INTO public.by_text_102008 AS citus_table_alias (k, id, n) SELECT source.k, $defaults
+		FROM public.source_102016 source WHERE (source.k IS NOT NULL) RETURNING n}) =~ tr/\n//, 99, '... in an INSERT ... SELECT that is pushed down, too');
+	# The same where id is the column by which the table is distributed. Workers run the SELECT inside
+	# worker_partition_query_result(), by WrapTasksForPartitioning() of its
+	# src/backend/distributed/executor/distributed_intermediate_results.c, and insert what that has written.
+	$worker->safe_psql('postgres', qq{INSERT INTO by_text_102008 (id, n) SELECT intermediate_result.id, intermediate_result.n
+		FROM (SELECT $defaults FROM public.source_102016 source WHERE true) intermediate_result});
+	is($worker->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), count(DISTINCT n), max(n) FROM by_text_102008'), '201|201|201|201', '... and no value comes twice');
 	my $last = $worker->safe_psql('postgres', q{SELECT uid_next('uid_generators.kept')});
 	is(send_range($worker, 'uid_generators.kept'), 0, 'Citus gives a generator a range of its own');
 	isnt(sqlstate($worker, q{SELECT uid_next('uid_generators.kept')}), '00000', '... and then it draws nothing, rather than an id twice');
@@ -52,6 +62,8 @@ my $depends = q{SELECT coalesce(string_agg(refobjid::regclass::text, ' '), '') F
 	start_uidgen($former);
 	$former->safe_psql('postgres', 'CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), item text)');
 	make_registry($former);
+	# Of INSERT ... VALUES the node that the client is connected to evaluates the default: ExecuteCoordinatorEvaluableExpressions()
+	# of its src/backend/distributed/utils/citus_clauses.c. So what runs here is the client's statement.
 	my $insert = 'INSERT INTO orders (item) VALUES (1), (2)';
 	$former->safe_psql('postgres', $insert);
 	$former->backup('backup');
