@@ -1,6 +1,6 @@
 # What the compiler and the tests do not see by themselves: clang-tidy, coverage, valgrind. Sourced by sections.sh.
 # shellcheck shell=sh
-: "${bindir:?}" "${pg_tests:?}" "${jobs:?}" "${section:?}" # pg.sh and sections.sh set them
+: "${bindir:?}" "${pg_tests:?}" "${jobs:?}" # pg.sh sets them
 
 # .clang-tidy says which checks, and why not the others.
 section_tidy() {
@@ -28,10 +28,11 @@ section_coverage() {
     there=$UIDGEN_WORK/coverage
     mkdir -p "$there/tmp" "$there/log"
     status=0
-    COVERAGE=1 UIDGEN_WORK=$there sh test/lib/groups.sh whole unit regress_there isolation tap || status=$?
+    COVERAGE=1 UIDGEN_WORK=$there sh test/lib/run.sh whole unit regress_there isolation tap || status=$?
     add_sections "$there" "$status"
-    expect "gcov knows what has run" perl test/lib/coverage.pl "$there/build-main" || return 0
-    show "$UIDGEN_WORK/log/expect-$section"
+    expect "gcov knows what has run" perl test/lib/coverage.pl "$there/build-main" "$there/unit" || return 0
+    # shellcheck disable=SC2154 # of expect
+    show "$said"
 }
 
 # A server whose memory valgrind watches, with the suppressions of PostgreSQL's developers, who know what their code does

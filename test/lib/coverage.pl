@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Which lines and branches of src have run, by what gcov says of all programs that were built with COVERAGE=1.
 #
-#   coverage.pl DIRECTORY      a built checkout whose tests have run
+#   coverage.pl DIRECTORY...   where they were built; called in the checkout
 #
 # A line or branch has run if it has in any program and, of a template or an inline function, in any instance. The
 # branches of a line that reports an error or a message are left out: one of them asks if the level is reported, and that
@@ -10,9 +10,6 @@ use strict;
 use warnings;
 use File::Find;
 use JSON::PP;
-
-my ($directory) = @ARGV;
-chdir $directory or die "$directory: $!\n";
 
 my (%lines, %branches);
 
@@ -79,7 +76,7 @@ sub ranges
 }
 
 my @counters;
-find({ no_chdir => 1, wanted => sub { push @counters, $_ if /\.gcda$/ } }, '.');
+find({ no_chdir => 1, wanted => sub { push @counters, $_ if /\.gcda$/ } }, @ARGV);
 die "nothing has run\n" unless @counters;
 add_counters($_) foreach sort @counters;
 leave_out_reports($_) foreach keys %lines;

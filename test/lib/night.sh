@@ -11,7 +11,7 @@ fi
 for file in test/tap/*.t; do
     grep -q '^seed_random();' "$file" || continue
     name=$(basename "$file" .t)
-    sh test/lib/tap-one.sh main "$file" -
+    sh test/lib/tap-file.sh main "$file" -
     if [ "$(cut -d ' ' -f 2 "$UIDGEN_WORK/log/tap-$name--/result")" != 0 ]; then
         found=yes
         echo "To replay it: UIDGEN_SEED=$2${UIDGEN_LONG:+ UIDGEN_LONG=1} test/one $name"

@@ -1,6 +1,6 @@
 # Private copies of PostgreSQL, and private servers. Sourced by what runs in the
 # work directory; the current directory is the copy of the checkout there.
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC3013 # -nt, which dash and others have
 
 bindir=$("$PG_CONFIG" --bindir)
 pg_tests=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
@@ -9,23 +9,39 @@ jobs=$(nproc)
 server_complaints='^TRAP: |(reference|refcount) leak|resource was not closed|problem in alloc set'
 export bindir pg_tests server_complaints
 
-# Builds a copy of the source and installs it into a private copy of PostgreSQL:
-# build_tree name make-variable... PostgreSQL finds its files relative to its own
-# binary, so a copied tree finds the extension that is installed beside it.
-# The source copy is $UIDGEN_WORK/build-name, the tree $UIDGEN_WORK/tree-name.
+# Builds what has changed, and installs it into a private copy of PostgreSQL: build_tree name make-variable... PostgreSQL
+# finds its files relative to its own binary, so a copied tree finds the extension that is installed beside it.
+# The build is $UIDGEN_WORK/build-name, outside the source, and the tree $UIDGEN_WORK/tree-name.
 build_tree() {
+    build=$UIDGEN_WORK/build-$1
+    tree=$UIDGEN_WORK/tree-$1
     name=$1
     shift
-    build=$UIDGEN_WORK/build-$name
-    tree=$UIDGEN_WORK/tree-$name
-    cp -R . "$build"
-    copy_postgresql "$tree"
-    set -- make -s -C "$build" -j"$jobs" PG_CONFIG="$PG_CONFIG" "$@"
-    {
-        precompile "$build" "$@" &&
-            "$@" PG_CPPFLAGS="$(precompiled "$build")" &&
-            "$@" install DESTDIR="$tree"
-    } >"$UIDGEN_WORK/log/build-$name" 2>&1
+    if [ ! -d "$tree" ]; then
+        rm -rf "$tree.new"
+        copy_postgresql "$tree.new"
+        mv "$tree.new" "$tree"
+    fi
+    [ "$build/server.hpp.gch" -nt Makefile ] || rm -rf "$build"
+    mkdir -p "$build"
+    build_changed "$@" >"$UIDGEN_WORK/log/build-$name" 2>&1
+}
+
+# The library is linked each time, because make does not see that a source is gone. The same objects make the same file.
+build_changed() {
+    rm -f "$build/uidgen.so" "$tree$("$PG_CONFIG" --sharedir)"/extension/uidgen--*
+    set -- make -s -C "$build" -f "$PWD/Makefile" -j"$jobs" PG_CONFIG="$PG_CONFIG" "$@"
+    { is_precompiled || precompile "$build" "$@"; } &&
+        "$@" PG_CPPFLAGS="$(precompiled "$build")" all &&
+        "$@" install DESTDIR="$tree"
+}
+
+# Whether no header has changed, or is gone, that the precompiled one is made of.
+# shellcheck disable=SC2016 # for the inner shell
+is_precompiled() {
+    [ -e "$build/server.hpp.gch" ] &&
+        newer=$(grep -oE '/[^ :]+\.hpp' "$build/server.hpp.d" | xargs sh -c 'find "$@" -newer "$0"' "$build/server.hpp.gch") &&
+        [ -z "$newer" ]
 }
 
 # Most of the time of a compilation goes to the server's headers and to ours that most files include. The compiler takes
@@ -75,4 +91,34 @@ start_server() {
 
 stop_server() {
     "$2$bindir/pg_ctl" -D "$UIDGEN_WORK/$1" -s -w -m "$3" stop
+}
+
+# A server that stays for other runs: keep_server name tree port. It restarts if the build has changed. It is made anew if
+# the configuration of the tests has changed, and after a test that failed, which may have left anything behind: as long as
+# there is $data.unsound.
+keep_server() {
+    data=$UIDGEN_WORK/$1
+    export PGPORT="$3"
+    { cat "${server_conf:-test/regress.conf}" && echo "fsync = off"; } >"$data.new-conf"
+    if [ -e "$data.unsound" ] || ! cmp -s "$data.new-conf" "$data.conf"; then
+        touch "$data.unsound"
+        stop_kept "$1" "$2"
+        rm -rf "$data"
+        make_server "$1" "$2" "$data.new-conf"
+        cp "$data.new-conf" "$data.conf"
+        rm "$data.unsound"
+    fi
+    export PGHOST="$UIDGEN_WORK/tmp" PGUSER=postgres PGDATABASE=postgres
+    # The sums of the files that a server and its databases have of the extension.
+    find "$2" -name 'uidgen*' -type f -exec cksum {} + | sort >"$data.installed"
+    cmp -s "$data.installed" "$data.build" || stop_kept "$1" "$2"
+    is_running "$1" "$2" || start_server "$1" "$2"
+}
+
+is_running() {
+    "$2$bindir/pg_ctl" -D "$UIDGEN_WORK/$1" status >/dev/null 2>&1
+}
+
+stop_kept() {
+    ! is_running "$1" "$2" || stop_server "$1" "$2" immediate
 }

@@ -170,7 +170,7 @@ in_use() {
 sections() {
     chroot --userspec=postgres:postgres "$root" env -i --chdir=/mnt/src PATH=/usr/bin:/bin HOME=/mnt \
         LANG=C.UTF-8 TMPDIR=/mnt/tmp PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config" \
-        UIDGEN_WORK=/mnt sh test/lib/groups.sh whole "$@" </dev/null
+        UIDGEN_WORK=/mnt sh test/lib/run.sh whole "$@" </dev/null
 }
 
 run_sections() {

@@ -1,12 +1,10 @@
-#!/bin/sh
-# Runs one section, in a copy of the checkout, as an ordinary user: sections.sh PART NAME. Started by groups.sh.
-# PART says what of it runs: quick, what README.md's command runs; rest, all that this one leaves out; or whole.
-# What passed and failed goes to files of the work directory; the exit status says only whether it came to its end.
-set -eu
-part=$1
-section=$2
+# The sections of the tests. Sourced by run.sh, which says in $part what of them runs. A section counts what passed and
+# failed (totals.sh), and comes to its end whatever fails. Its arguments are the tests that are named, if any are.
+# shellcheck shell=sh
+: "${part:?run.sh sets it}"
 . test/lib/pg.sh
 . test/lib/totals.sh
+. test/lib/packages.sh
 . test/lib/clients.sh
 . test/lib/analysis.sh
 
@@ -26,15 +24,18 @@ show() {
     sed 's/^/   /' "$1"
 }
 
-# built name make-variable...: builds a tree once; a build counts as one test.
+# built name make-variable...: a build, which counts as one test, unless another section has built it.
 built() {
-    [ ! -d "$UIDGEN_WORK/tree-$1" ] || return 0
+    [ "$part" = one ] || [ ! -d "$UIDGEN_WORK/tree-$1" ] || return 0
     began_build=$(date +%s)
+    # Most of the optimizations take longer than they are worth for one test.
+    [ "$part" != one ] || set -- "$@" PG_CXXFLAGS=-O1
     if build_tree "$@"; then
-        echo "ok     build $* ($(($(date +%s) - began_build)) s)"
+        [ "$part" = one ] || echo "ok     build $* ($(($(date +%s) - began_build)) s)"
         add 1 0
         return 0
     fi
+    grep -E -A 6 'error|Error|undefined reference' "$UIDGEN_WORK/log/build-$1" | head -n 60 || true
     fail "build $*" "$UIDGEN_WORK/log/build-$1"
     return 1
 }
@@ -43,7 +44,7 @@ built() {
 expect() {
     text=$1
     shift
-    said=$UIDGEN_WORK/log/expect-$section
+    said=$UIDGEN_WORK/log/expect-$section_name
     if "$@" >"$said" 2>&1; then
         echo "ok     $text"
         add 1 0
@@ -68,13 +69,18 @@ quick_ones() {
 }
 
 other_ones() {
-    [ "$part" != quick ]
+    [ "$part" = rest ] || [ "$part" = whole ]
 }
 
+# The rules look at a directory that has been built in.
 section_rules() {
     log=$UIDGEN_WORK/log/rules
-    FORBIDDEN=$UIDGEN_WORK/forbidden bounded sh test/rules "$UIDGEN_WORK/build-main" "$part" >"$log" 2>&1 || true
-    show "$log"
+    rm -rf "$UIDGEN_WORK/rules"
+    cp -R . "$UIDGEN_WORK/rules"
+    cp -R "$UIDGEN_WORK/build-main/." "$UIDGEN_WORK/rules"
+    FORBIDDEN=$UIDGEN_WORK/forbidden bounded sh test/rules "$UIDGEN_WORK/rules" "$(other_ones && echo "$part" || echo quick)" \
+        >"$log" 2>&1 || true
+    if [ "$part" = one ]; then grep -v '^ok' "$log"; else show "$log"; fi
     awk '/^[^ ]/ {bad = /^not ok/} bad' "$log" >>"$UIDGEN_WORK/failures"
     add "$(count '^ok' "$log")" "$(count '^not ok' "$log")" "$(count '^skipped: ' "$log")"
     grep -q '^end of rules$' "$log" || fail "test/rules did not reach its end" "$log"
@@ -84,7 +90,7 @@ section_rules() {
 section_unit() {
     log=$UIDGEN_WORK/log/unit-$part
     status=0
-    bounded make -s -C "$UIDGEN_WORK/build-main/test/unit" -j"$jobs" PART="$part" check >"$log" 2>&1 || status=$?
+    bounded make -s -C test/unit BUILD="$UIDGEN_WORK/unit" -j"$jobs" PART="$part" ONLY="$*" check >"$log" 2>&1 || status=$?
     ok=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests*\.$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) tests*, listed below:$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
     if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
@@ -93,7 +99,7 @@ section_unit() {
     if [ "$bad" = 0 ]; then
         grep -E '^\[==========\] [0-9]+ tests? .* ran' "$log" | sed 's/^/   /'
     else
-        tail -n 60 "$log" | sed 's/^/   /' | twice
+        grep -vE '^\[ (RUN  |      OK) ' "$log" | tail -n 60 | sed 's/^/   /' | twice
     fi
     add "$ok" "$bad"
 }
@@ -107,20 +113,33 @@ without_preload() {
     grep -v '^shared_preload_libraries' test/regress.conf >"$server_conf"
 }
 
-# pg_regress_on label tree program option... -- test...
+# pg_regress_on label tree program option... -- test...: on a server of their own.
 pg_regress_on() {
     label=$1
-    of_tree=$2
+    tree=$UIDGEN_WORK/tree-$2
     program=$3
     shift 3
-    out=$UIDGEN_WORK/$label
+    out=$UIDGEN_WORK/results/$label
     log=$UIDGEN_WORK/log/$label
-    mkdir "$out"
+    rm -rf "$out"
+    mkdir -p "$out"
+    # Sections that run at the same time have two of them; what test/one runs has one, which it keeps.
+    case $part,$label in
+        one,*) keep_server tests "$tree" 5433 ;;
+        *,isolation*) keep_server "$label" "$tree" 5435 ;;
+        *) keep_server "$label" "$tree" 5433 ;;
+    esac
+    touch "$data.unsound"
+    cp "$data.installed" "$data.build"
+    server_log=$UIDGEN_WORK/log/server-$(basename "$data")
+    before=$(wc -l <"$server_log")
     status=0
-    bounded "$pg_tests/$program" --outputdir="$out" --temp-instance="$out/instance" \
-        --temp-config="$server_conf" --bindir="$UIDGEN_WORK/tree-$of_tree$bindir" \
-        --dbname=contrib_regression --no-locale --encoding=UTF8 "$@" >"$log" 2>&1 || status=$?
-    judge_regress "$log" "$out" "$out/log/postmaster.log" "$status"
+    bounded "$pg_tests/$program" --outputdir="$out" --bindir="$tree$bindir" --host="$PGHOST" --port="$PGPORT" \
+        --user=postgres --dbname=contrib_regression --no-locale --encoding=UTF8 "$@" >"$log" 2>&1 || status=$?
+    tail -n "+$((before + 1))" "$server_log" >"$log-server"
+    judge_regress "$log" "$out" "$log-server" "$status"
+    [ "$bad" != 0 ] || rm "$data.unsound"
+    [ "$part" = one ] || stop_server "$label" "$tree" fast || true
 }
 
 # Counts what pg_regress says: judge_regress its-messages its-output-directory server-log exit-status.
@@ -145,11 +164,25 @@ judge_regress() {
     add "$((ok - skipped))" "$bad" "$skipped"
 }
 
+# regress_on label tree [test...]
 regress_on() {
-    tests=$(make_variable REGRESS) || { no_tests 'sql/*.sql' && return 0; }
-    # shellcheck disable=SC2046,SC2086 # lists of words
-    pg_regress_on "$1" "$2" regress/pg_regress --inputdir=. \
-        $(make_variable REGRESS_OPTS | sed 's/--temp-config=[^ ]*//') $tests
+    label=$1
+    of_tree=$2
+    shift 2
+    # shellcheck disable=SC2046 # a list of words
+    [ $# != 0 ] || set -- $(make_variable REGRESS)
+    [ $# != 0 ] || { no_tests 'sql/*.sql' && return 0; }
+    expect_something expected "$@"
+    pg_regress_on "$label" "$of_tree" regress/pg_regress --inputdir=. "$@"
+}
+
+# A new test has nothing yet to be compared with, which pg_regress does not accept: expect_something directory test...
+expect_something() {
+    directory=$1
+    shift
+    for name in "$@"; do
+        [ -e "$directory/$name.out" ] || : >"$directory/$name.out"
+    done
 }
 
 # On other servers than this machine's.
@@ -160,184 +193,37 @@ section_regress_there() {
 
 # Once as users build it, once with undefined behaviour turned into a crash.
 section_regress() {
-    ! quick_ones || regress_on regress main
+    ! quick_ones || regress_on regress main "$@"
     if other_ones && built ubsan SANITIZE=undefined; then
         echo "built with UBSan:"
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 regress_on regress-ubsan ubsan
     fi
 }
 
-# As users do it: from the tarball, out of tree, with PGXS's own targets, on a server that has only what README.md's first
-# lines ask for.
-section_install() {
-    tree=$UIDGEN_WORK/tree-install
-    copy_postgresql "$tree"
-    find "$tree" | sort >"$UIDGEN_WORK/log/files-before"
-    expect "make dist has every file of the checkout" dist || return 0
-    # Below the source, as Debian builds.
-    build=$origin/build
-    mkdir "$build"
-    expect "make would build out of tree for a PostgreSQL that was built in its own source directory" without_vpath || true
-    expect "build and install out of tree" out_of_tree all install DESTDIR="$tree" || return 0
-    expect "the library has the same code and data, byte by byte, as that built in the source" same_code || true
-    expect "it does not say where it was built" names_no_directory || true
-    echo "shared_preload_libraries = 'uidgen'" >"$build/conf"
-    make_server server-install "$tree" "$build/conf" SQL_ASCII
-    start_server server-install "$tree"
-    log=$UIDGEN_WORK/log/installcheck
-    status=0
-    out_of_tree installcheck >"$log" 2>&1 || status=$?
-    stop_server server-install "$tree" immediate
-    judge_regress "$log" "$build" "$UIDGEN_WORK/log/server-server-install" "$status"
-    expect "make uninstall leaves nothing behind" uninstalled || true
-}
-
-# What is for debuggers differs, because only one of them was built with precompiled headers.
-same_code() {
-    for library in "$build" "$UIDGEN_WORK/build-main"; do
-        objcopy --strip-debug --remove-section .note.gnu.build-id "$library/uidgen.so" "$library/code.so" || return 1
-    done
-    cmp "$build/code.so" "$UIDGEN_WORK/build-main/code.so"
-}
-
-names_no_directory() {
-    ! grep -aF "$UIDGEN_WORK" "$build/uidgen.so"
-}
-
-out_of_tree() {
-    (cd "$build" && bounded make -f "$origin/Makefile" PG_CONFIG="$PG_CONFIG" -j"$jobs" "$@")
-}
-
-# autoconf removes a line of PGXS for such a PostgreSQL.
-without_vpath() {
-    cp -R "$(dirname "$("$PG_CONFIG" --pgxs)")/../.." "$UIDGEN_WORK/pgxs" &&
-        sed -i '/^VPATH = [$](srcdir)/d' "$UIDGEN_WORK/pgxs/src/Makefile.global" &&
-        out_of_tree -n all PGXS="$UIDGEN_WORK/pgxs/src/makefiles/pgxs.mk"
-}
-
-# The copy of the checkout has no commit yet, and make dist takes the last one. What is built then is the tarball.
-dist() {
-    checkout=$UIDGEN_WORK/checkout-install
-    cp -R . "$checkout" &&
-        git -C "$checkout" -c user.name=test -c user.email=test@example.org commit -q -m dist &&
-        make -C "$checkout" -s PG_CONFIG="$PG_CONFIG" dist || return 1
-    set -- "$checkout"/uidgen-*.tar.gz
-    origin=$UIDGEN_WORK/$(basename "$1" .tar.gz)
-    tar -C "$UIDGEN_WORK" -xzf "$1" || return 1
-    git ls-files | sort >"$UIDGEN_WORK/log/files-of-checkout"
-    (cd "$origin" && find . -type f | sed 's,^\./,,' | sort) | diff "$UIDGEN_WORK/log/files-of-checkout" -
-}
-
-uninstalled() {
-    out_of_tree uninstall DESTDIR="$tree" && find "$tree" | sort | diff "$UIDGEN_WORK/log/files-before" -
-}
-
-# As packagers do it, with Debian's tools; the package is not installed. Where majors can run, it is installed there.
-section_package() {
-    hindrance=
-    command -v dh_pgxs_test >/dev/null || hindrance="debhelper and postgresql-server-dev-all are not installed"
-    case $bindir in /usr/lib/postgresql/*) ;; *) hindrance="this PostgreSQL is not Debian's" ;; esac
-    if [ -n "$hindrance" ]; then
-        echo "skipped: $hindrance"
-        add 0 0 1
-        return 0
-    fi
-    package_built || return 0
-    expect "CREATE EXTENSION from the unpacked package" on_packaged_server -p "$package" || true
-}
-
-# The first of two sections in a root, between which root.sh installs the package.
-section_package_there() {
-    package_built || true
-}
-
-section_package_installed() {
-    package_names
-    expect "CREATE EXTENSION on a server of pg_virtualenv" on_packaged_server || return 0
-    log=$UIDGEN_WORK/log/autopkgtest
-    status=0
-    (cd "$package_source" && bounded sh debian/tests/installcheck) >"$log" 2>&1 || status=$?
-    judge_regress "$log" "$package_source" "$log" "$status"
-}
-
-package_names() {
-    major=$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
-    package=postgresql-$major-uidgen
-    package_source=$UIDGEN_WORK/package/source
-}
-
-package_built() {
-    package_names
-    mkdir "$UIDGEN_WORK/package"
-    cp -R . "$package_source"
-    expect "dpkg-buildpackage makes $package" build_package || return 1
-    expect "it has the library, the scripts and the documentation" package_is_complete || true
-    # The roots of other majors have no git; this machine's section sees it.
-    ! command -v git >/dev/null || expect "the build leaves git status clean" unchanged_by_build || true
-    if command -v lintian >/dev/null; then
-        expect "lintian finds no error and no warning" \
-            lintian --fail-on error,warning "$UIDGEN_WORK"/package/*.changes || true
-    fi
-}
-
-# As docs/install.md says.
-build_package() (
-    cd "$package_source" || exit
-    commands=$(sed -n 's/^\(pg_buildext\|dpkg-buildpackage\)\( [^#]*\) #.*/\1\2/p' docs/install.md)
-    DEB_BUILD_OPTIONS="nocheck parallel=$jobs" PG_SUPPORTED_VERSIONS=$major bounded sh -ec "$commands"
-)
-
-# The copy has no commit, but an index of what the checkout has.
-unchanged_by_build() {
-    git -C "$package_source" diff --exit-code && git -C "$package_source" ls-files -o --exclude-standard | diff /dev/null -
-}
-
-# debhelper compresses the longer ones of the documents.
-package_is_complete() {
-    version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" uidgen.control)
-    dpkg-deb -c "$UIDGEN_WORK/package/${package}_$version"_*.deb | awk '{print $6}' | sed 's/\.gz$//' \
-        >"$UIDGEN_WORK/log/package-files"
-    {
-        for file in uidgen.control "uidgen--$version.sql"; do
-            echo "./usr/share/postgresql/$major/extension/$file"
-        done
-        echo "./usr/lib/postgresql/$major/lib/uidgen.so"
-        for file in README.md README.zh-CN.md docs/*.md docs/pictures/*.svg; do
-            echo "./usr/share/doc/$package/$file"
-        done
-    } | grep -vxFf "$UIDGEN_WORK/log/package-files" && return 1
-    return 0
-}
-
-# on_packaged_server [-p package]: with -p the server takes the files that the build has put into debian/.
-on_packaged_server() (
-    cd "$package_source" || exit
-    bounded pg_virtualenv "$@" -v "$major" -o shared_preload_libraries=uidgen psql -XAtq -v ON_ERROR_STOP=1 \
-        -c "CREATE EXTENSION uidgen" -c "SELECT uid_next() > 0 AND segment_create('a') IS NOT NULL" \
-        >"$UIDGEN_WORK/log/packaged"
-    cat "$UIDGEN_WORK/log/packaged"
-    grep -qx t "$UIDGEN_WORK/log/packaged"
-)
-
 # isolation_on label spec...
 isolation_on() {
     label=$1
     shift
+    expect_something test/isolation/expected "$@"
     pg_regress_on "$label" main isolation/pg_isolation_regress --inputdir=test/isolation --load-extension=uidgen "$@"
 }
 
 section_isolation() {
-    specs=$(find test/isolation/specs -name '*.spec' 2>/dev/null | sed 's,.*/,,; s,\.spec$,,' | sort)
-    [ -n "$specs" ] || { no_tests 'test/isolation/specs/*.spec' && return 0; }
-    # shellcheck disable=SC2086 # a list of words
-    isolation_on isolation $specs
+    # shellcheck disable=SC2046 # a list of words
+    [ $# != 0 ] || set -- $(specs)
+    [ $# != 0 ] || { no_tests 'test/isolation/specs/*.spec' && return 0; }
+    isolation_on isolation "$@"
+}
+
+specs() {
+    find test/isolation/specs -name '*.spec' | sed 's,.*/,,; s,\.spec$,,' | sort
 }
 
 # A registry needs the preload.
 section_isolation_there() {
     if without_preload; then
         # shellcheck disable=SC2046 # a list of words
-        isolation_on isolation $(find test/isolation/specs -name '*.spec' | sed 's,.*/,,; s,\.spec$,,' | grep -vx fleet | sort)
+        isolation_on isolation $(specs | grep -vx fleet)
         server_conf=test/regress.conf
         isolation_on isolation-preloaded fleet
     else
@@ -349,24 +235,26 @@ section_isolation_there() {
 # processors, because they mostly wait for servers, disks and clocks. Each leaves output and
 # result in a directory of its own, log/tap-file-fault.
 tap_jobs() {
-    xargs -r -P "$((3 * jobs))" -L 1 sh test/lib/tap-one.sh
+    xargs -r -P "$((3 * jobs))" -L 1 sh test/lib/tap-file.sh
 }
 
 result_of() {
     cat "$UIDGEN_WORK/log/tap-$1-$2/result" 2>/dev/null || echo "0 1"
 }
 
-# Runs TAP files, the ones that take longest first: tap_files file...
+# Runs TAP files: tap_files file... With $fault set, in the build with faults.
 tap_files() {
     [ $# != 0 ] || { no_tests "TAP test" && return 0; }
+    tree=main
+    [ -z "${fault:-}" ] || tree=faults
     for file in "$@"; do
-        echo "main $file -"
+        echo "$tree $file ${fault:--}"
     done | tap_jobs
     for file in "$@"; do
         name=$(basename "$file" .t)
         # shellcheck disable=SC2046 # two or three numbers
-        add $(result_of "$name" -)
-        summary=$UIDGEN_WORK/log/tap-$name--/summary
+        add $(result_of "$name" "${fault:--}")
+        summary=$UIDGEN_WORK/log/tap-$name-${fault:--}/summary
         ! grep -qs '^FAILED' "$summary" || cat "$summary" >>"$UIDGEN_WORK/failures"
     done
 }
@@ -384,12 +272,19 @@ slow_first() {
 # shellcheck disable=SC2046 # lists of words
 section_tap() {
     grep -v '^#' test/rest >"$UIDGEN_WORK/log/rest"
-    case $part in
-        quick) set -- $(slow_first test/tap/*.t | grep -vxFf "$UIDGEN_WORK/log/rest") ;;
-        rest) set -- $(slow_first test/tap/*.t | grep -xFf "$UIDGEN_WORK/log/rest") ;;
-        *) set -- $(slow_first test/tap/*.t) ;;
+    case $#,$part in
+        0,quick) set -- $(slow_first test/tap/*.t | grep -vxFf "$UIDGEN_WORK/log/rest") ;;
+        0,rest) set -- $(slow_first test/tap/*.t | grep -xFf "$UIDGEN_WORK/log/rest") ;;
+        0,*) set -- $(slow_first test/tap/*.t) ;;
     esac
     tap_files "$@"
+}
+
+# Of test/one: files on a build with a fault, or `none`.
+section_fault() {
+    fault=$1
+    shift
+    ! built faults UIDGEN_FAULTS=1 || tap_files "$@"
 }
 
 # On other servers than this machine's: without long files whose subject is uidgen's own policies, protocols, rows and
@@ -521,5 +416,3 @@ check_that_table_is_complete() {
         fi
     done <"$UIDGEN_WORK/log/faults-known"
 }
-
-section "$section"

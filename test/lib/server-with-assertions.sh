@@ -104,7 +104,7 @@ run_sections() {
         echo "$made is not complete"
         exit 1
     fi
-    PG_CONFIG=$made/bin/pg_config exec sh test/lib/groups.sh whole "$@"
+    PG_CONFIG=$made/bin/pg_config exec sh test/lib/run.sh whole "$@"
 }
 
 case $command in

@@ -23,18 +23,20 @@ twice() {
     tee -a "$UIDGEN_WORK/failures"
 }
 
-# section name: runs the function section_name, and writes its totals and its time down.
+# section name [test...]: runs the function section_name, and writes its totals and its time down.
 section() {
-    printf '\n== %s\n' "$1"
+    section_name=$1
+    shift
+    printf '\n== %s\n' "$section_name"
     section_passed=0
     section_failed=0
     section_skipped=0
     began=$(date +%s)
-    "section_$1"
-    record "$1" "$section_passed" "$section_failed" "$section_skipped"
+    "section_$section_name" "$@"
+    record "$section_name" "$section_passed" "$section_failed" "$section_skipped"
     seconds=$(($(date +%s) - began))
-    echo "$seconds $1" >>"$UIDGEN_WORK/log/seconds"
-    printf '== %s: %s, %d s\n' "$1" "$(totals "$section_passed" "$section_failed" "$section_skipped")" "$seconds"
+    echo "$seconds $section_name" >>"$UIDGEN_WORK/log/seconds"
+    printf '== %s: %s, %d s\n' "$section_name" "$(totals "$section_passed" "$section_failed" "$section_skipped")" "$seconds"
 }
 
 totals() {

@@ -149,7 +149,7 @@ sub tell_story
 	foreach my $session (grep { $_->{same} } @sessions)
 	{
 		my ($out, $error);
-		$node->psql('swept', "$session->{set};\n$story", new_session => 1, stdout => \$out, stderr => \$error);
+		$node->psql('swept', "$session->{set};\n$story", stdout => \$out, stderr => \$error);
 		is($plain->($out), $plain->($usual), "... and $session->{what}") || diag($error);
 	}
 }

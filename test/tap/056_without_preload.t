@@ -24,7 +24,7 @@ sub untouched_node
 sub as_owner
 {
 	my ($node, $sql) = @_;
-	return scalar $node->safe_psql('shop', $sql, extra_params => [ '-U', 'owner' ], new_session => 1);
+	return scalar $node->safe_psql('shop', $sql, extra_params => [ '-U', 'owner' ]);
 }
 
 sub lines
@@ -123,7 +123,7 @@ CREATE FUNCTION at_login() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN INSE
 CREATE EVENT TRIGGER at_login ON login EXECUTE FUNCTION at_login();
 ALTER EVENT TRIGGER at_login ENABLE ALWAYS;
 END
-$node->safe_psql('shop', 'DROP EVENT TRIGGER at_login', new_session => 1);
+$node->safe_psql('shop', 'DROP EVENT TRIGGER at_login');
 push @ids, as_owner($node, 'SELECT max(id) FROM late');
 is(sorted(@ids), 'in order', 'subtransactions, triggers, LOAD, a walsender, a login: ids in order');
 

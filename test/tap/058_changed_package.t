@@ -15,8 +15,7 @@ sub build
 	my $here = getcwd();
 	system_or_bail('cp', '-a', "$ENV{UIDGEN_WORK}/build-main", $directory);
 	unlink map { "$directory/$_" } $source // 'src/pg/memory/server_state.o', 'uidgen.so';
-	my @makefile = -e "$directory/Makefile" ? () : ('-f', "$here/Makefile");
-	system_or_bail('make', '-s', '-C', $directory, @makefile, 'uidgen.so', "PG_CONFIG=$ENV{PG_CONFIG}", 'PG_CXXFLAGS=-O1',
+	system_or_bail('make', '-s', '-C', $directory, '-f', "$here/Makefile", 'uidgen.so', "PG_CONFIG=$ENV{PG_CONFIG}", 'PG_CXXFLAGS=-O1',
 		'PG_CPPFLAGS=-D' . ($constant // 'UIDGEN_SHARED_MEANING') . "=$meaning");
 	return "$directory/uidgen.so";
 }

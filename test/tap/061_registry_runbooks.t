@@ -190,7 +190,7 @@ $log = -s $registry->logfile;
 my ($attacker, $full) = fill_lock_table($registry, 'fleet_app1');
 my $symptom = symptom('registry-attack');
 like($full, qr/$symptom/, 'registry-attack: the symptom');
-isnt($registry->psql('postgres', 'SELECT 1', new_session => 1), 0, '... and a superuser cannot connect');
+isnt($registry->psql('postgres', 'SELECT 1'), 0, '... and a superuser cannot connect');
 undef $attacker;
 run_on('registry-attack', $registry,
 	before => sub {
@@ -209,7 +209,7 @@ foreach my $statement ('CREATE TEMP TABLE t ()', 'SELECT lo_unlink(lo_create(0))
 {
 	is((sqlstate($registry, "SET SESSION AUTHORIZATION fleet_app9; $statement"))[0], '42501', "... nor with $statement");
 }
-is($registry->psql('postgres', 'SELECT 1', new_session => 1), 0, '... and a superuser can connect');
+is($registry->psql('postgres', 'SELECT 1'), 0, '... and a superuser can connect');
 
 # What the registry says before a member has called.
 $app->stop;

@@ -250,24 +250,6 @@ sub query_safe
 	return $output;
 }
 
-# Whether it lives, and the server has said nothing since.
-sub is_idle
-{
-	my ($self) = @_;
-	return !IO::Select->new($self->{socket})->can_read(0);
-}
-
-# As a new one.
-sub again
-{
-	my ($self, %opts) = @_;
-	$self->run([ [ 'ROLLBACK', 0 ] ]) if $self->{transaction} ne 'I';
-	$self->run([ [ 'DISCARD ALL', 0 ] ]);
-	$self->take;
-	$self->{verbose} = $opts{verbose};
-	return $self;
-}
-
 # Ends when the server's process has ended.
 sub quit
 {

@@ -655,7 +655,6 @@ sub run_shell
 {
 	my ($node, $command, %environment) = @_;
 	my $directory = delete $environment{directory} // PostgreSQL::Test::Utils::tempdir();
-	$node->end_session;
 	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGDATA => $node->data_dir, %environment);
 	# In a file of its own, because a server that was started writes to its output on.
 	my $log = PostgreSQL::Test::Utils::tempdir() . '/output';

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs one TAP file: tap-one.sh tree file fault ("-": leave the fault unset).
+# Runs one TAP file: tap-file.sh tree file fault ("-": leave the fault unset).
 # Writes output, messages, summary and result ("passed failed skipped") to log/tap-file-fault.
 set -eu
 . test/lib/pg.sh
@@ -9,6 +9,7 @@ fault=$3
 
 name=$(basename "$file" .t)
 directory=$UIDGEN_WORK/log/tap-$name-$fault
+rm -rf "$directory"
 mkdir -p "$directory"
 [ "$fault" = - ] || export UIDGEN_FAULT="$fault"
 
