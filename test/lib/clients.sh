@@ -1,4 +1,6 @@
-# Runs the programs of test/clients against a server of their own. Sourced by sections.sh. setup_clients has put what is
+# Runs the programs of test/clients against a server of their own. Each runs as the owner of a database that has the
+# extension in the schema uidgen and the js53 generator `web`, and finds it with libpq's environment variables. Each block of
+# code of docs/clients.md must be in a program. Sourced by sections.sh. setup_clients has put what is
 # not installed into $UIDGEN_WORK/clients. The programs run from a copy there, where Node.js finds its modules.
 # shellcheck shell=sh
 : "${bindir:?}" "${server_complaints:?}" # pg.sh sets them

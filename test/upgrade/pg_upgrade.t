@@ -2,7 +2,8 @@
 # reserved, and the extension is whole.
 #
 # Both servers' clocks stand still at the same instant: were they to run, ids would rise even if the counters were
-# lost. test/lib/majors.sh puts the older PostgreSQL into the work directory.
+# lost. test/lib/majors.sh puts the older PostgreSQL, with the
+# extension, into the work directory. The test counts as skipped if that major is not older, or if PostgreSQL cannot do the upgrade even without uidgen.
 use UidgenTest 'preloaded';
 
 # PostgreSQL 18 has checksums unless told otherwise, older ones only if told so, and pg_upgrade wants them alike.
