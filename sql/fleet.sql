@@ -37,16 +37,10 @@ CREATE TABLE last_term AS SELECT 0::bigint AS number;
 CREATE FUNCTION drew() RETURNS boolean LANGUAGE sql AS $$
   WITH b AS (SELECT number FROM last_term), n AS (UPDATE last_term SET number = term FROM uid_fleet_state RETURNING last_term.number)
   SELECT n.number <> b.number FROM b, n $$;
-CREATE FUNCTION server() RETURNS jsonb LANGUAGE sql AS
-  $$ SELECT '{"protocol": 1, "host": "host", "port": "5432", "database": "db", "version": "v"}'::jsonb $$;
-CREATE FUNCTION generator() RETURNS jsonb LANGUAGE sql AS
-  $$ SELECT '{"preset": "custom", "tick_us": 1000, "time_bits": 41, "datacenter_bits": 0, "worker_bits": 2, "sequence_bits": 12,
-       "sequence_first": false, "backup_worker": false, "own_pool": true, "generator": "uid_generators.g", "policy": "disposable",
-       "length": 600000}'::jsonb $$;
 CREATE FUNCTION us_at(moment timestamptz) RETURNS bigint LANGUAGE sql AS
   $$ SELECT (extract(epoch FROM moment) * 1000000)::bigint $$;
 CREATE PROCEDURE call(request jsonb, INOUT answer fleet_answer DEFAULT NULL) LANGUAGE plpgsql AS
-  $$ BEGIN CALL call_with(request_of(server() || request), answer); END $$;
+  $$ BEGIN CALL call_with(request_of(of_server() || request), answer); END $$;
 -- What a call that has nothing valid is told.
 CREATE PROCEDURE told(request jsonb, INOUT told text DEFAULT NULL) LANGUAGE plpgsql AS
   $$ DECLARE a fleet_answer; BEGIN CALL call(request, a); told := coalesce(a.refusal || ': ' || a.message, 'not refused'); END $$;
@@ -88,7 +82,7 @@ BEGIN
     said := said || jsonb_build_object('former_until',
       (us_at(clock_timestamp() + (said->>'former_ahead')::interval) - begins) / 1000);
   END IF;
-  CALL call(generator() || to_jsonb(m) || jsonb_build_object('layout_epoch_us', begins, 'clock_us', clock,
+  CALL call(of_newcomer() || to_jsonb(m) || jsonb_build_object('layout_epoch_us', begins, 'clock_us', clock,
     'lowest', (clock - begins) / 1000) || said, a);
   IF a.refusal IS NOT NULL THEN
     outcome := CASE WHEN num_nulls(a.node, a.granted_from, a.granted_until, a.membership, a.held_seal) < 5
@@ -104,11 +98,8 @@ BEGIN
     RETURN;
   END IF;
   IF words !~ '\mlost\M' THEN
-    UPDATE member SET (former, fleet, term, term_nonce, serial, seal, held_node, held_from, held_until, held_membership, held_term,
-        held_term_nonce, held_serial, held_seal) =
-      ('{}', a.fleet, a.term, a.term_nonce, a.serial, a.seal, a.node, a.granted_from, a.granted_until, a.membership, a.term,
-        a.term_nonce, a.serial, a.held_seal)
-     WHERE name = who;
+    DELETE FROM member WHERE name = who;
+    INSERT INTO member SELECT (jsonb_populate_record(m, of_holder(a) || '{"former": []}')).*;
   END IF;
   outcome := CASE WHEN m.held_node IS NULL THEN 'a node' WHEN a.node = m.held_node THEN 'the same node' ELSE 'another node' END
     || CASE WHEN a.membership = m.incarnation THEN ', new membership' ELSE '' END
@@ -576,14 +567,14 @@ INSERT INTO bad (fields) SELECT jsonb_build_object('fleet', 1, 'term', 1, 'seria
     'held_until', v[3], 'held_membership', v[4], 'held_term', v[5], 'held_serial', v[6])
   FROM (VALUES ('{-2,1,1,1,1,1}'::bigint[]), ('{1024,1,1,1,1,1}'), ('{1,5,4,1,1,1}'), ('{1,1,5,0,1,1}'), ('{1,1,5,1,2,1}'),
     ('{1,1,5,1,1,NULL}'), ('{1,1,9223372036854775807,1,1,1}'), ('{1,1,5,1,NULL,1}')) t (v);
-SELECT format('CALL told(%L)', generator() || '{"datacenter_bits": 5, "worker_bits": 5, "incarnation": 999, "lowest": 1000}'
-  || jsonb_build_object('layout_epoch_us', us_at('2026-01-01'), 'clock_us', us_at(now())) || fields) FROM bad ORDER BY n \gexec
+SELECT format('CALL told(%L)', of_newcomer() || '{"datacenter_bits": 5, "worker_bits": 5, "incarnation": 999, "lowest": 1000}' || fields)
+  FROM bad ORDER BY n \gexec
 
 \echo -- One call for all that wait.
 -- Requests of newcomers in a layout with so many worker bits, with other fields.
 CREATE FUNCTION newcomers(bits integer, VARIADIC fields jsonb[]) RETURNS fleet_request[] LANGUAGE sql AS $$
-  SELECT array_agg(request_of(server() || generator() || jsonb_build_object('worker_bits', bits, 'sequence_bits', 5, 'incarnation', nextval('life'),
-           'layout_epoch_us', us_at('2026-01-01'), 'clock_us', us_at(now()), 'lowest', (us_at(now()) - us_at('2026-01-01')) / 1000) || f) ORDER BY place)
+  SELECT array_agg(request_of(of_newcomer() || jsonb_build_object('worker_bits', bits, 'sequence_bits', 5, 'incarnation', nextval('life')) || f)
+                   ORDER BY place)
     FROM unnest(fields) WITH ORDINALITY u(f, place) $$;
 -- What each is told, and by how much its serial is above the first one's; and how many hints refusals have. What the
 -- registry had no time for is asked again.
@@ -855,9 +846,7 @@ CREATE OPERATOR hostile.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = hosti
 CREATE TABLE hostile.uid_fleet_state (LIKE public.uid_generator);
 CREATE TABLE hostile.pg_extension (extname text);
 RESET ROLE;
-SELECT format('CALL uid_internal.uid_fleet_call(%L)', message_of(request_of(server() || generator() || jsonb_build_object(
-  'worker_bits', 7, 'incarnation', 999, 'layout_epoch_us', us_at('2026-01-01'), 'clock_us', us_at(clock_timestamp()),
-  'lowest', (us_at(clock_timestamp()) - us_at('2026-01-01')) / 1000)))) AS hostile_call \gset
+SELECT format('CALL uid_internal.uid_fleet_call(%L)', message_of(request_of(of_newcomer() || '{"worker_bits": 7, "incarnation": 999}'))) AS hostile_call \gset
 SET search_path = hostile, public, pg_catalog;
 :hostile_call \gset
 SELECT count(*) > 1 AS shown FROM public.uid_fleet;
@@ -897,6 +886,6 @@ SELECT segment_drop('orders');
 SET client_min_messages = error;
 SELECT segment_drop(name) FROM uid_segment \g /dev/null
 DROP TABLE bad, honest, lost;
-DROP ROUTINE ask, block, call, told, call_all, newcomers, shows_later, run, with_set, undone, in_function, outcome, outcomes, server, generator, us_at, seal, other, restarted, copied,
+DROP ROUTINE ask, block, call, told, call_all, newcomers, shows_later, run, with_set, undone, in_function, outcome, outcomes, us_at, seal, other, restarted, copied,
   nodes_end, clock_moves, calls, pool_of, bad;
 DROP EXTENSION uidgen CASCADE;

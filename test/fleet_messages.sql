@@ -82,3 +82,19 @@ BEGIN
   answer := answers_in(message);
 END
 $$;
+
+-- A made-up member's side. What each request says of its server.
+CREATE FUNCTION of_server() RETURNS jsonb LANGUAGE sql AS
+  $$ SELECT '{"protocol": 1, "host": "host", "port": "5432", "database": "db", "version": "v"}'::jsonb $$;
+
+-- A newcomer's request for a node, by its clock: of a layout with two worker bits, and ticks of a millisecond.
+CREATE FUNCTION of_newcomer(us bigint DEFAULT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint) RETURNS jsonb LANGUAGE sql AS $$
+  SELECT of_server() || '{"preset": "custom", "layout_epoch_us": 1767225600000000, "tick_us": 1000, "time_bits": 41, "datacenter_bits": 0,
+    "worker_bits": 2, "sequence_bits": 12, "sequence_first": false, "backup_worker": false, "own_pool": true, "policy": "disposable",
+    "generator": "uid_generators.g", "length": 600000}' || pg_catalog.jsonb_build_object('clock_us', us, 'lowest', us / 1000 - 1767225600000) $$;
+
+-- What a holder shows of its latest answer.
+CREATE FUNCTION of_holder(a fleet_answer) RETURNS jsonb LANGUAGE sql AS $$
+  SELECT pg_catalog.jsonb_build_object('fleet', a.fleet, 'term', a.term, 'term_nonce', a.term_nonce, 'serial', a.serial, 'seal', a.seal,
+    'held_node', a.node, 'held_from', a.granted_from, 'held_until', a.granted_until, 'held_membership', a.membership, 'held_term', a.term,
+    'held_term_nonce', a.term_nonce, 'held_serial', a.serial, 'held_seal', a.held_seal) $$;

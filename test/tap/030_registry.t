@@ -7,8 +7,6 @@ my $clock = 0;          # seconds after the instant at which freeze_clock() stop
 my $longest = 600;      # uid_fleet_state.longest_grant
 my $fence = $longest + 2 * 10;
 
-my @columns = qw(fleet term term_nonce serial seal refusal message hint clock_us server is_open awaits_member longest_us
-  granted_last_us granted_last_seal node granted_from granted_until membership held_seal first count increment);
 my $members = 1000;
 
 # A member with a random number of its own and no grant.
@@ -18,51 +16,28 @@ sub member
 	return { incarnation => ++$members, host => $host };
 }
 
-sub request_of
+sub call_of
 {
 	my ($m, %opts) = @_;
 	my $us = (1795262400 + $clock + ($opts{ahead} // 0)) * 1000000;
-	my %fields = (
-		protocol => 1, incarnation => $m->{incarnation} // 'NULL', clock_us => $us, lowest => $us / 1000 - 1767225600000,
-		length => $opts{length} // $longest * 1000, preset => "'custom'", layout_epoch_us => 1767225600000000, tick_us => 1000,
-		time_bits => 41, datacenter_bits => 0, worker_bits => $opts{bits} // 10, sequence_bits => $opts{bits} ? 2 : 12,
-		policy => "'disposable'", host => "'$m->{host}'", port => "'5432'",
-		database => "'db'", generator => "'g'", version => "'1.0.0'");
-	$fields{former} = "ARRAY[$m->{former}]" if exists $m->{former};
-	$fields{$_} = $m->{$_} foreach grep { defined $m->{$_} } qw(fleet term term_nonce serial seal held_node held_from held_until
-	  held_membership held_term held_term_nonce held_serial held_seal other_granted_us other_term other_term_nonce other_seal);
-	return \%fields;
-}
-
-sub call_of
-{
-	my $fields = request_of(@_);
-	return 'CALL call_with(request_of(jsonb_build_object('
-	  . join(', ', map { "'$_', $fields->{$_}" } sort keys %$fields) . ')))';
-}
-
-# The answer as PostgreSQL shows it, taken apart.
-sub answer_of
-{
-	my ($shown) = @_;
-	my %answer;
-	my @values = $shown =~ /\G[(,]((?:"(?:[^"]|"")*"|[^,)"])*)/g;
-	s/""/"/g foreach map { s/^"(.*)"$/$1/sr } @values;
-	@answer{@columns} = map { s/^"(.*)"$/$1/sr } @values;
-	return \%answer;
+	my %fields = (%$m, length => $opts{length} // $longest * 1000, worker_bits => $opts{bits} // 10, sequence_bits => $opts{bits} ? 2 : 12,
+		host => "'$m->{host}'", exists $m->{former} ? (former => "ARRAY[$m->{former}]") : ());
+	my $other = join ', ', map { "'$_', " . ($fields{$_} // 'NULL') } sort keys %fields;
+	return "CALL call_with(request_of(of_newcomer($us) || jsonb_build_object($other)))";
 }
 
 # Asks as a member, and keeps the grant. Returns the answer.
 sub ask
 {
 	my ($node, $m, %opts) = @_;
-	my $answer = answer_of($node->safe_psql($opts{dbname} // 'postgres', call_of($m, %opts)));
-	return $answer if $answer->{refusal} ne '';
-	$m->{$_} = $answer->{$_} foreach qw(fleet term term_nonce serial seal);
-	$m->{"held_$_"} = $answer->{$_} foreach qw(node membership term term_nonce serial);
-	@$m{qw(held_from held_until held_seal)} = @$answer{qw(granted_from granted_until held_seal)};
+	my $run = sub { $node->safe_psql($opts{dbname} // 'postgres', $_[0]) };
+	my $answer = '$a$' . $run->(call_of($m, %opts)) . '$a$::fleet_answer';
+	my %answer = map { split /=/, $_, 2 }
+	  split /\n/, $run->("SELECT concat(key, '=', value) FROM jsonb_each_text(to_jsonb($answer) || of_holder($answer))");
+	return \%answer if $answer{refusal} ne '';
+	$m->{$_} = $answer{$_} foreach grep { /^(?:held_\w+|fleet|term|term_nonce|serial|seal)$/ } keys %answer;
 	delete $m->{former};
-	return $answer;
+	return \%answer;
 }
 
 # A member that has asked another registry, too, which has said when it granted last.
@@ -144,9 +119,11 @@ my $loop = background_loop($registry, clients => 4,
 $registry->poll_query_until('postgres', "SELECT count(*) > 50 FROM uid_fleet_node WHERE host = 'crowd'")
   or die 'no crowd';
 kill 'KILL', $wal_writer;
-my @answered = map { "$_->{membership} $_->{node} $_->{granted_until}" } map { answer_of($_) } map { split /\n/, slurp_file($_) } stop_loop($loop);
+my @logs = stop_loop($loop);
 $registry->stop('immediate');
 start_node($registry);
+my $answers = join ', ', map { "\$a\$$_\$a\$" } map { split /\n/, slurp_file($_) } @logs;
+my @answered = split /\n/, sql("SELECT concat_ws(' ', membership, node, granted_until) FROM unnest(ARRAY[$answers]::fleet_answer[])");
 my %known = map { $_ => 1 } split /\n/,
   $registry->safe_psql('postgres',
 	"SELECT membership || ' ' || node || ' ' || granted_until FROM uid_fleet_node WHERE host = 'crowd'");
@@ -311,7 +288,7 @@ is(ask($fourth, my $mistaken = member('n'))->{refusal}, '', 'the former registry
 is(ask($fourth, $moved_ann)->{refusal}, 'stale_registry', '... until a member that has moved calls it');
 like(slurp_file($fourth->logfile), qr/LOG:  registry grants nothing any more: a:5432 has shown it a later term/, '... and the log says which');
 my $closed = ask($fourth, { %$moved_ann, incarnation => undef });
-is("$closed->{refusal} $closed->{is_open}", 'stale_registry f', '... and it answers no one');
+is("$closed->{refusal} $closed->{is_open}", 'stale_registry false', '... and it answers no one');
 is(ask($other, shown_last(member('o'), $closed), dbname => 'moved')->{refusal}, 'fenced',
 	 'the new registry fences what the former one has granted since');
 is(ask($other, $mistaken, dbname => 'moved')->{node}, $mistaken->{held_node}, '... and its holder keeps the node');
@@ -355,7 +332,7 @@ $log = -s $other->logfile;
 ask($other, member("heir $_"), dbname => 'twin', bits => 1) foreach 1, 2;
 is(ask($other, $robbed, dbname => 'twin', bits => 1)->{refusal}, 'superseded', '... and is refused once it was taken over');
 like(slurp_file($other->logfile, $log),
-	qr/LOG:  two generators hold node $node of pool $pool from \d.* to \d.*\n.*DETAIL:  They are "g" in database "db" on robbed:5432 with login "(\w+)", and "g" in database "db" on heir \d:5432 with login "\g1"\./,
+	qr/LOG:  two generators hold node $node of pool $pool from \d.* to \d.*\n.*DETAIL:  They are "uid_generators.g" in database "db" on robbed:5432 with login "(\w+)", and "uid_generators.g" in database "db" on heir \d:5432 with login "\g1"\./,
 	'... and the log says who else has the node, and for which time');
 
 # The successor of a registry that was lost can verify no grant of that one. An invented one is no sign of two holders.

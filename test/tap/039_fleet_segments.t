@@ -287,8 +287,8 @@ my $state = q{SELECT last_value FROM uid_segments.orders};
 $before = sql($nodes{first}, $state);
 my $walsender = freeze_walsender($nodes{first}, 'second');
 my $fleet = sql($nodes{first}, 'SELECT fleet FROM uid_fleet_state');
-my $call = qq{SET ROLE uid_fleet; CALL call_with(request_of('{"protocol": 1, "fleet": $fleet,
-	"segment": "orders", "count": 100, "increment": 1, "host": "h", "port": "1", "database": "d", "version": "v"}'))};
+my $call = qq{SET ROLE uid_fleet;
+	CALL call_with(request_of(of_server() || '{"fleet": $fleet, "segment": "orders", "count": 100, "increment": 1}'))};
 foreach my $call_number (1, 2)
 {
 	like((sqlstate($nodes{first}, $call))[1], qr/the registry waits for its synchronous standby\nDETAIL:  .*synchronous_standby_names is "second"/,

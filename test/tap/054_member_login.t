@@ -22,41 +22,20 @@ my @of_generator = grep { my $name = $_; !grep { $name eq $_ } qw(segment count 
 
 my $clock_us = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 my $tick = '(extract(epoch FROM clock_timestamp() - timestamptz \'2026-01-01 00:00:00+00\') * 1000)::bigint';
-my %member = (protocol => 1, host => "'h'", port => "'1'", database => "'d'", version => "'v'");
-my %newcomer = (
-	%member, incarnation => '(random() * 9e17)::bigint + 1', clock_us => $clock_us, lowest => $tick, length => 600000,
-	preset => "'custom'", layout_epoch_us => 1767225600000000, tick_us => 1000, time_bits => 41, datacenter_bits => 0, worker_bits => 22,
-	sequence_bits => 0, sequence_first => 'false', backup_worker => 'false', policy => "'disposable'", generator => "'g'");
-my %block = (%member, fleet => ':fleet', segment => "'orders'", count => 1, shown => 0, increment => 1);
+# What calls say, as an object of SQL: a newcomer; one that shows its latest answer, of psql's variables with a prefix; and
+# who asks for values of the segment.
+my $newcomer = q{of_newcomer() || jsonb_build_object('incarnation', (random() * 9e17)::bigint + 1, 'worker_bits', 22, 'sequence_bits', 0)};
+sub answer { my ($prefix, $column) = @_; return "(:'${prefix}answer'::fleet_answer).$column"; }
+sub holder { my ($prefix) = @_; return "$newcomer || jsonb_build_object('incarnation', :${prefix}incarnation) || of_holder(:'${prefix}answer')"; }
+my $block = "of_server() || jsonb_build_object('fleet', " . answer('h_', 'fleet') . q{, 'segment', 'orders', 'count', 1, 'shown', 0, 'increment', 1)};
 
-# What a member shows of its latest answer: psql's variables, with a prefix.
-sub holder
+# With other fields.
+sub request
 {
-	my ($prefix) = @_;
-	my %shown = map { ("held_$_" => ":${prefix}$_") } qw(node from until membership term term_nonce serial seal);
-	return (%newcomer, %shown, fleet => ':fleet', incarnation => ":${prefix}incarnation", serial => ":${prefix}serial",
-		term => ":${prefix}term", term_nonce => ":${prefix}term_nonce", seal => ":${prefix}stamp");
+	my ($says, %args) = @_;
+	return "request_of($says || jsonb_build_object(" . join(', ', map { "'$_', $args{$_}" } sort keys %args) . '))';
 }
-
-sub request { my (%args) = @_; return 'ROW(' . join(', ', map { $args{$_} // 'NULL' } @of_request) . ')::fleet_request'; }
 sub call { return 'CALL call_with(' . request(@_) . ')'; }
-
-# A call whose answer has no NULL, because psql unsets the variable of a NULL.
-sql(<<"SQL");
-CREATE PROCEDURE ask(asked fleet_request, INOUT refusal text DEFAULT NULL, INOUT node bigint DEFAULT NULL, INOUT "from" bigint DEFAULT NULL,
-  INOUT until bigint DEFAULT NULL, INOUT membership bigint DEFAULT NULL, INOUT fleet bigint DEFAULT NULL, INOUT term bigint DEFAULT NULL,
-  INOUT term_nonce bigint DEFAULT NULL, INOUT serial bigint DEFAULT NULL, INOUT stamp bigint DEFAULT NULL, INOUT seal bigint DEFAULT NULL,
-  INOUT last bigint DEFAULT NULL) LANGUAGE plpgsql AS \$\$
-DECLARE
-  a fleet_answer;
-BEGIN
-  CALL call_with(asked, a);
-  SELECT coalesce(a.refusal, ''), coalesce(a.node, -1), coalesce(a.granted_from, 0), coalesce(a.granted_until, 0), coalesce(a.membership, 0),
-         a.fleet, a.term, a.term_nonce, a.serial, a.seal, coalesce(a.held_seal, 0), coalesce(a.first + (a.count - 1) * a.increment, 0)
-    INTO refusal, node, "from", until, membership, fleet, term, term_nonce, serial, stamp, seal, last;
-END
-\$\$;
-SQL
 
 # The same beside the request of an honest newcomer, after it and before it: that one is answered as ever.
 sql(<<'SQL');
@@ -80,10 +59,10 @@ BEGIN
 END
 $$;
 SQL
-sub call_beside { return 'CALL beside(' . request(@_) . ', ' . request(%newcomer) . ')'; }
+sub call_beside { return 'CALL beside(' . request(@_) . ', ' . request($newcomer) . ')'; }
 
-# Keeps the answer in variables.
-sub keep { my ($prefix, %args) = @_; return 'CALL ask(' . request(%args) . ") \\gset $prefix\n\\set fleet :${prefix}fleet\n"; }
+# Keeps the answer in a variable.
+sub keep { my ($prefix, @args) = @_; return call(@args) . " \\gset $prefix\n"; }
 
 my @numbers = (
 	'NULL', 0, 1, -1, 2, 63, 64, 2147483647, 1099511627776, 9007199254740991, 9007199254740992, '9223372036854775806', '9223372036854775807',
@@ -99,13 +78,13 @@ my %values = (
 	clock_us => [ @numbers, "$clock_us + 3600000000", "$clock_us * 2" ],
 	lowest => [ @numbers, "$tick + 3600000", "$tick + 86400000000" ],
 	former_until => [ @numbers, "$tick + 700000", 2199023255552 ],
-	held_until => [ @numbers, ':l_until + 1', ':l_until + 600000' ],
-	held_node => [ @numbers, ':h_node' ],
-	held_membership => [ @numbers, ':l_membership + 1' ],
-	(map { ($_ => [ @numbers, ':l_term + 1', ':l_term - 1' ]) } qw(term held_term other_term)),
-	(map { ($_ => [ @numbers, ':l_term_nonce' ]) } qw(term_nonce held_term_nonce other_term_nonce)),
+	held_until => [ @numbers, answer('l_', 'granted_until + 1'), answer('l_', 'granted_until + 600000') ],
+	held_node => [ @numbers, answer('h_', 'node') ],
+	held_membership => [ @numbers, answer('l_', 'membership + 1') ],
+	(map { ($_ => [ @numbers, answer('l_', 'term + 1'), answer('l_', 'term - 1') ]) } qw(term held_term other_term)),
+	(map { ($_ => [ @numbers, answer('l_', 'term_nonce') ]) } qw(term_nonce held_term_nonce other_term_nonce)),
 	other_granted_us => [ @numbers, $clock_us ],
-	(map { ($_ => [ @numbers, ':l_serial + 1', ':l_serial + 1000000' ]) } qw(serial held_serial)));
+	(map { ($_ => [ @numbers, answer('l_', 'serial + 1'), answer('l_', 'serial + 1000000') ]) } qw(serial held_serial)));
 
 sub values_of { return @{ $values{ $_[0] } // \@numbers }; }
 
@@ -113,23 +92,23 @@ sub values_of { return @{ $values{ $_[0] } // \@numbers }; }
 srand 20261123;
 my @hostile;
 my $lies_of = sub {
-	my ($names, %args) = @_;
+	my ($names, $says, %args) = @_;
 	foreach my $name (@$names)
 	{
-		push @hostile, call_beside(%args, $name => $_) foreach values_of($name);
+		push @hostile, call_beside($says, %args, $name => $_) foreach values_of($name);
 	}
 	foreach (1 .. 150)
 	{
 		my %changed = map { my @of = values_of($_); ($_ => $of[ rand @of ]) } map { $names->[ rand @$names ] } 1 .. 3;
-		push @hostile, call_beside(%args, %changed);
+		push @hostile, call_beside($says, %args, %changed);
 	}
 };
-$lies_of->(\@of_generator, %newcomer, former_node => ':h_node', former_until => $tick);
+$lies_of->(\@of_generator, $newcomer, former_node => answer('h_', 'node'), former_until => $tick);
 $lies_of->(\@of_request, holder('l_'));
-$lies_of->(\@of_block, %block);
-push @hostile, map { call(%newcomer, host => "'invented$_'", clock_us => "$clock_us + 1892160000000000", lowest => "$tick + 1892160000000") } 1 .. 5;
+$lies_of->(\@of_block, $block);
+push @hostile, map { call($newcomer, host => "'invented$_'", clock_us => "$clock_us + 1892160000000000", lowest => "$tick + 1892160000000") } 1 .. 5;
 # Bytes that are no message, parts of one, and one that is damaged; and as much as possible at once.
-my $message = 'message_of(' . request(%newcomer) . ')';
+my $message = 'message_of(' . request($newcomer) . ')';
 push @hostile, map { "CALL uid_internal.uid_fleet_call($_)" } 'NULL', "''", "decode(repeat('5e', 30000000), 'hex')", "decode(repeat('00', 1000), 'hex')",
   "decode('0000002e' || repeat('ff', 400), 'hex')", "decode('ffffffff' || repeat('00', 400), 'hex')", "decode('7fffffff' || repeat('00000014ffffffff', 100), 'hex')",
   "decode(repeat(encode($message, 'hex'), 101), 'hex')", "convert_to(repeat('x', 100000), 'UTF8')",
@@ -137,18 +116,19 @@ push @hostile, map { "CALL uid_internal.uid_fleet_call($_)" } 'NULL', "''", "dec
   map({ my ($at, $value) = (int rand 700, int rand 256); "set_byte($message, $at, $value)" } 1 .. 120);
 push @hostile, map { "SELECT segment_reserve('orders', $_)" } grep { $_ ne 'NULL' } @numbers;
 
-my $script = "\\set ON_ERROR_STOP off\n\\set fleet NULL\n\\set h_incarnation 4711\n\\set l_incarnation 4712\n";
-$script .= keep($_, %newcomer, incarnation => ":${_}incarnation") foreach 'h_', 'l_';
-$script .= "\\set first_node :h_node\n\\set b_last 0\n";
+my $script = "\\set ON_ERROR_STOP off\n\\set h_incarnation 4711\n\\set l_incarnation 4712\n";
+$script .= keep($_, $newcomer, incarnation => ":${_}incarnation") foreach 'h_', 'l_';
+$script .= 'SELECT ' . answer('h_', 'node') . " AS first_node \\gset\n" . keep('b_', $block);
+my $last = 'coalesce(' . answer('b_', 'first') . ' + ' . answer('b_', 'count') . ' - 1, 0)';
 my $number = 0;
 foreach my $call (@hostile)
 {
 	$script .= "\\o /dev/null\n$call;\n\\o\n";
-	$script .= keep('h_', holder('h_')) . keep('n_', %newcomer);
-	$script .= keep('b_', %block, shown => ':b_last');
-	$script .= "SELECT $number, concat_ws(' ', nullif('holder: ' || :'h_refusal', 'holder: '), nullif('newcomer: ' || :'n_refusal', 'newcomer: '), "
-	  . "nullif('block: ' || :'b_refusal', 'block: '), CASE WHEN :h_node <> :first_node THEN 'another node' END, "
-	  . "CASE WHEN :n_until > $tick + 700000 THEN 'a long grant' END);\n";
+	$script .= keep('h_', holder('h_')) . keep('n_', $newcomer);
+	$script .= keep('b_', $block, shown => $last);
+	$script .= "SELECT $number, concat_ws(' ', 'holder: ' || (h).refusal, 'newcomer: ' || (n).refusal, 'block: ' || (b).refusal, "
+	  . "CASE WHEN (h).node <> :first_node THEN 'another node' END, CASE WHEN (n).granted_until > $tick + 700000 THEN 'a long grant' END)"
+	  . " FROM (SELECT :'h_answer'::fleet_answer h, :'n_answer'::fleet_answer n, :'b_answer'::fleet_answer b) answers;\n";
 	$number++;
 }
 
@@ -181,7 +161,7 @@ my @as_member = (on_error_stop => 0, stderr => \$error, extra_params => [ '-U', 
 sub after_call
 {
 	my ($then, %args) = @_;
-	my $asked = request(%newcomer, %args);
+	my $asked = request($newcomer, %args);
 	return <<"SQL";
 DO \$\$
 DECLARE
@@ -189,8 +169,7 @@ DECLARE
   node bigint;
 BEGIN
   CALL call_with($asked, a);
-  RAISE INFO 'answer: % % % % % % % % % %', a.node, a.granted_from, a.granted_until, a.membership, a.term, a.term_nonce, a.serial,
-    a.held_seal, a.fleet, a.seal;
+  RAISE INFO 'answer: %', a;
   $then;
 END
 \$\$;
@@ -201,12 +180,11 @@ foreach my $then ('PERFORM 1 / 0', 'ROLLBACK', 'PERFORM pg_terminate_backend(pg_
 {
 	$incarnation++;
 	$registry->psql('postgres', after_call($then, incarnation => $incarnation), @as_member);
-	my %shown = (%newcomer, incarnation => $incarnation);
 	my ($answer) = $error =~ /answer: (.*)/ or die "no answer: $error";
-	@shown{qw(held_node held_from held_until held_membership held_term held_term_nonce held_serial held_seal fleet seal)} = split / /, $answer;
-	@shown{qw(term term_nonce serial)} = @shown{qw(held_term held_term_nonce held_serial)};
-	$registry->psql('postgres', keep('a_', %shown) . "\\echo :a_node", @as_member, stdout => \$output);
-	is($output, $shown{held_node}, "an answer that was shown counts, whatever the statement does then: $then");
+	my $shown = "\\set a_incarnation $incarnation\n\\set a_answer '$answer'\nSELECT " . answer('a_', 'node') . ";\n" . keep('a_', holder('a_'));
+	$registry->psql('postgres', "${shown}SELECT " . answer('a_', 'node'), @as_member, stdout => \$output);
+	my ($before, $after) = split /\n/, $output;
+	is($after, $before, "an answer that was shown counts, whatever the statement does then: $then");
 }
 is(sql('SELECT term, fence_base FROM uid_fleet_state'), "$term|", '... and showing it raises no fence');
 
@@ -221,7 +199,7 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 	my $sleeper = hold_open($registry, extra_params => [ '-U', 'uid_fleet' ]);
 	send_query($sleeper, "SET statement_timeout = 0; SET lock_timeout = 0;\n$call");
 	$registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die 'no sleep';
-	$registry->psql('postgres', call(%newcomer, worker_bits => $bits), @as_member, stdout => \$output);
+	$registry->psql('postgres', call($newcomer, worker_bits => $bits), @as_member, stdout => \$output);
 	like($output, qr/^\(\d+,$term,\d+,\d+,\d+,,/, "while $what, others are answered") or diag($error);
 	is(sql("SELECT count(*) FROM pg_locks WHERE relation = 'uid_fleet_state'::regclass"), 0, '... and the registry has no locks');
 	sql("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
@@ -229,7 +207,7 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 }
 
 # A client that does not read would keep them, too, so it is sent nothing before the commit.
-$registry->psql('postgres', "SET client_min_messages = log;\n" . call(%newcomer, term => 1, serial => 1), @as_member);
+$registry->psql('postgres', "SET client_min_messages = log;\n" . call($newcomer, term => 1, serial => 1), @as_member);
 unlike($error, qr/LOG:  a member shows/, 'what the registry logs of a call is not sent to the caller');
 
 # A later term that a login invents keeps newcomers and ended grants from nodes, until the login is expelled. The log and a
@@ -239,14 +217,14 @@ sql("CREATE ROLE other LOGIN; SELECT uid_fleet_admit('other')");
 my @as_other = (extra_params => [ '-U', 'other' ], stdout => \$output, stderr => \$error);
 my $fleet = sql('SELECT fleet FROM uid_fleet_state');
 my $from = -s $registry->logfile;
-$registry->psql('postgres', call(%newcomer, fleet => $fleet, term => $term + 2 * 86400 * 1000000, serial => 1, seal => 1), @as_member);
+$registry->psql('postgres', call($newcomer, fleet => $fleet, term => $term + 2 * 86400 * 1000000, serial => 1, seal => 1), @as_member);
 like(slurp_file($registry->logfile, $from), qr/LOG:  ignoring a term that login "uid_fleet" shows/, 'a term that is far ahead is ignored');
-$registry->psql('postgres', call(%newcomer), @as_other);
+$registry->psql('postgres', call($newcomer), @as_other);
 like($output, qr/^\(\d+,$term,\d+,\d+,\d+,,/, '... and newcomers get nodes');
-$registry->psql('postgres', call(%newcomer, fleet => $fleet, term => $term + 1000000, serial => 1, seal => 1), @as_member);
+$registry->psql('postgres', call($newcomer, fleet => $fleet, term => $term + 1000000, serial => 1, seal => 1), @as_member);
 like(slurp_file($registry->logfile, $from), qr/LOG:  registry accepts no newcomers: login "uid_fleet" shows a later term without a proof/, 'a login invents a later term');
 is(sql('SELECT login, term FROM uid_fleet_claim'), 'uid_fleet|' . ($term + 1000000), '... which a table shows');
-$registry->psql('postgres', call(%newcomer), @as_other);
+$registry->psql('postgres', call($newcomer), @as_other);
 like($output, qr/,claimed,/, '... and newcomers of another login are refused');
 unlike($output, qr/uid_fleet"/, '... without its name');
 
@@ -256,7 +234,7 @@ my $gate = hold_open($registry);
 $gate->query_safe('BEGIN; SELECT pg_advisory_lock(17)');
 my $expelled = hold_open($registry);
 $expelled->query_safe('SET SESSION AUTHORIZATION uid_fleet');
-my $request = request(%newcomer);
+my $request = request($newcomer);
 send_query($expelled, "DO \$\$ DECLARE a fleet_answer; BEGIN CALL call_with($request, a);"
 	  . " PERFORM pg_advisory_xact_lock(17); CALL call_with($request, a); END \$\$");
 $registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") or die 'no wait';
@@ -266,7 +244,7 @@ sql("SELECT uid_fleet_expel('uid_fleet')");
 $gate->quit;
 like((finish_query($expelled))[1], qr/permission denied for procedure uid_fleet_call/, 'an open transaction of a role that was expelled ends with its next call');
 is(sql($nodes_of_role), $nodes_before, '... which gives it nothing');
-$registry->psql('postgres', call(%newcomer), @as_other);
+$registry->psql('postgres', call($newcomer), @as_other);
 like($output, qr/^\(\d+,$term,\d+,\d+,\d+,,/, 'newcomers of the other login are accepted');
 eval { $expelled->quit };
 

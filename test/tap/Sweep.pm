@@ -78,12 +78,6 @@ my %huge = (
 	_bytea => q{ARRAY[pg_catalog.decode(pg_catalog.repeat('5e', 1048576), 'hex')]},
 	jsonb => q{pg_catalog.jsonb_build_object(pg_catalog.repeat('x', 1048576), pg_catalog.repeat('x', 1048576))});
 
-# A newcomer's.
-my %request = (
-	protocol => 1, host => 'h', port => '1', database => 'd', version => '1', incarnation => 4711,
-	clock_us => 1000000 * time, lowest => 1000, length => 1000, generator => 'g', preset => 'snowflake', layout_epoch_us => 1767225600000000,
-	tick_us => 1000, time_bits => 41, datacenter_bits => 5, worker_bits => 5, sequence_bits => 12, policy => 'disposable');
-
 # By the name of a parameter. Any other one without a default has a value by its type.
 my %typical = (
 	id => 117681045448435301,
@@ -120,8 +114,8 @@ sub messages
 {
 	my ($node, $database, @changes) = @_;
 	my @requests = map {
-		my %fields = ((map { ($_ => literal($request{$_}, 'text')) } keys %request), %$_);
-		'messages.message_of(messages.request_of(pg_catalog.jsonb_build_object(' . join(', ', map { literal($_, 'text') . ", $fields{$_}" } sort keys %fields) . ')))'
+		my %fields = (incarnation => 4711, %$_);
+		'message_of(request_of(of_newcomer() || pg_catalog.jsonb_build_object(' . join(', ', map { literal($_, 'text') . ", $fields{$_}" } sort keys %fields) . ')))'
 	} @changes;
 	return map { literal($_, 'bytea') } split /\n/, $node->safe_psql($database, "SET search_path = messages; SELECT pg_catalog.unnest(ARRAY[" . join(', ', @requests) . '])');
 }
