@@ -195,29 +195,7 @@ COMMENT ON FUNCTION uid_generator_alter IS
   '(worker_policy disposable, no registry), the generator draws a new one. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  chosen boolean;
-BEGIN
-  PERFORM uid_internal.uid_home();
-  SELECT g.is_default INTO chosen
-    FROM uid_internal.generators g WHERE g.generator = uid_generator_drop.generator;
-  IF chosen IS NULL THEN
-    RAISE EXCEPTION '% is not a generator', generator
-      USING ERRCODE = 'undefined_object',
-            HINT = 'Run SELECT generator FROM uid_generator_config to list the generators.';
-  END IF;
-  IF chosen THEN
-    RAISE EXCEPTION 'cannot drop the default generator'
-      USING ERRCODE = 'dependent_objects_still_exist',
-            DETAIL = 'The drop would leave the database without a default generator.',
-            HINT = 'Choose another default with uid_default_set() first.';
-  END IF;
-  EXECUTE format('DROP SEQUENCE %s', generator);
-END
-$$;
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_drop';
 COMMENT ON FUNCTION uid_generator_drop(regclass) IS
   'Drops a generator. Only the owner of the sequence may call it. It fails for the default '
   'generator, and for a generator in a column default.';

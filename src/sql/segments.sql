@@ -152,21 +152,7 @@ COMMENT ON FUNCTION uid_internal.uid_place_segment(regclass, bigint, bigint) IS
   'Sets what an INSERT into t_sequence says of a new segment. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION segment_drop(name text) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  sequence regclass;
-BEGIN
-  PERFORM uid_internal.uid_home();
-  SELECT s.sequence INTO sequence FROM uid_internal.segments s WHERE s.name = segment_drop.name;
-  IF sequence IS NULL THEN
-    RAISE EXCEPTION 'segment "%" does not exist', left(name, 63)
-      USING ERRCODE = 'undefined_object', HINT = 'Run SELECT name FROM uid_segment to list the named segments.';
-  END IF;
-  EXECUTE format('DROP SEQUENCE %s', sequence);
-END
-$$;
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_drop';
 COMMENT ON FUNCTION segment_drop(text) IS
   'Drops a named segment and its sequence. It fails for a segment in a column default. Only the owner of the '
   'sequence may call it.';

@@ -46,8 +46,6 @@ bool move_next(LabelScan *scan) {
     return false;
 }
 
-const char *next_label(LabelScan *scan) { return move_next(scan) ? label_in(*scan) : nullptr; }
-
 core::DefinitionFault parse_label(const char *label, core::Definition *definition) {
     return core::parse(label, definition, static_cast<char *>(palloc(strlen(label) + 1)));
 }
@@ -113,8 +111,8 @@ Label label_of(Oid sequence) {
     if (!OidIsValid(sequence))
         return label;
     LabelScan scan = begin_labels(sequence);
-    while (const char *text = next_label(&scan))
-        label = {text, TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(scan.tuple->t_data)),
+    while (move_next(&scan))
+        label = {label_in(scan), TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(scan.tuple->t_data)),
                  (scan.tuple->t_data->t_infomask & HEAP_UPDATED) != 0};
     return label;
 }
@@ -287,8 +285,9 @@ Oid builtin_generator() { return get_relname_relid("uid_default", get_namespace_
 Oid find_default_generator() {
     Oid found = InvalidOid;
     LabelScan scan = begin_labels();
-    while (const char *label = next_label(&scan)) {
+    while (move_next(&scan)) {
         core::Definition definition;
+        const char *label = label_in(scan);
         if (strstr(label, "is_default=true") != nullptr &&
             parse_label(label, &definition).kind == core::FaultKind::none &&
             definition.kind == core::DefinitionKind::generator && definition.generator.is_default != 0)

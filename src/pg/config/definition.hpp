@@ -21,10 +21,9 @@ struct LabelScan {
     HeapTuple tuple;
 };
 LabelScan begin_labels(Oid sequence = InvalidOid, Snapshot snapshot = nullptr);
-// The text of the next label; null at the end, which ends the scan.
-const char *next_label(LabelScan *scan);
-// The same in two steps. Of a version that no transaction sees the text may be gone.
+// False at the end, which ends the scan.
 bool move_next(LabelScan *scan);
+// Of a version that no transaction sees the text may be gone.
 const char *label_in(const LabelScan &scan);
 
 core::DefinitionFault parse_label(const char *label, core::Definition *definition);
@@ -48,9 +47,9 @@ inline bool has_label(Oid sequence) { return label_of(sequence).text != nullptr;
 // Calls visit(sequence, definition) for each definition of that kind that can be read.
 template <typename Visit> void for_each_definition(core::DefinitionKind kind, Visit visit) {
     LabelScan scan = begin_labels();
-    while (const char *label = next_label(&scan)) {
+    while (move_next(&scan)) {
         core::Definition definition;
-        if (parse_label(label, &definition).kind == core::FaultKind::none && definition.kind == kind)
+        if (parse_label(label_in(scan), &definition).kind == core::FaultKind::none && definition.kind == kind)
             visit(scan.sequence, definition);
     }
 }

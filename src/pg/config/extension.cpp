@@ -75,7 +75,15 @@ Oid owner_of(Oid relation) {
     return owner;
 }
 
-uint64 execute_as(Oid owner, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
+uint64 execute_as(Oid owner, const char *statement, const Argument *arguments, int count) {
+    Oid types[most_arguments] = {};
+    Datum values[most_arguments] = {};
+    char nulls[most_arguments] = {};
+    for (int i = 0; i < count; i++) {
+        types[i] = arguments[i].type;
+        values[i] = arguments[i].value;
+        nulls[i] = arguments[i].is_null ? 'n' : ' ';
+    }
     Oid role = InvalidOid;
     int security = 0;
     const int nest_level = NewGUCNestLevel();
@@ -84,7 +92,7 @@ uint64 execute_as(Oid owner, const char *statement, int arguments, Oid *types, D
     GetUserIdAndSecContext(&role, &security);
     SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
     check_spi(SPI_connect(), "SPI_connect", statement);
-    check_spi(SPI_execute_with_args(statement, arguments, types, values, nulls, false, 0), "SPI_execute_with_args",
+    check_spi(SPI_execute_with_args(statement, count, types, values, nulls, false, 0), "SPI_execute_with_args",
               statement);
     const uint64 rows = SPI_processed;
     check_spi(SPI_finish(), "SPI_finish", statement);
@@ -116,22 +124,20 @@ void hold_names(Oid schema) {
                                 "ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
                                 "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name "
                                 "AND n.oid OPERATOR(pg_catalog.=) $1 FOR KEY SHARE";
-        Oid types[] = {OIDOID};
-        Datum values[] = {ObjectIdGetDatum(schema)};
-        held = execute_as(BOOTSTRAP_SUPERUSERID, statement, lengthof(types), types, values, nullptr);
+        const Argument argument = {OIDOID, ObjectIdGetDatum(schema)};
+        held = execute_as(BOOTSTRAP_SUPERUSERID, statement, &argument, 1);
     }
     AcceptInvalidationMessages();
     if (held == 0)
         report_dropped();
 }
 
-uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values, const char *nulls) {
+uint64 write_as_owner(Oid table, const char *statement, const Argument *arguments, int count) {
     hold_names(extension_schema());
     if (get_rel_name(table) == nullptr)
         report_dropped();
     const char *schema = quote_identifier(get_namespace_name(get_rel_namespace(table)));
-    return execute_as(owner_of(table), psprintf(statement, qualified_name(table), schema), arguments, types, values,
-                      nulls);
+    return execute_as(owner_of(table), psprintf(statement, qualified_name(table), schema), arguments, count);
 }
 
 void check_owner(Oid sequence) {

@@ -41,15 +41,24 @@ void check_spi(int result, const char *function, const char *statement);
 void hold_names(Oid schema);
 [[noreturn]] void report_dropped();
 
-// Runs one statement and returns the number of rows that it wrote. `nulls` has an 'n' for each argument that is NULL;
-// nullptr: none is. After an error the end of the (sub)transaction restores the user. Needs an active snapshot.
-uint64 execute_as(Oid owner, const char *statement, int arguments, Oid *types, Datum *values,
-                  const char *nulls = nullptr);
+struct Argument {
+    Oid type;
+    Datum value;
+    bool is_null = false;
+};
+using Arguments = std::initializer_list<Argument>;
+constexpr int most_arguments = 16;
+
+// Runs one statement and returns the number of rows that it wrote. After an error the end of the (sub)transaction
+// restores the user. Needs an active snapshot.
+uint64 execute_as(Oid owner, const char *statement, const Argument *arguments = nullptr, int count = 0);
 
 // The same as the owner of a table of the extension, after hold_names(). In the statement %1$s stands for the table,
 // %2$s for its schema.
-uint64 write_as_owner(Oid table, const char *statement, int arguments, Oid *types, Datum *values,
-                      const char *nulls = nullptr);
+uint64 write_as_owner(Oid table, const char *statement, const Argument *arguments, int count);
+inline uint64 write_as_owner(Oid table, const char *statement, Arguments arguments = {}) {
+    return write_as_owner(table, statement, arguments.begin(), static_cast<int>(arguments.size()));
+}
 
 // Error unless the current user owns the sequence.
 void check_owner(Oid sequence);

@@ -7,25 +7,6 @@ namespace uidgen::pg {
 
 namespace {
 
-// InvalidOid if there is none. A partial index lacks rows.
-Oid unique_index_on(Relation table, AttrNumber number) {
-    Oid found = InvalidOid;
-    List *indexes = RelationGetIndexList(table);
-    ListCell *cell;
-    foreach (cell, indexes) {
-        HeapTuple tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
-        if (!HeapTupleIsValid(tuple))
-            continue;
-        const auto *index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
-        if (index->indisunique && index->indisvalid && index->indnkeyatts == 1 && index->indkey.values[0] == number &&
-            heap_attisnull(tuple, Anum_pg_index_indpred, nullptr))
-            found = lfirst_oid(cell);
-        ReleaseSysCache(tuple);
-    }
-    list_free(indexes);
-    return found;
-}
-
 bool is_in(Oid catalog, Oid index, AttrNumber oid_column, Oid oid) {
     ScanKeyData key;
     ScanKeyInit(&key, oid_column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
@@ -67,19 +48,18 @@ const char *text_column(Row row, const char *name) {
 
 namespace {
 
-// Begins a scan for the rows whose column equals the value by the function `equal`. It uses the unique index on that
-// column alone, if there is one.
+// Begins a scan by the primary key, a column of that name, for the row where it equals the value by the function `equal`.
 SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Datum value) {
     const TupleDesc desc = RelationGetDescr(table);
     Oid *types = nullptr;
     int arguments = 0;
     (void)get_func_signature(equal, &types, &arguments);
     const AttrNumber number = column_number(desc, name, types[0]);
-    const Oid index = unique_index_on(table, number);
+    list_free(RelationGetIndexList(table)); // finds out rd_pkindex
     ScanKeyData key;
     ScanKeyEntryInitialize(&key, 0, number, BTEqualStrategyNumber, InvalidOid,
                            TupleDescAttr(desc, number - 1)->attcollation, equal, value);
-    return systable_beginscan(table, index, OidIsValid(index), nullptr, 1, &key);
+    return systable_beginscan(table, table->rd_pkindex, OidIsValid(table->rd_pkindex), nullptr, 1, &key);
 }
 
 } // namespace

@@ -186,24 +186,22 @@ Datum array_of(Oid type, Datum *values, int count) {
 uint64 insert_or_refresh(Oid table, const DueRow *rows, int count) {
     constexpr int of_row = 7; // columns that differ from row to row
     const ServerAddress address = address_of_server();
-    Oid types[] = {INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, INT4OID, INT4OID, TEXTOID, TEXTOID,
-                   TEXTOID, INT4OID,        DATEOID,        INT8OID, INT4OID, OIDOID,  INT8OID};
-    Datum values[lengthof(types)] = {
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        CStringGetTextDatum(address.host),
-        CStringGetTextDatum(address.port),
-        Int32GetDatum(is_in_container() ? 1 : 2),
-        DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime)),
-        Int64GetDatum(static_cast<int64>(GetSystemIdentifier())),
-        Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine())),
-        ObjectIdGetDatum(MyDatabaseId),
-        Int64GetDatum(static_cast<int64>(server_state->place)),
+    Argument arguments[] = {
+        {INT8OID, 0},
+        {TIMESTAMPTZOID, 0},
+        {TIMESTAMPTZOID, 0},
+        {TEXTOID, 0},
+        {INT4OID, 0},
+        {INT4OID, 0},
+        {TEXTOID, 0},
+        {TEXTOID, CStringGetTextDatum(address.host)},
+        {TEXTOID, CStringGetTextDatum(address.port)},
+        {INT4OID, Int32GetDatum(is_in_container() ? 1 : 2)},
+        {DATEOID, DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime))},
+        {INT8OID, Int64GetDatum(static_cast<int64>(GetSystemIdentifier()))},
+        {INT4OID, Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine()))},
+        {OIDOID, ObjectIdGetDatum(MyDatabaseId)},
+        {INT8OID, Int64GetDatum(static_cast<int64>(server_state->place))},
     };
     auto *columns = static_cast<Datum *>(palloc(sizeof(Datum) * static_cast<Size>(of_row * count)));
     int filled = 0;
@@ -224,8 +222,8 @@ uint64 insert_or_refresh(Oid table, const DueRow *rows, int count) {
         filled++;
     }
     for (int i = 0; i < of_row; i++) {
-        values[i] = array_of(types[i], columns + i * count, filled);
-        types[i] = get_array_type(types[i]);
+        const Oid type = arguments[i].type;
+        arguments[i] = {get_array_type(type), array_of(type, columns + i * count, filled)};
     }
     const char *statement =
         "INSERT INTO %1$s AS node (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
@@ -236,7 +234,7 @@ uint64 insert_or_refresh(Oid table, const DueRow *rows, int count) {
         "AS r (id, created, used, generator, worker, datacenter, layout) "
         "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
         "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created";
-    return write_as_owner(table, statement, lengthof(types), types, values);
+    return write_as_owner(table, statement, arguments, lengthof(arguments));
 }
 
 // In a transaction. False: of several rows one has an id that another row has. That of one row is drawn again. So it is

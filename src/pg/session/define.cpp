@@ -176,12 +176,12 @@ void begin_segment(Oid sequence, const core::SegmentDefinition &segment) {
                         errhint("Use another name, or drop the segment with segment_drop().")));
     expire_segment(sequence);
     const Oid table = segment_row_table();
-    Oid types[] = {TEXTOID, OIDOID, INT8OID};
-    Datum values[] = {PointerGetDatum(name), ObjectIdGetDatum(sequence), Int64GetDatum(segment.increment_val)};
+    const Argument by_name = {TEXTOID, PointerGetDatum(name)};
+    const Argument by_sequence = {OIDOID, ObjectIdGetDatum(sequence)};
     write_as_owner(table, "DELETE FROM %1$s WHERE name OPERATOR(pg_catalog.=) $1 OR sequence OPERATOR(pg_catalog.=) $2",
-                   2, types, values);
-    write_as_owner(table, "INSERT INTO %1$s (name, sequence, increment_val) VALUES ($1, $2, $3)", lengthof(types),
-                   types, values);
+                   {by_name, by_sequence});
+    write_as_owner(table, "INSERT INTO %1$s (name, sequence, increment_val) VALUES ($1, $2, $3)",
+                   {by_name, by_sequence, {INT8OID, Int64GetDatum(segment.increment_val)}});
 }
 
 // Another role could take the id of a key that is to be restored, and so get its secrets.
@@ -243,11 +243,9 @@ void end(Oid sequence, const core::Definition &definition, const Extension &exte
     if (definition.kind == core::DefinitionKind::generator)
         forget_generator(sequence);
     if (definition.kind == core::DefinitionKind::segment) {
-        Oid types[] = {OIDOID};
-        Datum values[] = {ObjectIdGetDatum(sequence)};
         expire_segment(sequence);
-        write_as_owner(segment_row_table(), "DELETE FROM %1$s WHERE sequence OPERATOR(pg_catalog.=) $1", 1, types,
-                       values);
+        write_as_owner(segment_row_table(), "DELETE FROM %1$s WHERE sequence OPERATOR(pg_catalog.=) $1",
+                       {{OIDOID, ObjectIdGetDatum(sequence)}});
     }
     deleteDependencyRecordsForSpecific(RelationRelationId, sequence, DEPENDENCY_NORMAL, ExtensionRelationId,
                                        extension.oid);

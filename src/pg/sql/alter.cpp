@@ -120,6 +120,14 @@ void refuse_builtin(Oid generator) {
                                 "uid_default_set().")));
 }
 
+// As the caller, who must own it.
+void drop(Oid sequence) {
+    const char *statement = psprintf("DROP SEQUENCE %s", qualified_name(sequence));
+    check_spi(SPI_connect(), "SPI_connect", statement);
+    check_spi(SPI_execute(statement, false, 0), "SPI_execute", statement);
+    check_spi(SPI_finish(), "SPI_finish", statement);
+}
+
 } // namespace
 
 } // namespace uidgen::pg
@@ -131,6 +139,8 @@ extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_generator_create);
 UIDGEN_SQL_FUNCTION(uid_define_segment);
+UIDGEN_SQL_FUNCTION(uid_generator_drop);
+UIDGEN_SQL_FUNCTION(segment_drop);
 UIDGEN_SQL_FUNCTION(uid_definition);
 UIDGEN_SQL_FUNCTION(uid_has_label);
 UIDGEN_SQL_FUNCTION(uid_generator_alter);
@@ -227,15 +237,37 @@ Datum uid_change_segment(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
+Datum uid_generator_drop(PG_FUNCTION_ARGS) {
+    const Oid generator = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
+    const core::Definition definition = read_definition(generator, core::DefinitionKind::generator);
+    if (definition.kind == core::DefinitionKind::none)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                        errmsg("%s is not a generator",
+                               PG_ARGISNULL(0)
+                                   ? "<NULL>"
+                                   : DatumGetCString(DirectFunctionCall1(regclassout, ObjectIdGetDatum(generator)))),
+                        errhint("Run SELECT generator FROM uid_generator_config to list the generators.")));
+    if (definition.generator.is_default != 0)
+        ereport(ERROR, (errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST), errmsg("cannot drop the default generator"),
+                        errdetail("The drop would leave the database without a default generator."),
+                        errhint("Choose another default with uid_default_set() first.")));
+    drop(generator);
+    PG_RETURN_VOID();
+}
+
+Datum segment_drop(PG_FUNCTION_ARGS) {
+    drop(segment_named(fcinfo));
+    PG_RETURN_VOID();
+}
+
 // What an INSERT into t_sequence says. The trigger of the row reserves the block that it shows.
 Datum uid_place_segment(PG_FUNCTION_ARGS) {
     check_owner(PG_GETARG_OID(0));
-    Oid types[] = {OIDOID, INT8OID, INT8OID};
-    Datum values[] = {PG_GETARG_DATUM(0), fcinfo->args[1].value, fcinfo->args[2].value};
-    const char nulls[] = {' ', PG_ARGISNULL(1) ? 'n' : ' ', PG_ARGISNULL(2) ? 'n' : ' '};
     write_as_owner(segment_row_table(),
                    "UPDATE %1$s SET current_val = $2, increment_val = $3 WHERE sequence OPERATOR(pg_catalog.=) $1",
-                   lengthof(types), types, values, nulls);
+                   {{OIDOID, PG_GETARG_DATUM(0)},
+                    {INT8OID, fcinfo->args[1].value, PG_ARGISNULL(1)},
+                    {INT8OID, fcinfo->args[2].value, PG_ARGISNULL(2)}});
     PG_RETURN_VOID();
 }
 

@@ -241,12 +241,11 @@ Oid create_key(FunctionCallInfo fcinfo) {
         definition = new_key();
         define(sequence, definition);
     }
-    Oid types[] = {INT8OID, INT4OID, INT4OID};
-    Datum values[] = {Int64GetDatum(definition.key.id), fcinfo->args[1].value, fcinfo->args[2].value};
-    const char nulls[] = {' ', PG_ARGISNULL(1) ? 'n' : ' ', PG_ARGISNULL(2) ? 'n' : ' '};
     write_as_owner(required_table(schema_of_keys(), key_table_name),
-                   "INSERT INTO %1$s (id, width, version_bits) VALUES ($1, $2, $3)", lengthof(types), types, values,
-                   nulls);
+                   "INSERT INTO %1$s (id, width, version_bits) VALUES ($1, $2, $3)",
+                   {{INT8OID, Int64GetDatum(definition.key.id)},
+                    {INT4OID, fcinfo->args[1].value, PG_ARGISNULL(1)},
+                    {INT4OID, fcinfo->args[2].value, PG_ARGISNULL(2)}});
     return sequence;
 }
 
@@ -258,11 +257,9 @@ int32_t rotate_key(const text *name) {
     const core::Definition definition = lock_definition(sequence, core::DefinitionKind::key);
     if (definition.kind == core::DefinitionKind::none)
         report_no_secret(name, sequence);
-    Oid types[] = {INT8OID};
-    Datum values[] = {Int64GetDatum(definition.key.id)};
     write_as_owner(required_table(schema_of_keys(), key_table_name),
                    "UPDATE %1$s SET versions = versions OPERATOR(pg_catalog.+) 1 WHERE id OPERATOR(pg_catalog.=) $1",
-                   lengthof(types), types, values);
+                   {{INT8OID, Int64GetDatum(definition.key.id)}});
     CacheInvalidateRelcacheByRelid(sequence);
     CommandCounterIncrement();
     Key key = {};

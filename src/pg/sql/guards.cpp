@@ -17,13 +17,13 @@ void check_event_trigger(FunctionCallInfo fcinfo, const char *function) {
 
 // The caller owns what it has dropped, and needs no right to the tables.
 void delete_row(Oid table, const char *column, Oid type, Datum value) {
-    write_as_owner(table, psprintf("DELETE FROM %%1$s WHERE %s OPERATOR(pg_catalog.=) $1", column), 1, &type, &value);
+    write_as_owner(table, psprintf("DELETE FROM %%1$s WHERE %s OPERATOR(pg_catalog.=) $1", column), {{type, value}});
 }
 
 void note_no_default() {
     note_default(InvalidOid);
     write_as_owner(required_table(get_namespace_oid("uid_internal", false), "uid_no_default"),
-                   "INSERT INTO %1$s DEFAULT VALUES ON CONFLICT DO NOTHING", 0, nullptr, nullptr);
+                   "INSERT INTO %1$s DEFAULT VALUES ON CONFLICT DO NOTHING");
     ereport(WARNING,
             (errmsg("the database no longer has a default generator"),
              errdetail("Calls of uid_next() without a generator fail from now on."),

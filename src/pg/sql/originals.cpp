@@ -85,10 +85,8 @@ core::PlannedRange start_over(const BlockRow &r, uint64_t count) {
     if (pg_class_aclcheck(r.sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
         report_no_privilege(r.sequence, "UPDATE");
     const core::SequenceRule rule = sequence_rule(r.sequence);
-    execute_as(owner_of(r.sequence),
-               psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(r.sequence),
-                        static_cast<long long>(Min(Max(rule.min_value, 0), rule.max_value))),
-               0, nullptr, nullptr);
+    execute_as(owner_of(r.sequence), psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(r.sequence),
+                                              static_cast<long long>(Min(Max(rule.min_value, 0), rule.max_value))));
     return reserve(open_entry(r.sequence, SlotKind::segment), {count, count, 0}, PG_INT64_MIN);
 }
 

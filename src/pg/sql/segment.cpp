@@ -4,6 +4,7 @@
 
 #include "session/session.hpp"
 #include "base/errors.hpp"
+#include "config/extension.hpp"
 #include "sequence/sequence.hpp"
 #include "session/names.hpp"
 #include "segment/draw.hpp"
@@ -78,8 +79,7 @@ Datum reserve(FunctionCallInfo fcinfo, SessionEntry *(*open)(FunctionCallInfo)) 
 void lock_owned(Oid sequence) {
     if (get_rel_relkind(sequence) != RELKIND_SEQUENCE)
         report_not_a_sequence(sequence);
-    if (!has_privs_of_role(GetUserId(), owner_of(sequence)))
-        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
+    check_owner(sequence);
     if (get_rel_namespace(sequence) != get_namespace_oid("uid_segments", false))
         ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                         errmsg("sequence \"%s\" is not in schema \"uid_segments\"", get_rel_name(sequence)),
