@@ -48,7 +48,7 @@ const char *text_column(Row row, const char *name) {
 
 namespace {
 
-// Begins a scan by the primary key, a column of that name, for the row where it equals the value by the function `equal`.
+// Begins a scan for the row whose primary key, a column of that name, equals the value by the function `equal`.
 SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Datum value) {
     const TupleDesc desc = RelationGetDescr(table);
     Oid *types = nullptr;

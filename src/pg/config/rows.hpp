@@ -35,8 +35,8 @@ Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = Acces
 // Copies a name into a field of that size, without cutting a character in two.
 void copy_clipped(char *to, const char *from, size_t size);
 
-// A copy of the row whose primary key has that value, as of now: with a new snapshot, as catalogs are read. Without one the
-// tuple is null.
+// A copy of the row whose primary key has that value, as of now: with a new snapshot, as catalogs are read. Without one
+// the tuple is null.
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value);
 
 // Calls visit(row) for each row.

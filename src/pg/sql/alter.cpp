@@ -3,7 +3,7 @@
 //
 //   1. An argument sets the field of its name, unless it is NULL. So which fields a call may set is said by its
 //      signature in the install script alone.
-//   2. A number that no field holds (`null_number`) sets a field that may be NULL to NULL.
+//   2. Where a function has a number that stands for NULL, that sets a field that may be NULL to NULL.
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
@@ -17,12 +17,16 @@ namespace uidgen::pg {
 
 namespace {
 
-bool is_number(Oid type, Datum value, int64_t number) {
-    return (type == INT8OID && DatumGetInt64(value) == number) || (type == INT4OID && DatumGetInt32(value) == number);
+bool is_number(Oid type, Datum value, const int64_t *number) {
+    return number != nullptr && ((type == INT8OID && DatumGetInt64(value) == *number) ||
+                                 (type == INT4OID && DatumGetInt32(value) == *number));
 }
 
+constexpr int64_t generator_null = -1;
+constexpr int64_t segment_null = 0;
+
 // Sets what the arguments say. The first one stands for the sequence.
-void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, int64_t null_number) {
+void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const int64_t *null_number) {
     Oid *types = nullptr;
     char **names = nullptr;
     char *modes = nullptr;
@@ -42,7 +46,7 @@ void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, int64_
     }
 }
 
-void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, int64_t null_number) {
+void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, const int64_t *null_number) {
     check_owner(sequence);
     if (!change_definition(sequence, kind, [&](core::Definition *d) { set_arguments(fcinfo, d, null_number); }))
         ereport(
@@ -182,7 +186,7 @@ Datum uid_generator_create(PG_FUNCTION_ARGS) {
         PG_RETURN_OID(sequence);
     }
     check_owner(sequence);
-    set_arguments(fcinfo, &definition, -1);
+    set_arguments(fcinfo, &definition, &generator_null);
     define(sequence, definition);
     if (!PG_ARGISNULL(2))
         raise(sequence, PG_GETARG_INT64(2));
@@ -197,7 +201,7 @@ Datum uid_define_segment(PG_FUNCTION_ARGS) {
         core::set_null(&definition, field);
     definition.segment.increment_val = 1;
     check_owner(sequence);
-    set_arguments(fcinfo, &definition, PG_INT64_MIN);
+    set_arguments(fcinfo, &definition, nullptr);
     define(sequence, definition);
     note_fleet(definition.segment);
     PG_RETURN_VOID();
@@ -222,18 +226,18 @@ Datum uid_generator_alter(PG_FUNCTION_ARGS) {
     check_is_sequence(PG_GETARG_OID(0));
     check_owner(PG_GETARG_OID(0));
     refuse_builtin(PG_GETARG_OID(0));
-    change(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::generator, -1);
+    change(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::generator, &generator_null);
     PG_RETURN_VOID();
 }
 
 Datum segment_alter(PG_FUNCTION_ARGS) {
-    change(fcinfo, segment_named(fcinfo), core::DefinitionKind::segment, 0);
+    change(fcinfo, segment_named(fcinfo), core::DefinitionKind::segment, &segment_null);
     PG_RETURN_VOID();
 }
 
 Datum uid_change_segment(PG_FUNCTION_ARGS) {
-    if (!PG_ARGISNULL(0)) // 0 is a value
-        change(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::segment, PG_INT64_MIN);
+    if (!PG_ARGISNULL(0))
+        change(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::segment, nullptr);
     PG_RETURN_VOID();
 }
 
