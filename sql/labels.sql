@@ -295,11 +295,11 @@ SELECT outcome('SELECT uid_next()'), outcome('SELECT uid_timestamp(5)');
 SELECT generator, is_default FROM uid_generator_config ORDER BY generator::text;
 SELECT uid_next('uid_generators.uid_default') > :id AS above;
 SELECT outcome('SELECT uid_next()');
-SELECT count(*) FROM uid_internal.uid_no_default;
+SELECT count(*) FROM uid_internal.uid_default_moved;
 SELECT uid_default_set('uid_generators.uid_default');
 SELECT uid_next() > :id AS above;
 
-SELECT count(*) FROM uid_internal.uid_no_default;
+SELECT count(*) FROM uid_internal.uid_default_moved;
 -- No TRUNCATE: rows go with their sequences.
 SELECT * FROM outcomes('%s', 'TRUNCATE uid_internal.uid_segment_row', 'TRUNCATE uid_secrets.uid_key');
 

@@ -59,7 +59,7 @@ GRANT SELECT ON uid_internal.generators, uid_internal.segments, uid_internal.key
 GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner WITH GRANT OPTION;
 GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
 GRANT SELECT ON uid_segment TO pg_database_owner;
-GRANT SELECT, INSERT ON uid_internal.uid_no_default, uid_secrets.uid_key, uid_secrets.uid_fleet_key,
+GRANT SELECT, INSERT ON uid_internal.uid_default_moved, uid_secrets.uid_key, uid_secrets.uid_fleet_key,
   uid_fleet_state, uid_fleet_pool, uid_fleet_node, uid_fleet_segment TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
 

@@ -181,7 +181,7 @@ SQL
 	{
 		foreach my $change ('UPDATE pg_seclabel SET label = label', 'DELETE FROM pg_seclabel',
 			"UPDATE uid_internal.uid_segment_row SET name = 'other'", 'DELETE FROM uid_internal.uid_segment_row', 'TRUNCATE uid_internal.uid_segment_row',
-			"UPDATE t_sequence SET pk_seq_name = 'other'", 'INSERT INTO uid_internal.uid_no_default VALUES (true)', 'DELETE FROM uid_secrets.uid_key',
+			"UPDATE t_sequence SET pk_seq_name = 'other'", 'INSERT INTO uid_internal.uid_default_moved VALUES (true)', 'DELETE FROM uid_secrets.uid_key',
 			'UPDATE worker_node SET worker_id = 0', 'DELETE FROM worker_node', 'TRUNCATE worker_node', 'SELECT * FROM worker_node',
 			"INSERT INTO worker_node SELECT 1, '', '', 1, now(), now(), now(), '', 0, 0, 0, 0",
 			"SELECT nextval('worker_node_id_seq')", "SELECT setval('worker_node_id_seq', 1)", "SELECT segment_next('worker_node_id_seq')",

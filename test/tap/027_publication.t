@@ -29,7 +29,7 @@ sub arrived
 }
 
 # Each side's own: what must be as it was whatever the other does.
-my $own = 'SELECT * FROM uid_generator ORDER BY generator::text; SELECT * FROM uid_segment ORDER BY name; SELECT * FROM uid_secrets.uid_key; SELECT * FROM uid_internal.uid_no_default';
+my $own = 'SELECT * FROM uid_generator ORDER BY generator::text; SELECT * FROM uid_segment ORDER BY name; SELECT * FROM uid_secrets.uid_key; SELECT * FROM uid_internal.uid_default_moved';
 
 sql($_, $setup . 'CREATE TABLE mark (name text PRIMARY KEY, n integer DEFAULT 1)') foreach ($left, $right);
 # Another default on one side; a generator and a segment of different figures.

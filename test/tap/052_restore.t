@@ -229,8 +229,15 @@ my $live = sql($definitions, 'live');
 run_log([ 'psql', '-Xq', '-f', "$directory/$_.sql", '-d', $node->connstr('live') ]) foreach ('schema', 'structure');
 run_log([ 'pg_restore', '-d', $node->connstr('live'), "$directory/odd.dump" ]);
 is(sql($definitions, 'live'), $live, 'a restore into a database that has all of it changes no definition');
+sql("CREATE DATABASE builtin TEMPLATE odd_template");
+sql("SELECT uid_default_set('uid_generators.uid_default')", 'builtin');
+$live = sql($definitions, 'builtin');
+run_log([ 'pg_restore', @$_, '-d', $node->connstr('builtin'), "$directory/odd.dump" ]) foreach [], ['-a'], ['--no-security-labels'];
+is(sql($definitions, 'builtin'), $live, '... nor does it take the default from the builtin generator');
+is(sql('SELECT count(*) FROM uid_internal.uid_default_moved', 'builtin'), 0, '... or say so');
 
-# Without labels nothing says what the sequences are. The error has the statement that mends it.
+# Without labels nothing says what the sequences are. The error has the statement that mends it. Of the default a row
+# says that it was another one than the builtin generator, which has drawn in the original, too.
 sql('CREATE DATABASE unlabelled TEMPLATE template0');
 $node->command_ok([ @restore, '--no-security-labels', '-d', $node->connstr('unlabelled'), "$directory/odd.dump" ], 'pg_restore --no-security-labels');
 like(failure("SELECT uid_next('uid_generators.web')", 'unlabelled'), qr/ERROR:  55000: .*"web" has lost its definition.*HINT: .*uid_generator_create\('web'/s, 'a generator without its label does not draw');
@@ -239,6 +246,8 @@ is(sql("SELECT uid_next('uid_generators.web') >= last_value << 21 FROM uid_gener
 like(failure("SELECT segment_next('plain')", 'unlabelled'), qr/ERROR:  55000: .*"plain" has lost its definition.*HINT: .*segment_create\('plain'/s, 'nor does a segment');
 is(sql("SELECT segment_create('plain')", 'unlabelled'), 'uid_segments.plain', '... until it is created again');
 like($next, qr/^plain\|@{[ sql("SELECT segment_next('plain')", 'unlabelled') ]}$/m, '... and continues');
+like(failure('SELECT uid_next()', 'unlabelled'), qr/ERROR:  42704: database has no default generator.*HINT: .*uid_default_set/s, 'nor does the default, to which the builtin generator is not the heir');
+is(sql("SELECT uid_default_set('uid_generators.web')", 'unlabelled') . sql($default, 'unlabelled'), 't', '... until it is chosen again');
 
 # LATIN1 to UTF8, where names become longer than an identifier may be.
 sql("CREATE DATABASE latin ENCODING LATIN1 LOCALE 'C' TEMPLATE template0");

@@ -255,7 +255,8 @@ namespace {
 
 } // namespace
 
-void refuse_lost_definitions(Oid to_draw) {
+Oid find_lost_generator() {
+    Oid found = InvalidOid;
     const Oid schema = get_namespace_oid("uid_generators", false);
     ScanKeyData key;
     ScanKeyInit(&key, Anum_pg_class_relnamespace, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(schema));
@@ -264,10 +265,17 @@ void refuse_lost_definitions(Oid to_draw) {
     while (HeapTuple tuple = systable_getnext(scan)) {
         const Oid sequence = reinterpret_cast<const FormData_pg_class *>(GETSTRUCT(tuple))->oid;
         if (is_lease_sequence(sequence) && !has_label(sequence))
-            report_lost_definition(sequence, to_draw);
+            found = sequence;
     }
     systable_endscan(scan);
     table_close(catalog, AccessShareLock);
+    return found;
+}
+
+void refuse_lost_definitions(Oid to_draw) {
+    const Oid lost = find_lost_generator();
+    if (OidIsValid(lost))
+        report_lost_definition(lost, to_draw);
 }
 
 GeneratorConfig read_generator_config(Oid generator, Relation to_draw) {

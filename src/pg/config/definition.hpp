@@ -70,7 +70,10 @@ GeneratorConfig generator_config_of(const core::Definition &definition);
 // The configuration of a generator. Error if the sequence is not a generator's; to_draw as above.
 GeneratorConfig read_generator_config(Oid generator, Relation to_draw = nullptr);
 
-// Error if a sequence of a generator has no label: for the first draw from the builtin generator, which is the default
+// A sequence of a generator that has no label, as after a restore without labels; InvalidOid: there is none.
+Oid find_lost_generator();
+
+// Error if there is one: for the first draw from the builtin generator, which is the default
 // in a database that was restored without labels, whatever was the default in the dump.
 void refuse_lost_definitions(Oid to_draw);
 

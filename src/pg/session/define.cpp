@@ -142,6 +142,7 @@ void take_default(Oid generator, const Extension &extension) {
                         errdetail("This database has chosen another default, or has drawn from the builtin one."),
                         errhint("Use the label with is_default=false, and then choose it with uid_default_set().")));
     set_default(builtin, false);
+    note_default_moved(generator);
     note_default_changed();
 }
 
@@ -360,6 +361,13 @@ void redefine(Oid sequence, const core::Definition &former, const core::Definiti
 void set_default(Oid generator, bool is_default) {
     change_definition(generator, core::DefinitionKind::generator,
                       [&](core::Definition *d) { d->generator.is_default = is_default ? 1 : 0; });
+}
+
+void note_default_moved(Oid generator) {
+    const Oid table = required_table(get_namespace_oid("uid_internal", false), "uid_default_moved");
+    write_as_owner(table, "DELETE FROM %1$s");
+    if (generator != builtin_generator())
+        write_as_owner(table, "INSERT INTO %1$s VALUES ($1)", {{BOOLOID, BoolGetDatum(!OidIsValid(generator))}});
 }
 
 Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment, bool *is_new) {

@@ -45,6 +45,9 @@ template <typename Change> bool change_definition(Oid sequence, core::Definition
 // Writes into a generator's definition whether it is the default. Another one must not be it then.
 void set_default(Oid generator, bool is_default);
 
+// Writes which one is the default for a dump: the builtin generator, another one, or InvalidOid: none.
+void note_default_moved(Oid generator);
+
 // Locks the choice of the default generator to the end of the transaction. False: another session has the lock.
 bool lock_choice_of_default(bool wait);
 

@@ -255,7 +255,7 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     if (OidIsValid(former))
         set_default(former, false);
     set_default(generator, true);
-    write_as_owner(required_table(get_namespace_oid("uid_internal", false), "uid_no_default"), "DELETE FROM %1$s");
+    note_default_moved(generator);
     note_default_changed();
     PG_RETURN_VOID();
 }

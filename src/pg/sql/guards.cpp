@@ -22,8 +22,7 @@ void delete_row(Oid table, const char *column, Oid type, Datum value) {
 
 void note_no_default() {
     note_default(InvalidOid);
-    write_as_owner(required_table(get_namespace_oid("uid_internal", false), "uid_no_default"),
-                   "INSERT INTO %1$s DEFAULT VALUES ON CONFLICT DO NOTHING");
+    note_default_moved(InvalidOid);
     ereport(WARNING,
             (errmsg("the database no longer has a default generator"),
              errdetail("Calls of uid_next() without a generator fail from now on."),
@@ -91,7 +90,7 @@ extern "C" {
 UIDGEN_SQL_FUNCTION(uid_home);
 UIDGEN_SQL_FUNCTION(uid_forget_dropped);
 UIDGEN_SQL_FUNCTION(uid_load);
-UIDGEN_SQL_FUNCTION(uid_default_is_gone);
+UIDGEN_SQL_FUNCTION(uid_default_is_moved);
 UIDGEN_SQL_FUNCTION(uid_keep_local);
 
 Datum uid_home(PG_FUNCTION_ARGS) {
@@ -114,15 +113,25 @@ Datum uid_load(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// A dump says that the database had no default. Each new database begins with the builtin generator.
-Datum uid_default_is_gone(PG_FUNCTION_ARGS) {
+// A dump says that the builtin generator was not the default. Each new database begins with it. Where the labels of the
+// dump were restored, one of them has taken the default. A row that says that there was another one takes it only where
+// labels are missing, so a restore into a database that has its own default changes nothing.
+Datum uid_default_is_moved(PG_FUNCTION_ARGS) {
     const TriggerData *trigger = trigger_of(fcinfo);
-    if (trigger == nullptr)
-        report_other_call("uid_default_is_gone", "trigger");
+    if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+        report_other_call("uid_default_is_moved", "BEFORE trigger for INSERT");
+    if (IsLogicalWorker())
+        return static_cast<Datum>(0);
+    const Relation table = trigger->tg_relation;
+    const Datum dropped = column({trigger->tg_trigtuple, RelationGetDescr(table)}, "dropped");
     const Oid builtin = builtin_generator();
-    if (find_default_generator() == builtin && lock_choice_of_default(true))
+    if (find_default_generator() == builtin && (DatumGetBool(dropped) || OidIsValid(find_lost_generator())) &&
+        lock_choice_of_default(true))
         set_default(builtin, false);
-    PG_RETURN_DATUM(0);
+    const Row known =
+        find_row(RelationGetNamespace(table), RelationGetRelationName(table), "dropped", F_BOOLEQ, dropped);
+    const bool stays = find_default_generator() != builtin && known.tuple == nullptr;
+    return stays ? PointerGetDatum(trigger->tg_trigtuple) : static_cast<Datum>(0);
 }
 
 // Keeps logical replication away from the extension's tables. Their rows describe sequences of this server, numbers
