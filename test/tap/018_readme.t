@@ -142,11 +142,12 @@ IPC::Run::run([ @psql, '-c', "SET timezone = 'UTC'", map { ('-c', $_) } split /(
 is(shape($printed), shape($shown), 'the first example prints what README.md shows');
 
 # The errors that it explains first; 055_install.t meets the one without the preload.
-my @errors = slurp_file('README.md') =~ /^\| `([^`]+)` \| [^|]+ \| [^|]+ \|$/mg;
-for my $sql ('SELECT uid_next()', 'SELECT uidgen.uid_next()::integer')
+my @errors = map { /`([^`]+)`/g } slurp_file('README.md') =~ /^\| (`[^|]+) \| [^|]+ \| [^|]+ \|$/mg;
+for my $case ([ shop => 'SELECT uid_next()' ], [ shop => 'SELECT uidgen.uid_next()::integer' ], [ template1 => 'SELECT uidgen.uid_next()' ])
 {
-	my $message = ($library->psql('shop', "SET search_path = public; $sql"))[2];
-	ok((grep { $message =~ /ERROR:  \Q$_\E$/m } @errors), "README.md explains the error of $sql") or diag $message;
+	my ($database, $sql) = @$case;
+	my $message = ($library->psql($database, "SET search_path = public; $sql"))[2];
+	ok((grep { $message =~ /ERROR:  \Q$_\E$/m } @errors), "README.md explains the error of $sql in $database") or diag $message;
 }
 
 # Statements of the text that need more than the blocks of the page leave behind: what to run before them, or the test
