@@ -167,6 +167,7 @@ CREATE TABLE uid_fleet_node (
 CREATE INDEX uid_fleet_node_until ON uid_fleet_node ((pool::bigint), granted_until);
 CREATE INDEX uid_fleet_node_incarnation ON uid_fleet_node (incarnation) WHERE incarnation <> 0;
 CREATE INDEX uid_fleet_node_login ON uid_fleet_node (login, (pool + 0), (granted_until + 0));
+CREATE INDEX uid_fleet_node_heard ON uid_fleet_node (last_heard);
 CREATE INDEX uid_fleet_node_sticky ON uid_fleet_node (generator, database, host, port) WHERE policy = 'sticky';
 COMMENT ON TABLE uid_fleet_node IS
   'One row for each node that was ever granted, with its last grant. No function deletes rows, so a node is '
@@ -302,21 +303,17 @@ COMMENT ON VIEW uid_fleet IS
   'registry and of the holder). clock_offset is the clock of the holder''s server minus that of the registry. Readable by '
   'pg_monitor.';
 
+CREATE FUNCTION uid_internal.uid_fleet_refuses() RETURNS text
+LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER AS 'MODULE_PATHNAME', 'uid_fleet_refuses';
+COMMENT ON FUNCTION uid_internal.uid_fleet_refuses() IS
+  'Returns the column refuses of uid_fleet_pools: why the registry would refuse a newcomer, or everyone, as it judges that '
+  'itself.';
+
 CREATE VIEW uid_fleet_pools AS
 SELECT p.pool, p.preset, p.epoch, p.nodes, p.live, p.cooling, p.reserved, p.nodes - (p.live + p.cooling + p.reserved) AS free,
        p.collides_with, s.fence_until, s.refuses
-  FROM (SELECT t.fence_until, coalesce(t.refuses, CASE WHEN t.synchronous AND t.standbys = ''::text THEN 'no_standby'::text
-               WHEN t.shown_term IS NOT NULL THEN 'rival'::text
-               WHEN EXISTS (SELECT FROM uid_fleet_claim c WHERE c.term > t.term
-                 AND c.shown_at > pg_catalog.clock_timestamp() - t.longest_grant - t.clock_bound - t.clock_bound) THEN 'claimed'::text
-               -- As at the first call after a start, before that has come.
-               WHEN (t.serial_at_start IS NOT NULL OR t.started <> pg_catalog.pg_postmaster_start_time())
-                AND pg_catalog.clock_timestamp() < pg_catalog.pg_postmaster_start_time() + t.longest_grant + t.longest_grant / 2::float8
-                  + t.clock_bound + t.clock_bound THEN 'starting'::text
-               WHEN t.fence_until IS NOT NULL THEN 'fenced'::text END) AS refuses
-          FROM (SELECT f.*, CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until
-                  FROM (SELECT s.*, s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until,
-                               pg_catalog.current_setting('synchronous_standby_names'::text) AS standbys FROM uid_fleet_state s) f) t) s
+  FROM (SELECT CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until, uid_internal.uid_fleet_refuses() AS refuses
+          FROM (SELECT s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until FROM uid_fleet_state s) f) s
   LEFT JOIN (SELECT p.pool, p.preset, p.epoch, p.nodes, c.live, c.cooling, c.reserved,
                     (SELECT pg_catalog.array_agg(q.pool ORDER BY q.pool) FROM uid_fleet_pool q
                       WHERE q.pool <> p.pool AND NOT q.dropped AND q.tick_us = p.tick_us AND q.time_bits = p.time_bits
@@ -333,4 +330,7 @@ COMMENT ON VIEW uid_fleet_pools IS
   'uid_fleet). Of a registry without layouts there is one row, whose pool is NULL. collides_with: pools whose ids may be '
   'equal to those of this one, because they have the same widths with another epoch or another split of the node; NULL: '
   'none. Until fence_until newcomers are refused, because the registry may have lost grants; NULL: there is no fence. '
-  'refuses: why it refuses newcomers (fenced, rival, claimed, starting) or everyone (unclaimed, stale_registry, handing_over, no_standby); NULL: it does not. Readable by pg_monitor.';
+  'refuses: why it refuses newcomers (fenced, rival, claimed, starting) or everyone (unclaimed, stale_registry, handing_over, '
+  'no_standby); NULL: it does not. While it is starting, the registry waits for a member whose grant lasts, for up to one and a '
+  'half times longest_grant and two clock bounds; if no other server can be the registry, uid_fleet_fence(cancel => true) ends that. '
+  'Readable by pg_monitor.';

@@ -242,7 +242,7 @@ is($stale->safe_psql('postgres', "SELECT count(*) FROM uid_fleet_node WHERE poli
 $fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
 $fourth->wait_for_catchup('stale', 'replay', $fourth->lsn('flush'));
 $stale->stop;
-my $cancel = statement_of('docs/fleet.md', qr/cancel/);
+my $cancel = statement_of('docs/fleet.md', qr/uid_fleet_handover\(cancel/);
 go_on(319);
 is(sqlstate($fourth, $cancel), '55000', 'a handover cannot be canceled while a standby may count on it');
 my $closing = ask($fourth, { %$ann, incarnation => undef });

@@ -184,6 +184,38 @@ void note_wait(FleetState *state) {
     view.ended_by_us = is_early ? state->granted_at_start_us : 0;
 }
 
+namespace {
+
+// False: the state knows of this start of the server.
+bool note_start(FleetState *state) {
+    if (state->started_us == server_start_us())
+        return false;
+    state->started_us = server_start_us();
+    state->serial_at_start = Max(state->view.serial, 1);
+    state->granted_at_start_us = Max(read_latest_grants(state->view).last_us, 1);
+    return true;
+}
+
+} // namespace
+
+core::Refusal reason_for_newcomers() {
+    FleetState state;
+    use_tables(extension_schema());
+    if (!read_state(&state))
+        return core::Refusal::none;
+    state.view.now_us = wall_clock_us();
+    state.view.claimed = read_claimed(state.view);
+    (void)note_start(&state);
+    note_wait(&state);
+    if (state.refuses != core::Refusal::none)
+        return state.refuses;
+    if (state.synchronous && !standbys_are_awaited())
+        return core::Refusal::no_standby;
+    const core::Refusal why = core::judge_admission(state.view);
+    return why == core::Refusal::none && core::fence_end_us(state.view) > state.view.now_us ? core::Refusal::fenced
+                                                                                            : why;
+}
+
 void lock_registry(Registry *registry) {
     if (!lock_if_registry(registry))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -200,12 +232,8 @@ void enter_registry(Registry *registry) {
     // from the next call on, because nothing may be granted under it before it is committed.
     if (bound_us > state.view.bound_us)
         put_clock_bound(bound_us);
-    if (state.started_us != server_start_us()) {
-        state.started_us = server_start_us();
-        state.serial_at_start = Max(state.view.serial, 1);
-        state.granted_at_start_us = Max(read_latest_grants(state.view).last_us, 1);
+    if (note_start(&state))
         write_state(state);
-    }
     state.view.claimed = read_claimed(state.view);
     note_wait(&state);
     const uint64_t fleet = fleet_version() == 0 ? 0 : fleet_seen().fleet;

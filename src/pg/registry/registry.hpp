@@ -64,8 +64,11 @@ void settle_environment(Registry *registry);
 void draw_serial(Registry *registry);
 
 // Sets in the state, and writes no row: whether newcomers wait, and which nodes are free if a member has ended the wait
-// (core/term.hpp, 12).
+// (core/term.hpp, 12). Needs no lock.
 void note_wait(FleetState *state);
+
+// Why a newcomer would be refused now, whatever it asks for. Without the lock, and without a change of anything.
+core::Refusal reason_for_newcomers();
 
 // Draws a term, writes this server into the state as the registry, and logs it. If commits may be lost, it raises a
 // fence. The reason is for the log.

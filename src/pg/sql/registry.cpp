@@ -268,6 +268,7 @@ using namespace uidgen::pg;
 
 extern "C" {
 
+UIDGEN_SQL_FUNCTION(uid_fleet_refuses);
 UIDGEN_SQL_FUNCTION(uid_fleet_call);
 UIDGEN_SQL_FUNCTION(uid_fleet_admit);
 UIDGEN_SQL_FUNCTION(uid_fleet_expel);
@@ -278,6 +279,15 @@ UIDGEN_SQL_FUNCTION(uid_fleet_handover);
 UIDGEN_SQL_FUNCTION(uid_fleet_takeover);
 UIDGEN_SQL_FUNCTION(uid_fleet_reserve);
 UIDGEN_SQL_FUNCTION(uid_fleet_drop_pool);
+
+Datum uid_fleet_refuses(PG_FUNCTION_ARGS) {
+    check_spi(SPI_connect(), "SPI_connect", "");
+    const uidgen::core::Refusal why = reason_for_newcomers();
+    check_spi(SPI_finish(), "SPI_finish", "");
+    if (why == uidgen::core::Refusal::none)
+        PG_RETURN_NULL();
+    PG_RETURN_TEXT_P(cstring_to_text(uidgen::core::row_of(why).word));
+}
 
 Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     Registry registry;
