@@ -25,8 +25,7 @@ sub fill
 	system_or_bail('fallocate', '-l', ($free - $left) . 'k', $filler) if $free > $left;
 }
 
-my $node = new_node('contained', conf => "autovacuum = off\n");
-start_uidgen($node);
+my $node = new_server('contained', conf => "autovacuum = off\n");
 $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('s')");
 
 sub refused

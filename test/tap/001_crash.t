@@ -26,13 +26,6 @@ sub next_instant
 	freeze_clock($node, $instant += 60);
 }
 
-sub crash
-{
-	my ($node) = @_;
-	$node->stop('immediate');
-	start_node($node);
-}
-
 sub values_of
 {
 	return split /\n/, $_[0];

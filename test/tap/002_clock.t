@@ -14,10 +14,7 @@ my $hour = 3600;
 my $year = 365 * 24 * $hour;
 my $state;
 
-my $node = new_node('clock', conf => "autovacuum = off\nuidgen.max_wait = 200ms\n");
-use_fake_clock($node);
-freeze_clock($node, 0);
-start_uidgen($node);
+my $node = new_server('clock', conf => "autovacuum = off\nuidgen.max_wait = 200ms\n", clock => 0);
 
 # Every id of the default generator that a client has received, in order.
 my @all;

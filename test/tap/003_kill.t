@@ -5,8 +5,7 @@
 # little. Service resumes by itself. No value is issued twice.
 use UidgenTest;
 
-my $node = new_node('kill');
-start_uidgen($node);
+my $node = new_server('kill');
 sql("SELECT segment_create('killed', 1, 100), count(segment_create('s' || i)) FROM generate_series(1, 300) AS i;"
 	  . " SELECT uid_generator_create('ring', mode => 'cached', spread => false)");
 

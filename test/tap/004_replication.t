@@ -216,8 +216,7 @@ COMMIT;
 END
 	my @all = grep { /^\d+$/ } lines($output);
 	is(scalar(@all), 2250, "wal_level = minimal, $database: draws in the transaction that makes everything");
-	$minimal->stop('immediate');
-	start_node($minimal);
+	crash($minimal);
 	cmp_ok(sql($minimal, 'SELECT uid_next()', $database), '>', $all[999], '... after a crash the next id is above');
 	# Its lease began a second ahead, above the default generator's: half a second of
 	# the clock makes room for one more lease, and is still below what was drawn.

@@ -2,8 +2,7 @@
 # must go on if the DROP does not happen, and a slot must never block a DROP or a copy.
 use UidgenTest;
 
-my $node = new_node('database');
-start_uidgen($node);
+my $node = new_server('database');
 
 # A DROP DATABASE that is refused changes nothing for those who draw.
 {

@@ -2,8 +2,7 @@
 # everything in the restored rows.
 use UidgenTest;
 
-my $source = new_node('source');
-start_uidgen($source);
+my $source = new_server('source');
 my $target = new_node('target');
 start_node($target);
 my $directory = PostgreSQL::Test::Utils::tempdir();

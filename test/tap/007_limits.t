@@ -2,8 +2,7 @@
 # that has not loaded the library.
 use UidgenTest 'preloaded';
 
-my $node = new_node('limits');
-start_uidgen($node);
+my $node = new_server('limits');
 
 # Only a role that may create segments has the server's login look for one at the registry.
 {

@@ -3,8 +3,7 @@
 use Time::HiRes;
 use UidgenTest;
 
-my $node = new_node('segments', conf => "autovacuum = off\nwal_writer_delay = 10ms\n");
-start_uidgen($node);
+my $node = new_server('segments', conf => "autovacuum = off\nwal_writer_delay = 10ms\n");
 
 sub status
 {

@@ -4,8 +4,7 @@ use UidgenTest 'preloaded';
 
 # Shared memory as files of this server's own, so that what it holds can be measured.
 my $conf = "autovacuum = off\ndynamic_shared_memory_type = mmap\nmax_locks_per_transaction = 256\nuidgen.segment_step = 10\nuidgen.segment_max_step = 10\n";
-my $node = new_node('slots', conf => $conf);
-start_uidgen($node);
+my $node = new_server('slots', conf => $conf);
 
 my $many = 2000;
 
@@ -53,8 +52,7 @@ is(sql("SELECT (SELECT count(*) FROM segment_status WHERE range_length = 10), (S
 {
 	my $each = "SELECT i, segment_next(format('s%s', i)) FROM generate_series(1, $many) AS i";
 	my %last = map { split /\|/ } split /\n/, sql($each);
-	$node->stop('immediate');
-	start_node($node);
+	crash($node);
 	is(sql("SELECT generators, segments FROM uid_stat_server"), '0|0', 'a crash leaves no slot');
 	my %next = map { split /\|/ } split /\n/, sql($each);
 	is(join(' ', grep { $next{$_} <= $last{$_} || $next{$_} > $last{$_} + 2 * 10 } keys %next), '', '... and every segment goes on above, within two ranges');

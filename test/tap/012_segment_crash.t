@@ -6,7 +6,7 @@
 use UidgenTest;
 
 # Nobody flushes but who has to.
-my $node = new_node('crash', conf => <<'END');
+my $node = new_server('crash', conf => <<'END');
 autovacuum = off
 wal_writer_delay = 10s
 wal_writer_flush_after = 1GB
@@ -14,7 +14,6 @@ bgwriter_delay = 10s
 bgwriter_lru_maxpages = 0
 checkpoint_timeout = 1d
 END
-start_uidgen($node);
 
 # Segments in every state: how many values are drawn at a time. Ranges are 100 values, then 200, 400, 800.
 my %draws = (one => 1, tenth => 10, prefetched => 11, most => 99, whole => 100, switched => 101, growing => 777, long => 2500);

@@ -14,10 +14,7 @@ shared_buffers = 128MB
 bgwriter_lru_maxpages = 0
 checkpoint_timeout = 1d
 END
-my $node = new_node('again', conf => "${one_file_again}wal_level = minimal\nmax_wal_senders = 0\n");
-use_fake_clock($node);
-freeze_clock($node);
-start_uidgen($node);
+my $node = new_server('again', conf => "${one_file_again}wal_level = minimal\nmax_wal_senders = 0\n", clock => 0);
 
 # In the mode of pg_upgrade a server takes the oid and the file of a relation from the caller.
 sub restart_for_upgrade
@@ -104,8 +101,7 @@ $_->quit foreach @sessions;
 $node->stop;
 
 # A member of a fleet: what the registry gave for a sequence does not pass to the next one with its oid.
-my $registry = new_node('registry');
-start_uidgen($registry);
+my $registry = new_server('registry');
 make_registry($registry);
 foreach my $segment ([ 'a', 1 ], [ 'b', 1000000 ])
 {

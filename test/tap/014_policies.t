@@ -87,10 +87,7 @@ sub back_by
 
 # Drawing.
 
-my $node = new_node('policies', conf => "autovacuum = off\nuidgen.max_wait = 0\n");
-use_fake_clock($node);
-freeze_clock($node, $in_tick);
-start_uidgen($node);
+my $node = new_server('policies', conf => "autovacuum = off\nuidgen.max_wait = 0\n", clock => $in_tick);
 
 # The presets, as docs/layouts.md has them: widths, tick, end, rate, and numbers of ids; without remarks in brackets.
 {
@@ -377,8 +374,7 @@ foreach my $clock ([ 'a year later', $last_tick + $year ], [ 'a clock that goes 
 	is(try_next('near')->{state}, '2200H', "... also $clock->[0]");
 }
 $session->quit;
-$node->stop('immediate');
-start_node($node);
+crash($node);
 $session = hold_open($node);
 my $draw = try_next('near');
 is("$draw->{state} $draw->{counter}", "2200H $used_up->{counter}", '... and after a crash; the counter stands at the end');

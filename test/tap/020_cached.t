@@ -4,8 +4,7 @@ use Time::HiRes;
 use UidgenTest;
 
 # Shared memory as files of this server's own, so that what it holds can be measured.
-my $node = new_node('cached', conf => "autovacuum = off\ndynamic_shared_memory_type = mmap\nuidgen.max_wait = 300ms\n");
-start_uidgen($node);
+my $node = new_server('cached', conf => "autovacuum = off\ndynamic_shared_memory_type = mmap\nuidgen.max_wait = 300ms\n");
 
 sub create
 {

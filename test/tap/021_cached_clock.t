@@ -10,10 +10,7 @@
 use UidgenTest;
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 300ms\nmax_worker_processes = 0\n";
-my $node = new_node('cached_clock', conf => $conf);
-use_fake_clock($node);
-freeze_clock($node, 0);
-start_uidgen($node);
+my $node = new_server('cached_clock', conf => $conf, clock => 0);
 
 # 8 bits of sequence, ticks of a second since the day before the clocks stand still: 256 ids a tick.
 my $bits = 8;

@@ -8,10 +8,7 @@ skip_with_assertions();
 # Far more than uidgen.max_wait: a call that takes so long is one that never ends.
 my $patience = 60;
 
-my $node = new_node('late_clock', conf => "autovacuum = off\nuidgen.max_wait = 300ms\n");
-use_fake_clock($node);
-freeze_clock($node, 0);
-start_uidgen($node);
+my $node = new_server('late_clock', conf => "autovacuum = off\nuidgen.max_wait = 300ms\n", clock => 0);
 
 my @presets = split /\n/, $node->safe_psql('postgres', 'SELECT preset FROM uid_preset ORDER BY preset');
 cmp_ok(scalar(@presets), '>=', 9, 'there are presets: ' . join(' ', @presets));
@@ -94,8 +91,7 @@ foreach my $clock ('2262-04-10 12:00:00', '2262-04-11 23:47:16.250000', '2262-04
 
 # A server that starts there, after a crash.
 set_clock($node, '2500-01-01 00:00:10');
-$node->stop('immediate');
-start_node($node);
+crash($node);
 check('a start in 2500', grep { $_ ne 'wide_wait' } @wide);
 
 # Back before the instant: the ids of then are an error or wait, and nothing comes twice.

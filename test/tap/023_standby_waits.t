@@ -5,10 +5,7 @@
 use UidgenTest;
 
 my $conf = "autovacuum = off\nupdate_process_title = on\n";
-my $primary = new_node('primary', conf => $conf);
-use_fake_clock($primary);
-freeze_clock($primary);
-start_uidgen($primary);
+my $primary = new_server('primary', conf => $conf, clock => 0);
 $primary->safe_psql('postgres', <<'END');
 SELECT uid_generator_create('many');
 SELECT uid_generator_create('raised');

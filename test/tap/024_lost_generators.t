@@ -4,10 +4,7 @@ use UidgenTest;
 
 skip_with_assertions();
 
-my $node = new_node('lost', conf => "autovacuum = off\nuidgen.max_wait = 100ms\n");
-use_fake_clock($node);
-freeze_clock($node);
-start_uidgen($node);
+my $node = new_server('lost', conf => "autovacuum = off\nuidgen.max_wait = 100ms\n", clock => 0);
 my $day = 86400;
 
 sub next_id

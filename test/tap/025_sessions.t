@@ -2,8 +2,7 @@
 # dropped; and how it finds the slots of other sessions.
 use UidgenTest;
 
-my $node = new_node('sessions', conf => "autovacuum = off\n");
-start_uidgen($node);
+my $node = new_server('sessions', conf => "autovacuum = off\n");
 $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'), segment_create('b'), uid_generator_create('ring', 'baidu_cached', max_ahead_ms => 600000, when_full => 'borrow')");
 
 # DISCARD ALL and DISCARD SEQUENCES end uid_last() and segment_last(), as they end currval() and lastval(). Nothing else

@@ -3,8 +3,7 @@
 use IPC::Run;
 use UidgenTest 'preloaded';
 
-my $node = new_node('dropped', conf => "max_connections = 80\n");
-start_uidgen($node);
+my $node = new_server('dropped', conf => "max_connections = 80\n");
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
 # Statements in single-user mode, one a line; returns what the server says.

@@ -120,8 +120,7 @@ $registry->poll_query_until('postgres', "SELECT count(*) > 50 FROM uid_fleet_nod
   or die 'no crowd';
 kill 'KILL', $wal_writer;
 my @logs = stop_loop($loop);
-$registry->stop('immediate');
-start_node($registry);
+crash($registry);
 my $answers = join ', ', map { "\$a\$$_\$a\$" } map { split /\n/, slurp_file($_) } @logs;
 my @answered = split /\n/, sql("SELECT concat_ws(' ', membership, node, granted_until) FROM unnest(ARRAY[$answers]::fleet_answer[])");
 my %known = map { $_ => 1 } split /\n/,
@@ -185,8 +184,7 @@ isnt($dan->{held_node}, $ann->{held_node}, '... with a node that nobody holds');
 # The former primary is back, because nobody has told it. It has the row of a term that is over.
 start_node($registry);
 is(ask($registry, $ann)->{refusal}, 'stale_registry', 'the former primary learns from a member that it is not the registry');
-$registry->stop('immediate');
-start_node($registry);
+crash($registry);
 is(ask($registry, member('e'))->{refusal}, 'stale_registry',
 	'... and grants nothing to anyone from then on, although it crashed');
 $registry->stop;

@@ -154,8 +154,7 @@ cmp_ok(scalar keys %nodes_in_use, '>', 1, 'its node has changed');
 
 # Joining with a reload, while sessions draw
 
-my $late = new_node('late');
-start_uidgen($late);
+my $late = new_server('late');
 my $before = sql($late, $nodes_of);
 is(status($late, $default, 'protection'), 'auto', 'without a registry');
 is(status($late, $default, 'granted_until IS NULL'), 't', 'and without a grant');
@@ -253,8 +252,7 @@ set_clock($short, '+25s');
 is(sql($short, $nodes_of), $node_of_short, 'for as long as the grant lasts');
 
 # A restart goes on inside the grant.
-$short->stop('immediate');
-start_node($short);
+crash($short);
 is(sql($short, $nodes_of), $node_of_short, 'after a crash, too');
 
 set_clock($short, '+3600s');

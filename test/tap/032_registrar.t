@@ -7,8 +7,7 @@ use lib $FindBin::RealBin;
 use UidgenTest 'preloaded';
 
 my $password = 'sesame-7311';
-my $registry = new_node('registry', conf => "uidgen.registry_clock_bound = '30s'\n");
-start_uidgen($registry);
+my $registry = new_server('registry', conf => "uidgen.registry_clock_bound = '30s'\n");
 $registry->safe_psql('postgres', <<"END");
 CREATE ROLE uid_fleet LOGIN PASSWORD '$password';
 SELECT uid_fleet_admit('uid_fleet', 'new');
@@ -60,8 +59,7 @@ sub set_registry
 sub new_member
 {
 	my ($name, $conninfo, %opts) = @_;
-	my $node = new_node($name, %opts, conf => "uidgen.registry = '$conninfo'\n");
-	start_uidgen($node);
+	my $node = new_server($name, %opts, conf => "uidgen.registry = '$conninfo'\n");
 	return $node;
 }
 
@@ -158,8 +156,7 @@ kill 'KILL', $pid;
 wait_until('the end of the registrar', sub { !kill 0, $pid });
 wait_for_service($member);
 is(drawn_node($member), $node, 'killing the registrar changes nothing');
-$member->stop('immediate');
-start_node($member);
+crash($member);
 is(drawn_node($member), $node, 'nor does a crash');
 
 $registry->start;
@@ -310,8 +307,7 @@ isnt(drawn_node($member), $node, 'uid_fleet_move() begins anew');
 
 $registry->stop;
 $member->safe_psql('postgres', 'SELECT uid_fleet_move()');
-$member->stop('immediate');
-start_node($member);
+crash($member);
 is(sqlstate($member, 'SET uidgen.max_wait = 0; SELECT uid_next()'), '55000', 'a crash does not undo it');
 $registry->start;
 # All its members have begun anew, and their former grants last.

@@ -24,8 +24,7 @@ sub send_range
 my $depends = q{SELECT coalesce(string_agg(refobjid::regclass::text, ' '), '') FROM pg_attrdef d JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass
   AND p.objid = d.oid AND p.refclassid = 'pg_class'::regclass AND p.refobjid IN (SELECT seqrelid FROM pg_sequence) WHERE d.adrelid = '%s'::regclass};
 {
-	my $worker = new_node('sent');
-	start_uidgen($worker);
+	my $worker = new_server('sent');
 	$worker->safe_psql('postgres', $_) foreach "SELECT uid_generator_create('web'), uid_generator_create('kept'), segment_create('numbers')",
 	  q{CREATE TABLE by_name (id bigint DEFAULT uid_next('uid_generators.web'))},
 	  q{CREATE TABLE by_text (k int, id bigint DEFAULT uid_next('uid_generators.web'::text::regclass), n bigint DEFAULT segment_next('numbers'))},

@@ -8,12 +8,11 @@
 use UidgenTest;
 
 # Nobody flushes but who has to.
-my $node = new_node('blocks', conf => <<'END');
+my $node = new_server('blocks', conf => <<'END');
 autovacuum = off
 wal_writer_delay = 10s
 wal_writer_flush_after = 1GB
 END
-start_uidgen($node);
 $node->safe_psql('postgres', 'SELECT uid_leaf_alloc_create()');
 
 # Which values a node takes from c, the current_val of its row, and n, its increment_val. Before the UPDATE, or after it.
@@ -119,11 +118,9 @@ $node->safe_psql('postgres', "INSERT INTO leaf_alloc (biz_tag, max_id, step) VAL
 		sql => join('; ', 'BEGIN', map({ "UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = '$_'" } sort keys %readings), 'COMMIT', 'UPDATE leaf_alloc SET max_id = 0'));
 	my @logs = map { @{ $_->{logs} } } @loops;
 	go_on('all nodes take blocks', @logs[ 0, 1, 3 ]);
-	$node->stop('immediate');
-	start_node($node);
+	crash($node);
 	go_on('... again after a crash', @logs[ 0, 1, 3 ]);
-	$node->stop('immediate');
-	start_node($node);
+	crash($node);
 	go_on('... and after another one', @logs[ 0, 1, 3 ]);
 	stop_loop(@loops, $clear);
 	assert_disjoint('no value belongs to two of them', @logs);
@@ -141,8 +138,7 @@ foreach my $call (
 	my $session = hold_open($node);
 	$session->query_safe('BEGIN');
 	my $last = $session->query_safe($call);
-	$node->stop('immediate');
-	start_node($node);
+	crash($node);
 	cmp_ok($node->safe_psql('postgres', "SELECT first FROM segment_reserve('$name', 1)"), '>', $last, "durable: $call");
 }
 
@@ -151,8 +147,7 @@ foreach my $call (
 	my $take = "SELECT current_val FROM t_sequence WHERE pk_seq_name = 'before, from' FOR UPDATE;"
 	  . " UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'before, from'";
 	my $first = $node->safe_psql('postgres', "SET synchronous_commit = off; BEGIN; $take; COMMIT");
-	$node->stop('immediate');
-	start_node($node);
+	crash($node);
 	cmp_ok($node->safe_psql('postgres', "SELECT current_val FROM t_sequence WHERE pk_seq_name = 'before, from'"), '>=', $first + 40,
 		'a block whose commit was acknowledged is not shown again after a crash');
 }

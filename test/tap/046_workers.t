@@ -5,8 +5,7 @@ use Time::HiRes;
 use UidgenTest 'preloaded';
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 1min\n";
-my $registry = new_node('registry', conf => $conf);
-start_uidgen($registry);
+my $registry = new_server('registry', conf => $conf);
 make_registry($registry);
 $registry->safe_psql('postgres', "SELECT segment_create('a'), segment_create('b', 1000000); GRANT USAGE ON SEQUENCE uid_segments.a, uid_segments.b TO uid_fleet");
 my $node = new_node('node', conf => $conf);

@@ -11,10 +11,7 @@ skip_with_assertions();
 my $hour = 3600;
 my $month = 30 * 24 * $hour;
 
-my $node = new_node('another', conf => "autovacuum = off\nuidgen.max_wait = 0\n");
-use_fake_clock($node);
-freeze_clock($node, 0);
-start_uidgen($node);
+my $node = new_server('another', conf => "autovacuum = off\nuidgen.max_wait = 0\n", clock => 0);
 
 # All ids of uid_next(), by database.
 my %ids;
@@ -346,10 +343,7 @@ like(replaced('moved', 'second', "worker_bits => 4"), $unknown, 'a server in ano
 # Ids that were drawn before the server joined a fleet: the registry does not know all of their nodes.
 
 make('joins', 'spread => false');
-my $registry = new_node('registry', conf => "autovacuum = off\n");
-use_fake_clock($registry);
-freeze_clock($registry, $at + $hour);
-start_uidgen($registry);
+my $registry = new_server('registry', conf => "autovacuum = off\n", clock => $at + $hour);
 make_registry($registry);
 $registry->safe_psql('postgres', 'UPDATE uid_fleet_state SET term = 1'); # the registrar has the machine's clock
 $node->append_conf('postgresql.conf', "uidgen.max_wait = '1min'\nuidgen.registry = '" . registry_line($registry) . "'\n");

@@ -175,8 +175,7 @@ $node->stop;
 # In a subscription; while the extension is dropped.
 # Every draw is the first one of its session.
 my $new_sessions = 'SELECT uid_next(); SELECT pg_terminate_backend(pg_backend_pid())';
-my $primary = new_node('primary', conf => "wal_level = logical\n");
-start_uidgen($primary);
+my $primary = new_server('primary', conf => "wal_level = logical\n");
 
 # A subscription's process makes the first call: a column that the publisher has not gets its default there.
 my $publisher = $primary->connstr('postgres') =~ s{'}{''}gr;

@@ -5,8 +5,7 @@ use UidgenTest;
 
 plan skip_all => 'PostgreSQL 15 and 16 need the preload' if `pg_config --version` =~ /\b1[56]\./;
 
-my $node = new_node('unloaded');
-start_uidgen($node);
+my $node = new_server('unloaded');
 $node->safe_psql('postgres', <<'END');
 SELECT uid_generator_create('g'), uid_generator_create('cached', mode => 'cached', spread => false), segment_create('s');
 CREATE TABLE orders (id bigint DEFAULT uid_next());

@@ -84,8 +84,7 @@ sub server
 {
 	my ($name, $build, @conf) = @_;
 	install($build);
-	my $node = new_node($name, install_path => $copy->{install_path}, @conf);
-	start_uidgen($node);
+	my $node = new_server($name, install_path => $copy->{install_path}, @conf);
 	create_load($node);
 	$node->safe_psql('postgres', q{SELECT segment_create('s')});
 	return $node;

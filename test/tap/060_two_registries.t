@@ -80,8 +80,7 @@ sub host_of { return $_[0]->host . ':' . $_[0]->port }
 
 # The former primary comes back. Nothing was lost, so the administrator needs no fence.
 
-my $first = new_node('first', conf => "autovacuum = off\n");
-start_uidgen($first);
+my $first = new_server('first', conf => "autovacuum = off\n");
 make_registry($first);
 my $second = standby_of($first, 'second');
 $second->start;
@@ -145,8 +144,7 @@ ok(poll_until('one registry', sub { status($member, 'max(registries) FROM uid_re
 sub made_anew
 {
 	my ($name, $key) = @_;
-	my $node = new_node($name, conf => "autovacuum = off\n");
-	start_uidgen($node);
+	my $node = new_server($name, conf => "autovacuum = off\n");
 	my ($fleet, $term) = split /\|/, status($holder, 'DISTINCT fleet, term FROM uid_registry_status');
 	$node->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'successor', fleet => $fleet, term => $term, key => $key)");
 	return $node;

@@ -8,8 +8,7 @@ my $lease = "uidgen.registry_lease = '10s'\n";
 sub new_primary
 {
 	my ($name, $conf) = @_;
-	my $node = new_node($name, conf => "autovacuum = off\n" . ($conf // ''));
-	start_uidgen($node);
+	my $node = new_server($name, conf => "autovacuum = off\n" . ($conf // ''));
 	$node->safe_psql('postgres', "CREATE ROLE fleet_app1 LOGIN; SELECT uid_fleet_admit('fleet_app1', 'new')");
 	return $node;
 }

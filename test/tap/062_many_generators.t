@@ -8,8 +8,7 @@ use UidgenTest 'preloaded';
 my $generators = 1000;
 my $clients = 50;
 
-my $registry = new_node('registry', conf => "autovacuum = off\nlog_parameter_max_length = 0\n");
-start_uidgen($registry);
+my $registry = new_server('registry', conf => "autovacuum = off\nlog_parameter_max_length = 0\n");
 make_registry($registry);
 
 my $directory = PostgreSQL::Test::Utils::tempdir_short();
@@ -31,8 +30,7 @@ END
 poll_until('the proxy', sub { -S "$directory/.s.PGSQL." . $registry->port }) or die 'no proxy';
 
 my $line = registry_line($registry) =~ s/host=\S+/host=$directory/r;
-my $member = new_node('member', conf => "uidgen.registry = '$line'\nautovacuum = off\nmax_connections = 200\n");
-start_uidgen($member);
+my $member = new_server('member', conf => "uidgen.registry = '$line'\nautovacuum = off\nmax_connections = 200\n");
 $member->safe_psql('postgres', "SELECT uid_generator_create('g' || n) FROM generate_series(0, $generators - 1) n");
 
 my $script = $member->basedir . '/draw.sql';

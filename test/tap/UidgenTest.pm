@@ -3,7 +3,9 @@
 #
 #   my $node = new_node('primary');            # initdb
 #   start_uidgen($node);                       # start, CREATE EXTENSION
-#   start_node($node);                         # start again: after a crash, a standby
+#   my $node = new_server('primary');          # both; with clock => 0 after freeze_clock($node, 0)
+#   start_node($node);                         # start again: after a stop, a standby
+#   crash($node);                              # an immediate stop, and a start
 #   my $copy = copy_installation();            # $copy->{SHAREDIR}; new_node('x', install_path => $copy->{install_path})
 #
 #   use_fake_clock($node);                     # before start_node or start_uidgen
@@ -75,7 +77,7 @@ our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_as
   freeze_process thaw wait_for_node_rows reads_of_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
   learn_messages bytes_held block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
-our @EXPORT_OK = qw(sql failure);
+our @EXPORT_OK = qw(new_server crash sql failure);
 
 # PostgreSQL 17 and later do without the preload. A test of what needs it there (a registry, a datacenter id) begins with
 # "use UidgenTest 'preloaded';".
@@ -148,6 +150,27 @@ sub start_uidgen
 	my ($node) = @_;
 	start_node($node);
 	$node->safe_psql('postgres', 'CREATE EXTENSION uidgen');
+}
+
+sub new_server
+{
+	my ($name, %opts) = @_;
+	my $instant = delete $opts{clock};
+	my $node = new_node($name, %opts);
+	if (defined $instant)
+	{
+		use_fake_clock($node);
+		freeze_clock($node, $instant);
+	}
+	start_uidgen($node);
+	return $node;
+}
+
+sub crash
+{
+	my ($node) = @_;
+	$node->stop('immediate');
+	start_node($node);
 }
 
 # Cluster's start, with the environment that a fake clock needs.
