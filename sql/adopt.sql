@@ -7,8 +7,7 @@ SET client_min_messages = warning;
 
 -- Ids and oids are masked.
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 \set ECHO none
 CREATE FUNCTION masked(line text) RETURNS text LANGUAGE sql AS $$
   SELECT regexp_replace(regexp_replace(line, '\m[1-8]\d{13,18}\M', '<id>', 'g'), 'uid_adopt_\d+', 'uid_adopt_<oid>', 'g')

@@ -3,8 +3,7 @@
 CREATE EXTENSION uidgen;
 
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 
 -- Nothing drawn yet.
 SELECT outcome('SELECT uid_last()');
@@ -30,8 +29,7 @@ SELECT uid_last() = :id AS last, count(*) AS round_trips
    AND uid_timestamp(id) = d.generated_at;
 
 -- The server's ids carry one worker id, which worker_node leads back to.
-\set rows_of :source '/test/rows_of.sql'
-\i :rows_of
+\i :source/test/rows_of.sql
 SELECT rows_of('%', 1);
 SELECT count(DISTINCT (uid_decode(id)).worker_id) AS worker_ids FROM orders;
 -- The day is that of the server's time zone, which is not the session's.

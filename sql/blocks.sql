@@ -2,8 +2,7 @@
 \a \t
 CREATE EXTENSION uidgen;
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 SET uidgen.segment_step = 10;
 SELECT segment_create('orders') IS NOT NULL AS made;
 

@@ -24,8 +24,7 @@ CREATE ROLE uidgen_conceals;
 CREATE ROLE uidgen_other;
 GRANT CREATE ON SCHEMA public TO uidgen_conceals;
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 \pset format unaligned
 \pset tuples_only on
 

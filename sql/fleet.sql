@@ -8,8 +8,7 @@ SELECT current_setting('shared_preload_libraries') !~ '\muidgen\M' AS off \gset
 \endif
 \a \t
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 \set ECHO none
 SET client_min_messages = error;
 \set messages :source '/test/fleet_messages.sql'

@@ -4,8 +4,7 @@ CREATE EXTENSION uidgen;
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/masked_outcome.sql'
-\i :outcome
+\i :source/test/masked_outcome.sql
 -- The generator whose layout puts an id into this minute.
 \set ECHO none
 CREATE FUNCTION made_by(id bigint) RETURNS text LANGUAGE sql AS $$

@@ -3,8 +3,7 @@
 CREATE EXTENSION uidgen;
 SET timezone = 'UTC';
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 \set ECHO none
 CREATE FUNCTION label_of(tick bigint, bits integer) RETURNS text LANGUAGE sql AS $$
   SELECT format('generator preset="own" epoch=2026-01-01T00:00:00Z tick_us=%s time_bits=%s datacenter_bits=0 worker_bits=0 '

@@ -7,8 +7,7 @@ SET datestyle = 'ISO';
 SELECT * FROM uid_preset;
 
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 
 -- Each row says what an id consists of; the id is there as a number or as the shifts of the published definition.
 CREATE TABLE vector (generator text, id bigint, generated_at timestamptz, datacenter_id integer, worker_id integer, sequence integer, backup boolean);

@@ -4,8 +4,7 @@
 CREATE EXTENSION uidgen;
 \set SHOW_CONTEXT never
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 SET client_min_messages = warning;
 
 -- An INSERT creates the segment, and shows what it was given.
@@ -217,8 +216,7 @@ DROP TABLE found;
 RESET ROLE;
 -- Draws in the database take the numbers between, and skip those of other generators' nodes.
 SELECT uid_next() > 0;
-\set rows_of :source '/test/rows_of.sql'
-\i :rows_of
+\i :source/test/rows_of.sql
 SELECT rows_of('uid_generators.uid_default', 1);
 INSERT INTO worker_node (host_name, port, type, launch_date, modified, created) VALUES ('10.0.0.7', '8080', 2, CURRENT_DATE, NOW(), NOW()) RETURNING id > 4 AS later;
 INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created) VALUES (1000, '10.0.0.9', '8080', 2, CURRENT_DATE, NOW(), NOW()) RETURNING id;

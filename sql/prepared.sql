@@ -9,8 +9,7 @@ CREATE EXTENSION uidgen;
 SELECT segment_create('tickets', 7);
 CREATE TABLE seen (id bigint PRIMARY KEY, ticket bigint UNIQUE);
 \getenv source PG_ABS_SRCDIR
-\set rows_of :source '/test/rows_of.sql'
-\i :rows_of
+\i :source/test/rows_of.sql
 
 -- What the transaction drew.
 SELECT uid_next() AS id, segment_next('tickets') AS ticket \gset

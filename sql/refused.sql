@@ -1,8 +1,7 @@
 -- What is refused, with which words, and that a refusal moves nothing.
 CREATE EXTENSION uidgen;
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 \pset format unaligned
 \pset tuples_only on
 

@@ -3,8 +3,7 @@
 CREATE SCHEMA home;
 CREATE EXTENSION uidgen SCHEMA home;
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 -- Everything that SQL can call, in a schema of that name, which is not in the search_path.
 CREATE TABLE seen (round text, place serial, statement text, outcome text);
 \set ECHO none

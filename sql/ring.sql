@@ -2,8 +2,7 @@
 \a \t
 CREATE EXTENSION uidgen;
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 
 -- The preset, and what it says.
 SELECT uid_generator_create('preset', 'baidu_cached');

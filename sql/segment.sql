@@ -2,8 +2,7 @@
 \a \t
 CREATE EXTENSION uidgen;
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 
 -- Any text is a name.
 SELECT count(segment_create(name, start)) AS made

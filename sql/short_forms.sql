@@ -2,8 +2,7 @@
 CREATE EXTENSION uidgen;
 \pset null 'NULL'
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 
 SELECT id, uid_to_base62(id)
   FROM (VALUES (0::bigint), (1), (61), (62), (117443343637549056), (8434178615911931332), (9223372036854775807)) v (id);

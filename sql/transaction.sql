@@ -37,8 +37,7 @@ SELECT kind, count(*) FROM uid_internal.uid_slots() WHERE live GROUP BY kind ORD
 SELECT generator, builtin FROM uid_generator_config ORDER BY generator::text;
 SELECT name, sequence FROM uid_segment;
 \getenv source PG_ABS_SRCDIR
-\set rows_of :source '/test/rows_of.sql'
-\i :rows_of
+\i :source/test/rows_of.sql
 SELECT rows_of('%', 2);
 SELECT count(*) AS worker_rows, count(DISTINCT worker_id) AS worker_ids, count(DISTINCT generator) AS generators FROM worker_node;
 

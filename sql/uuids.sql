@@ -5,8 +5,7 @@ SET timezone = 'UTC';
 SET datestyle = 'ISO';
 \pset null 'NULL'
 \getenv source PG_ABS_SRCDIR
-\set outcome :source '/test/outcome.sql'
-\i :outcome
+\i :source/test/outcome.sql
 -- The first 48 bits: milliseconds since 1970.
 CREATE FUNCTION time_of(u uuid) RETURNS timestamptz LANGUAGE sql AS $$
   SELECT timestamptz 'epoch' + ('x' || left(replace(u::text, '-', ''), 12))::bit(48)::bigint * interval '1 ms'
