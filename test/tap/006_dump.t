@@ -150,7 +150,7 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 }
 
 # A dump and a restore by the owner of the database, who is no superuser, of a default that was chosen, an altered
-# generator, generators and segments. A superuser has made the extension on both servers, in a schema of its own, so the
+# generator, a mark that no id has reached yet, generators and segments. A superuser has made the extension on both servers, in a schema of its own, so the
 # owner leaves its comment and the schema out, as docs/operations.md says.
 {
 	my $with_schema = 'CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen; GRANT USAGE ON SCHEMA uidgen TO PUBLIC;';
@@ -168,14 +168,16 @@ SQL
 	wait_for_node_rows($source, '%', 2, dbname => 'owned'); # an alteration may come before its row, which is lost then
 	$source->safe_psql('owned', <<'SQL');
 SET SESSION AUTHORIZATION boss;
-SELECT uid_generator_create('chosen', 'twitter');
+SELECT uid_generator_create('chosen', 'twitter', worker_policy => 'static', worker_number => 9);
 SELECT uid_generator_alter('uid_generators.tuned', spread => false, lease_ms => 500, tolerance_ms => 50, boost_power => 2, padding_factor => 40,
   schedule_ms => 500, when_ring_full => 'discard', when_ring_empty => 'wait', max_staleness_ms => 900);
 SELECT uid_default_set('uid_generators.chosen');
 INSERT INTO mine.documents SELECT FROM generate_series(1, 100);
+SELECT uid_generator_raise('uid_generators.g', uid_encode(clock_timestamp() + interval '1.5 s', 0, 0, 0, 'uid_generators.g'));
+CREATE TABLE mine.mark AS SELECT uid_lower_bound(uid_timestamp(last_value << 22, 'uid_generators.g'), 'uid_generators.g') AS raised FROM uid_generators.g;
 SQL
 	my $rows = 'SELECT g FROM uid_generator AS g ORDER BY generator::text; SELECT s FROM uid_segment AS s ORDER BY name; SELECT last_value FROM uid_generators.tuned; '
-	  . 'SELECT last_value FROM uid_generators.chosen; SELECT count(*), max(id) FROM mine.documents; SELECT * FROM worker_node ORDER BY id; SELECT last_value FROM worker_node_id_seq';
+	  . 'SELECT last_value FROM uid_generators.chosen; SELECT last_value FROM uid_generators.g; SELECT count(*), max(id) FROM mine.documents; SELECT * FROM worker_node ORDER BY id; SELECT last_value FROM worker_node_id_seq';
 	wait_for_node_rows($source, '%', 4, dbname => 'owned'); # of the default, of the altered one twice, and of the chosen one
 	my $kept = $source->safe_psql('owned', $rows);
 	$source->command_ok([ 'pg_dump', '-Fc', '-U', 'boss', '-f', "$directory/owned.dump", '-d', $source->connstr('owned') ], 'dumped');
@@ -191,6 +193,8 @@ SQL
 	$target->safe_psql('owned_too', "SET SESSION AUTHORIZATION boss; INSERT INTO mine.documents SELECT FROM generate_series(1, 100)");
 	is($target->safe_psql('owned_too', 'SELECT count(*), count(DISTINCT id), count(DISTINCT other), count(DISTINCT n) FROM mine.documents'), '300|300|300|300', 'and nothing comes twice');
 	is($target->safe_psql('owned_too', 'SELECT bool_and(id > before) FROM (SELECT id, lag(id, 1, 0::bigint) OVER (ORDER BY n) AS before FROM mine.documents) AS d'), 't', 'in order');
+	is($target->safe_psql('owned_too', 'SELECT worker_id FROM uid_decode(uid_next())'), 9, 'with the worker id of the chosen default');
+	is($target->safe_psql('owned_too', "SELECT uid_next('uid_generators.g') > raised FROM mine.mark"), 't', 'a mark that was raised and not reached is a mark');
 	# What a restore needs he may; not more.
 	$target->safe_psql('owned_too', "SELECT uid_generator_create('of_super'); CREATE SEQUENCE plain");
 	like(failure($target, "SET SESSION AUTHORIZATION boss; SELECT uid_generator_alter('uid_generators.of_super', lease_ms => 5)", 'owned_too'), qr/ERROR:  42501/,
@@ -257,44 +261,6 @@ SQL
 	is($target->safe_psql('outside', "SELECT id, generator IS NULL, system_identifier = (SELECT system_identifier FROM pg_control_system()) FROM worker_node WHERE host_name = '10.0.0.1'"),
 		"$id|t|f", 'the row is restored, and tells of the server that drew its id');
 	cmp_ok($target->safe_psql('outside', $insert), '>', $id, 'and the next one has a higher id');
-}
-
-# The chosen default, what was altered, and marks that no id has reached yet.
-{
-	$source->safe_psql('postgres', 'CREATE DATABASE chosen');
-	$source->safe_psql('chosen', <<'SQL');
-CREATE EXTENSION uidgen;
-SELECT uid_next();
-SELECT uid_generator_create('early', 'twitter', worker_bits => 4, sequence_bits => 13), uid_generator_create('other', 'js53'), uid_generator_create('raised');
-SELECT uid_generator_alter('uid_generators.early', epoch => '2011-11-11 00:00+00', sequence_first => true);
-SELECT uid_default_set('uid_generators.early');
-CREATE TABLE documents (id bigint PRIMARY KEY DEFAULT uid_next(), other bigint DEFAULT uid_next('uid_generators.other'));
-INSERT INTO documents SELECT FROM generate_series(1, 2000);
-SELECT uid_generator_alter('uid_generators.early', lease_ms => 400, max_ahead_ms => 1500, when_full => 'wait', when_back => 'hold', tolerance_ms => 700,
-  spread => true, worker_policy => 'static', worker_number => 9);
-SELECT uid_generator_alter('uid_generators.other', when_back => 'error', tolerance_ms => -1, worker_policy => 'sticky');
-INSERT INTO documents SELECT FROM generate_series(1, 2000);
-SELECT uid_generator_raise('uid_generators.raised', uid_encode(clock_timestamp() + interval '1.5 s', 0, 0, 0, 'uid_generators.raised'));
-CREATE TABLE mark AS SELECT uid_lower_bound(uid_timestamp(last_value << 22, 'uid_generators.raised'), 'uid_generators.raised') AS raised FROM uid_generators.raised;
-SQL
-	my $rows = 'SELECT to_jsonb(g) FROM uid_generator AS g ORDER BY generator::text; SELECT last_value FROM uid_generators.early; '
-	  . 'SELECT last_value FROM uid_generators.other; SELECT last_value FROM uid_generators.raised; SELECT * FROM uid_generator_columns ORDER BY column_name';
-	my $kept = $source->safe_psql('chosen', $rows );
-	like($kept, qr/"is_default": true/, 'a default is chosen');
-	my $file = 'chosen.dump';
-	dump_to('chosen', $file, '-Fc');
-	$target->safe_psql('postgres', 'CREATE DATABASE chosen');
-	restore($target, 'chosen', $file);
-	my $sql = sub { return $target->safe_psql('chosen', $_[0]) };
-	is($sql->($rows ), $kept, "fields, the default and the marks are kept ($file)");
-	is($sql->("SELECT uid_next() > max(id), uid_next('uid_generators.other') > max(other) FROM documents"), 't|t', 'ids go on above');
-	is($sql->('SELECT bool_and(generated_at > now() - interval \'5 min\' AND worker_id = 9) FROM documents, uid_decode(id) WHERE id > (SELECT id FROM documents ORDER BY id OFFSET 2000 LIMIT 1)'),
-		't', 'the layout is that of the chosen one');
-	is($sql->('SELECT worker_id FROM uid_decode(uid_next())'), 9, 'and so is its worker id');
-	is($sql->("SELECT uid_next('uid_generators.raised') > raised FROM mark"), 't', 'a mark that was raised and not reached is a mark');
-	$sql->('INSERT INTO documents SELECT FROM generate_series(1, 2000)');
-	is($sql->('SELECT count(*), count(DISTINCT id), count(DISTINCT other) FROM documents'), '6000|6000|6000', 'nothing comes twice');
-	$target->safe_psql('postgres', 'DROP DATABASE chosen');
 }
 
 done_testing();
