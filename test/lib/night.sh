@@ -4,14 +4,9 @@ set -eu
 . test/lib/pg.sh
 began=$(date +%s)
 found=
-if ! build_tree main WERROR=1; then
-    tail -n 40 "$UIDGEN_WORK/log/build-main"
-    exit 2
-fi
-for file in test/tap/*.t; do
-    grep -q '^seed_random();' "$file" || continue
-    name=$(basename "$file" .t)
-    sh test/lib/tap-file.sh main "$file" -
+files=$(grep -l '^seed_random();' test/tap/*.t)
+sh test/lib/run.sh whole "tap=$(echo "$files" | paste -sd ,)"
+for name in $(echo "$files" | xargs -n 1 basename -s .t); do
     if [ "$(cut -d ' ' -f 2 "$UIDGEN_WORK/log/tap-$name--/result")" != 0 ]; then
         found=yes
         echo "To replay it: UIDGEN_SEED=$2${UIDGEN_LONG:+ UIDGEN_LONG=1} test/one $name"

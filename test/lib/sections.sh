@@ -112,7 +112,7 @@ server_conf=test/regress.conf
 # From PostgreSQL 17 on the tests do without the preload, but for those that need it.
 without_preload() {
     case $("$PG_CONFIG" --version) in *\ 1[56].*) return 1 ;; esac
-    server_conf=$UIDGEN_WORK/regress.conf
+    server_conf=$UIDGEN_WORK/without-preload.conf
     grep -v '^shared_preload_libraries' test/regress.conf >"$server_conf"
 }
 
