@@ -8,8 +8,10 @@
 namespace uidgen::pg {
 namespace {
 
+// All of it runs under the registry's lock.
+
 // ---------------------------------------------------------------------------------------------------------
-// What a member shows.
+// What a member shows. Functions named note... write it into the tables, and log it.
 // ---------------------------------------------------------------------------------------------------------
 
 // The registry closes itself, or to newcomers, and says at once who has shown it that there is another one.
@@ -35,15 +37,13 @@ void note_claim(Registry *registry, const Call &call) {
     core::RegistryView &view = registry->state.view;
     const FleetRequest &r = call.request;
     const int64_t number = r.generator.seen.term.number;
-    Claim claim;
-    const bool counts = read_claim(call.login, &claim) && claim.term > view.term.number &&
-                        view.now_us - claim.shown_us < core::claim_us(view);
+    const int64_t before = read_claimed(view, call.login);
     const bool exists = core::is_claim(view, r.generator.seen.term);
     if (exists) {
-        put_claim({call.login, counts ? Max(claim.term, number) : number, view.now_us, r.host, r.port});
+        put_claim(view, call.login, Max(before, number), r);
         view.claimed = Max(view.claimed, number);
     }
-    if (counts || number <= view.term.number)
+    if (before != 0 || number <= view.term.number)
         return;
     ereport(LOG, (exists ? errmsg("registry accepts no newcomers: login \"%s\" shows a later term without a proof",
                                   call.login)
@@ -102,6 +102,7 @@ void note_refusal(Registry *registry, const FleetAnswer &answer) {
 // A generator.
 // ---------------------------------------------------------------------------------------------------------
 
+// Writes the row, and answers with the grant that it is.
 void grant(const Registry &registry, Call *call, const core::NodeRow &row) {
     core::Grant *given = &call->answer.given.grant;
     *given = {row.node, row.from, row.until, row.membership, row.term, row.serial};
@@ -167,6 +168,7 @@ struct Case {
     core::Ruling ruling;
 };
 
+// Reads the rows that it needs into the case.
 void judge(const Registry &registry, const Call &call, Case *c) {
     const FleetRequest &r = call.request;
     const core::Request &g = r.generator;
@@ -217,7 +219,7 @@ void make_pool(const Registry &registry, Call *call) {
         call->pool = insert_pool(r.layout, r.preset, call->login);
 }
 
-// What is wrong is found before anything is written.
+// Grants, or refuses; it may make a pool. What is wrong is found before anything is written.
 void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
     const FleetRequest &r = call->request;
     const bool joins = r.former_node != no_node && !r.generator.holds && !fault_is(Fault::hide_use);

@@ -176,12 +176,6 @@ constexpr Field of_layout[] = {LAYOUT(tick_us, "tick_us"),
                                UIDGEN_TIME_FIELD(core::Layout, epoch_us, "epoch", -1)};
 constexpr Fields layout_fields = fields_in(of_layout);
 
-#define CLAIM(member, name) UIDGEN_FIELD(Claim, member, name, 0)
-constexpr Field of_claim[] = {CLAIM(login, "login"), CLAIM(term, "term"),
-                              UIDGEN_TIME_FIELD(Claim, shown_us, "shown_at", 0), CLAIM(host, "host"),
-                              CLAIM(port, "port")};
-constexpr Fields claim_fields = fields_in(of_claim);
-
 // Whether the row has the values of $1.
 const char *has_same(const Fields &fields) {
     return psprintf("(%s) = (%s)", field_names(fields), field_names(fields, "($1)."));
@@ -222,18 +216,19 @@ void forget_grants(const char *key) {
         execute("INSERT INTO uid_secrets.uid_fleet_key (seal_key) VALUES (decode($1, 'hex'))", parameters(key));
 }
 
-int64_t read_claimed(const core::RegistryView &view) {
+int64_t read_claimed(const core::RegistryView &view, const char *login) {
     return select_number("SELECT max(term) FROM @uid_fleet_claim WHERE term > $1 AND shown_at > "
-                         "to_timestamp($2::float8 / 1000000)",
-                         parameters(view.term.number, view.now_us - core::claim_us(view)));
+                         "to_timestamp($2::float8 / 1000000) AND (login = $3 OR $3 IS NULL)",
+                         parameters(view.term.number, view.now_us - core::claim_us(view), login));
 }
 
-bool read_claim(const char *login, Claim *claim) {
-    *claim = {};
-    return select(claim_fields, claim, "FROM @uid_fleet_claim WHERE login = $1", parameters(login));
+void put_claim(const core::RegistryView &view, const char *login, int64_t term, const FleetRequest &shown_by) {
+    execute(
+        "INSERT INTO @uid_fleet_claim (login, term, shown_at, host, port) VALUES ($1, $2, "
+        "to_timestamp($3::float8 / 1000000), $4, $5) ON CONFLICT (login) DO UPDATE SET (term, shown_at, host, port) "
+        "= (EXCLUDED.term, EXCLUDED.shown_at, EXCLUDED.host, EXCLUDED.port)",
+        parameters(login, term, view.now_us, shown_by.host, shown_by.port));
 }
-
-void put_claim(const Claim &claim) { put("uid_fleet_claim", "login", claim_fields, &claim); }
 
 void drop_claims(const char *login) {
     execute("DELETE FROM @uid_fleet_claim WHERE login = $1 OR $1 IS NULL", parameters(login));

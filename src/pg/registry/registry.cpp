@@ -204,7 +204,7 @@ core::Refusal reason_for_newcomers() {
     if (!read_state(&state))
         return core::Refusal::none;
     state.view.now_us = wall_clock_us();
-    state.view.claimed = read_claimed(state.view);
+    state.view.claimed = read_claimed(state.view, nullptr);
     (void)note_start(&state);
     note_wait(&state);
     if (state.refuses != core::Refusal::none)
@@ -234,7 +234,7 @@ void enter_registry(Registry *registry) {
         put_clock_bound(bound_us);
     if (note_start(&state))
         write_state(state);
-    state.view.claimed = read_claimed(state.view);
+    state.view.claimed = read_claimed(state.view, nullptr);
     note_wait(&state);
     const uint64_t fleet = fleet_version() == 0 ? 0 : fleet_seen().fleet;
     state.view.is_elsewhere = fleet != 0 && fleet != state.view.fleet;
