@@ -49,7 +49,7 @@ bool is_valid(const core::Grant &grant, const core::Layout &layout, int64_t lowe
 
 // A segment may be of another fleet than the one that the server has seen.
 FleetRequest request_for(const BlockAsk &ask) {
-    const core::FleetSeen seen = fleet_seen();
+    const core::FleetSeen seen = fleet_known();
     const bool is_of_fleet = ask.fleet == 0 || seen.fleet == ask.fleet;
     FleetRequest request = new_request(is_of_fleet ? seen : core::FleetSeen{ask.fleet, {}, 0, 0});
     request.database = ask.database;
@@ -103,6 +103,11 @@ void take_block(Ask *ask, const FleetAnswer &a) {
 
 } // namespace
 
+core::FleetSeen fleet_known() {
+    const core::FleetSeen seen = fleet_seen();
+    return fault_is(Fault::go_back) ? core::FleetSeen{seen.fleet, {}, 0, 0} : seen;
+}
+
 FleetRequest new_request(const core::FleetSeen &seen) {
     static char host[256];
     FleetRequest request = {};
@@ -118,7 +123,7 @@ FleetRequest new_request(const core::FleetSeen &seen) {
 
 int call_registry(Ask *asks, int count, const GrantedLast &other, int64_t *clock_us, GrantError *error) {
     auto *requests = static_cast<FleetRequest *>(palloc(sizeof(FleetRequest) * static_cast<Size>(count)));
-    const core::FleetSeen seen = fleet_seen();
+    const core::FleetSeen seen = fleet_known();
     const int64_t sent_us = wall_clock_us();
     for (int i = 0; i < count; i++) {
         Ask *ask = &asks[i];
@@ -138,13 +143,14 @@ int call_registry(Ask *asks, int count, const GrantedLast &other, int64_t *clock
     }
     bool may_be_answered = false;
     for (int i = 0; i < answers.count; i++) {
-        asks[i].error = refusal_error(answers.answers[i]);
-        may_be_answered = may_be_answered || core::may_be_answered_elsewhere(answers.answers[i].refusal);
+        const FleetAnswer &answer = answers.answers[fault_is(Fault::mix_answers) ? answers.count - 1 - i : i];
+        asks[i].error = refusal_error(answer);
+        may_be_answered = may_be_answered || core::may_be_answered_elsewhere(answer.refusal);
         if (asks[i].is_block)
-            take_block(&asks[i], answers.answers[i]);
+            take_block(&asks[i], answer);
         else
-            take_grant(&asks[i], answers.answers[i]);
-        *clock_us = answers.answers[i].clock_us;
+            take_grant(&asks[i], answer);
+        *clock_us = answer.clock_us;
     }
     if (may_be_answered)
         connection_close();

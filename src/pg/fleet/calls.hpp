@@ -7,6 +7,9 @@
 
 namespace uidgen::pg {
 
+// What this server has seen of its fleet, as it counts in calls.
+core::FleetSeen fleet_known();
+
 // A hello, and what every request says of this server.
 FleetRequest new_request(const core::FleetSeen &seen);
 

@@ -101,7 +101,7 @@ void note_error(Ask *asks, int count, const GrantError &error) {
 // seen another fleet, or a later answer than its own.
 void take_answers(Ask *asks, int count) {
     auto *changes = static_cast<MembershipChange *>(palloc(sizeof(MembershipChange) * static_cast<Size>(count)));
-    const core::FleetSeen before = fleet_seen();
+    const core::FleetSeen before = fleet_known();
     FleetChange change = {before, before, changes, 0, false};
     bool is_news = false;
     for (Ask *ask = asks; ask < asks + count; ask++) {
@@ -178,7 +178,7 @@ void ask(Ask *asks, int count) {
         asked = put_off(asks, count, [](const Ask &ask) { return ask.is_block || is_newcomer(ask); });
         note_error(asks + asked, count - asked, two_registries());
     }
-    const core::FleetSeen seen = fleet_seen();
+    const core::FleetSeen seen = fleet_known();
     if (server_state->fleet.unstored && !grant_file_store({seen, seen, nullptr, 0, false}, &error)) {
         const int blocks = put_off(asks, asked, [](const Ask &ask) { return !ask.is_block; });
         note_error(asks + blocks, asked - blocks, error);
@@ -206,7 +206,7 @@ void ask(Ask *asks, int count) {
 // Asks all hosts of the connection string.
 void connect() {
     GrantError error;
-    const bool connected = connection_inquire(new_request(fleet_seen()), &found, &error);
+    const bool connected = connection_inquire(new_request(fleet_known()), &found, &error);
     last_inquiry_us = monotonic_us();
     if (connected && found.awaits_member)
         ask_for_lasting_grant();

@@ -68,7 +68,8 @@ void note_member(Registry *registry, const FleetRequest &r) {
         note_wait(&state);
         write_state(state);
     }
-    if (r.other.term != state.view.term) // else this one has said it, before a handover was canceled
+    if (r.other.term != state.view.term &&
+        !fault_is(Fault::forget_other)) // else this one has said it, before a handover was canceled
         state.view = core::told_of_other(state.view, r.other.granted_us);
     if (state.view.covered_us == before.covered_us)
         return;
@@ -178,6 +179,8 @@ void judge(const Registry &registry, const Call &call, Case *c) {
         read_node_of_incarnation(call.pool, g.incarnation, but_node, &c->missed) && core::is_missed(g, c->missed.row);
     if (fault_is(Fault::late_asks))
         c->held.row.incarnation = g.incarnation;
+    if (fault_is(Fault::extend_ended) && has_held)
+        c->held.row.until = Max(c->held.row.until, core::tick_at(r.layout, registry.state.view.now_us) + 1);
     c->ruling = core::decide(r.layout, registry.state.view, g, has_held ? &c->held.row : nullptr,
                              has_missed ? &c->missed.row : nullptr);
 }
@@ -209,7 +212,7 @@ constexpr int64_t most_pools = 1000;
 void make_pool(const Registry &registry, Call *call) {
     const FleetRequest &r = call->request;
     core::Layout other;
-    if (!r.own_pool && find_pool_with_equal_ids(r.layout, r.preset, &other))
+    if (!r.own_pool && !fault_is(Fault::any_epoch) && find_pool_with_equal_ids(r.layout, r.preset, &other))
         return refuse_equal_ids(call, other);
     if (refuse_if_judged(registry, call, core::judge(r.layout, registry.state.view, r.generator, nullptr).why))
         return;

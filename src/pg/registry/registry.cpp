@@ -268,6 +268,8 @@ void draw_term(Registry *registry, Commits of_former, const char *reason) {
     const core::Drawn drawn = {random_number(), 1 + random_number() % us_per_second};
     view = core::succeeded(view, drawn, lost, read_latest_grants(view));
     drop_claims(nullptr);
+    if (fault_is(Fault::clock_term))
+        view.term.number = view.now_us;
     if (fault_is(Fault::no_wait))
         view.fence_base_us = 0;
     view.awaits_member = false;

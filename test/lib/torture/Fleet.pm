@@ -127,14 +127,30 @@ sub create_member
 {
 	my ($self, $member) = @_;
 	my $node = $member->{node} = $self->new_server("member_$member->{name}");
-	my $directory = $member->{proxies} = PostgreSQL::Test::Utils::tempdir_short();
+	$member->{proxies} = PostgreSQL::Test::Utils::tempdir_short();
 	$self->start_proxy($member, $_) foreach @{ $self->{registries} };
-	$member->{line} = registry_line(@{ $self->{registries} });
-	$member->{line} =~ s/host=\S+/'host=' . join ',', ($directory) x @{ $self->{registries} }/e;
+	$member->{line} = $self->line_to($member, @{ $self->{registries} });
 	$node->append_conf('postgresql.conf', "uidgen.registry = '$member->{line}'\n");
 	start_uidgen($node);
 	$self->paths->create_at_member($member->{name}, $node);
 	$self->write_targets_of_member($member);
+	return;
+}
+
+# A line that leads to these servers by the member's proxies.
+sub line_to
+{
+	my ($self, $member, @registries) = @_;
+	return registry_line(@registries) =~ s/host=\S+/'host=' . join ',', ($member->{proxies}) x @registries/er;
+}
+
+# Another server that can be the registry. No member reaches it yet.
+sub add_registry
+{
+	my ($self, $node) = @_;
+	push @{ $self->{registries} }, $node;
+	$self->set_mode_to($node, 'cut', $self->members);
+	$self->start_proxy($_, $node) foreach $self->members;
 	return;
 }
 

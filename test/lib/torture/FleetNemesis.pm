@@ -29,6 +29,9 @@ my %faults = (
 	move_member => { weight => 3 },
 	join_late => { weight => 4 },
 	lie => { weight => 6 },
+	equal_pools => { weight => 3 },
+	copy_schema => { weight => 3 },
+	many_generators => { weight => 3 },
 	attach_again => { weight => 4 },
 	alter_generator => { weight => 3 },
 	move_counter => { weight => 3 },
@@ -36,7 +39,7 @@ my %faults = (
 	step_clock => { weight => 15, if => sub { $_[0]->{setting}{clock} } },
 	fail_over_registry => { weight => 7, if => sub { defined $_[0]->{standby} } },
 	lose_grants => { weight => 10 },
-	former_registry => { weight => 7, if => sub { defined $_[0]->{standby} && $_[0]->{setting}->loses_commits } });
+	former_registry => { weight => 10, if => sub { $_[0]->{setting}->may_lose_registry } });
 
 sub catalog
 {
@@ -262,11 +265,14 @@ sub get_new_nodes
 	return $self->sql("${set}SELECT uid_fleet_move(); SELECT uid_next('uid_generators.small')");
 }
 
-# Where no newcomer may get a node.
+# Where no newcomer may get a node, nor the holder of a grant that has ended.
 sub check_that_none_is_granted
 {
-	my ($self, $member, $where) = @_;
-	$self->found("member $member->{name} gets a node from $where") if defined $self->get_new_nodes($member, '1s');
+	my ($self, $member, $where, $is_holder) = @_;
+	local $self->{node} = $member->{node};
+	my $move = $is_holder ? '' : 'SELECT uid_fleet_move();';
+	my $is_drawn = defined $self->sql("SET uidgen.max_wait = '1s'; $move SELECT uid_next('uid_generators.small')");
+	$self->found("member $member->{name} gets a node from $where" . ($is_holder ? ', whose grant has ended' : '')) if $is_drawn;
 	return;
 }
 
@@ -290,51 +296,267 @@ sub make_synchronous
 {
 }
 
-# A former primary is started next to the promoted standby. One member reaches nothing else, and the others do not reach
-# it. It knows how long grants may last, and of live holders: that is made to be so for longer than this takes. When all
-# reach both, it closes itself, and becomes the standby.
+# ---------------------------------------------------------------------------------------------------------------
+# A former registry is back.
+# ---------------------------------------------------------------------------------------------------------------
+
+# How another server takes over from the registry, which is gone then. Each is called while all members reach the
+# registry, and returns the server that comes back later. The new one is $self->{node}, and no member reaches it yet.
+my %successions = (
+	'its standby' => { do => \&promote_standby, with_standby => 1 },
+	'a second standby of the same state' => { do => \&promote_second, with_standby => 1 },
+	'a backup older than a failover' => { do => \&restore_older, with_standby => 1 },
+	'a new one with the key' => { do => sub { $_[0]->make_anew($_[0]->sql_at_registry('SELECT quote_literal(uid_fleet_key())')) } },
+	'a new one without the key' => { do => sub { $_[0]->make_anew('NULL') }, has_no_key => 1 });
+
+# Stories in which the former one is there again, each for a while in which one member reaches nothing else: beside the
+# new one, or while that is down, even for so long that the former one goes on as if it were alone.
+my @stays = ('runs', 'is down', 'is down for longer');
+
 sub former_registry
 {
 	my ($self, $dice) = @_;
 	my $servers = $self->{servers};
+	my @names = grep { defined $self->{standby} || !$successions{$_}{with_standby} } sort keys %successions;
+	my ($name, $new_one) = ($dice->one_of(@names), $dice->one_of(@stays));
+	my $succession = $successions{$name};
 	my $lonely = $self->choose_member($dice);
 	my @others = grep { $_ != $lonely } $servers->members;
 	$self->{node} = $servers->{primary};
-	my $fault = $self->in_force('former_registry', "which only member $lonely->{name} reaches", explains => \@registry_gone,
-		marks => 'stall crash');
+	my $fault = $self->in_force('former_registry', "$name takes over, and $new_one when the former one is back, which only "
+		  . "member $lonely->{name} reaches", explains => [ @registry_gone, '55000' ], marks => 'stall crash');
 	$self->use_all_nodes($lonely);
-	$servers->set_mode('cut', $servers->members);
-	$servers->hold_registry;
-	my $old = $self->fail_over;
+	my $ahead = $self->draw_term_ahead($dice);
+	my $former = $succession->{do}->($self, \@others, $ahead);
 	my $new = $self->{node};
 	$servers->registry_is($new);
-	$servers->set_mode_to($new, 'pass', @others);
-	{
-		# A newcomer has nothing to show.
-		local $self->{node} = $lonely->{node};
-		$self->sql('SELECT uid_fleet_move()');
-	}
-	$self->{node} = $old;
-	$self->start;
-	defined $self->administer(<<'END') or $self->found('the tables of a former registry cannot be changed');
-UPDATE uid_fleet_state SET longest_grant = '10 min';
-UPDATE uid_fleet_node SET granted_until = granted_until + 600000
- WHERE membership <> 0 AND pool IN (SELECT pool FROM uid_fleet_pools WHERE nodes > 16)
-END
-	$servers->set_mode_to($old, 'pass', $lonely);
-	foreach (1 .. 4)
-	{
-		$self->check_that_none_is_granted($lonely, 'a former registry');
-		last if !@{ $self->{found} };
-	}
+	$self->go_to($new, $ahead, @others);
+	$self->use_up_nodes(@others);
+	$new->stop('immediate', fail_ok => 1) unless $new_one eq 'runs';
+	$self->be_back($former, $lonely, $new_one, $succession->{has_no_key});
 	$servers->set_mode('pass', $servers->members);
+	# While the new one is down, those that have seen it show its term.
+	$self->wait_until_closed($former) unless $succession->{has_no_key};
+	$self->{node} = $new;
+	$self->start unless $new_one eq 'runs';
+	$former->stop('fast', fail_ok => 1) or $self->found('the former registry does not stop (fast)');
+	$self->have_standby($dice, $former, $name eq 'its standby');
+	return $self->finish($fault, 1 + $self->{setting}->wait_s);
+}
+
+# Until then some members reach the registry, and it none of its own sessions.
+sub leave_registry
+{
+	my ($self) = @_;
+	$self->{servers}->set_mode('cut', $self->{servers}->members);
+	$self->{servers}->hold_registry;
+	return;
+}
+
+sub promote_standby
+{
+	my ($self) = @_;
+	$self->leave_registry;
+	return $self->fail_over;
+}
+
+# The first one to be promoted is the former one of the second.
+sub promote_second
+{
+	my ($self, $others, $ahead) = @_;
+	my $second = $self->copy_of_registry(has_streaming => 1);
+	start_node($second);
+	$self->leave_registry;
+	eval { $self->{node}->wait_for_catchup($_) } foreach $self->{standby}, $second;
+	$self->fail_over;
+	my $first = $self->reign_for_a_while($ahead, @$others);
+	$second->promote;
+	$self->{node} = $second;
+	$self->wait_for_server;
+	return $first;
+}
+
+sub restore_older
+{
+	my ($self, $others, $ahead) = @_;
+	my $backup = $self->copy_of_registry;
+	$self->promote_standby;
+	my $first = $self->reign_for_a_while($ahead, @$others);
+	$self->{node} = $backup;
+	$self->start;
+	$self->administer("SELECT uid_fleet_admit('uid_fleet', 'successor')") // $self->found('a backup of the registry does not become its successor');
+	$self->{paths}->raise_attached($backup, ++$self->{restored});
+	return $first;
+}
+
+# By docs/runbooks/registry-lost.md. The server is there before, because grants are short.
+sub make_anew
+{
+	my ($self, $key) = @_;
+	my ($servers, $old) = ($self->{servers}, $self->{node});
+	my $new = $servers->new_server('anew' . ++$self->{anew} . '_');
+	start_uidgen($new);
+	$new->safe_psql('postgres', 'CREATE ROLE uid_fleet LOGIN');
+	$servers->add_registry($new);
+	my ($seen) = sort { $b->[1] <=> $a->[1] } map { $self->seen_by($_) } $servers->members;
+	$self->leave_registry;
+	$self->kill_server($_) foreach $old, delete $self->{standby} // ();
+	$self->{node} = $new;
+	$self->administer(<<"END") // $self->found('a registry that was lost cannot be made anew');
+BEGIN;
+SELECT uid_fleet_admit('uid_fleet', 'successor', fleet => $seen->[0], term => $seen->[1], key => $key);
+UPDATE uid_fleet_state SET longest_grant = '$self->{setting}{lease_s} s';
+COMMIT;
+END
+	$self->{paths}->create_at_registry($new);
+	$self->{paths}->raise_attached($new, ++$self->{restored});
+	$self->name_registries($new, $key eq 'NULL' ? () : $old);
+	return $old;
+}
+
+# The fleet, and the largest term in it.
+sub seen_by
+{
+	my ($self, $member) = @_;
+	local $self->{node} = $member->{node};
+	my $seen = $self->sql('SELECT fleet, max(term) FROM uid_registry_status WHERE term IS NOT NULL GROUP BY fleet') // '';
+	return $seen =~ /^(-?\d+)\|(\d+)$/ ? [ $1, $2 ] : [ 0, 0 ];
+}
+
+# A server that is made of the present one, and that members may find.
+sub copy_of_registry
+{
+	my ($self, @options) = @_;
+	my ($servers, $node) = ($self->{servers}, $self->{node});
+	my $copy = $servers->new_copy({ node => $node });
+	mkdir $node->backup_dir;
+	$self->back_up($node, $node->backup_dir . '/' . $copy->name) or die 'no backup of the registry';
+	$copy->init_from_backup($node, $copy->name, @options);
+	$servers->add_registry($copy);
+	$self->name_registries(@{ $servers->{registries} });
+	return $copy;
+}
+
+# The promoted standby is the registry of some members, and gone.
+sub reign_for_a_while
+{
+	my ($self, $ahead, @others) = @_;
+	my $first = $self->{node};
+	$self->go_to($first, $ahead, @others);
+	$self->leave_registry;
+	$self->kill_server($first);
+	return $first;
+}
+
+# In the line of all members.
+sub name_registries
+{
+	my ($self, @registries) = @_;
+	foreach my $member ($self->{servers}->members)
+	{
+		$member->{line} = $self->{servers}->line_to($member, @registries);
+		$self->set_registry($member->{node}, $member->{line});
+	}
+	return;
+}
+
+# Members reach the new registry, and get nodes there once its fence is over. If it does not know the largest term, an
+# administrator has it draw another one (docs/runbooks/registry-two.md).
+sub go_to
+{
+	my ($self, $registry, $ahead, @members) = @_;
+	local $self->{node} = $registry;
+	$self->{servers}->set_mode_to($registry, 'pass', @members);
+	foreach my $member (@members)
+	{
+		my $is_granted = sub {
+			return 1 if defined $self->get_new_nodes($member, '2s');
+			$self->administer('SELECT uid_fleet_fence() FROM uid_fleet_state WHERE shown_term IS NOT NULL') if $ahead;
+			return 0;
+		};
+		poll_until('a new registry grants', $is_granted, 90)
+		  or $self->found("member $member->{name} gets no node from a new registry");
+	}
+	return;
+}
+
+# The members hold all nodes of the layout with few, or have held them.
+sub use_up_nodes
+{
+	my ($self, @members) = @_;
+	foreach my $member (@members, @members)
+	{
+		$self->get_new_nodes($member, '1s') // return;
+	}
+	return;
+}
+
+# The former registry starts. It does not know of the new one, and what it has granted has ended. Unless the new one
+# stays away for longer, it would wait for an hour, so that this test may be slow.
+sub be_back
+{
+	my ($self, $former, $lonely, $new_one, $has_no_key) = @_;
+	local $self->{node} = $former;
+	$self->start;
+	return if $has_no_key; # no line leads there
+	my $is_long = $new_one eq 'is down for longer';
+	defined $self->administer("UPDATE uid_fleet_state SET longest_grant = '" . ($is_long ? "$self->{setting}{lease_s} s'" : "1 hour'"))
+	  or $self->found('the tables of a former registry cannot be changed');
+	$self->{servers}->set_mode_to($former, 'pass', $lonely);
+	return $self->wait_for_grant_of($former, $lonely) if $is_long;
+	foreach my $attempt (1 .. 4)
+	{
+		$self->check_that_none_is_granted($lonely, 'a former registry', $attempt == 1);
+		last if @{ $self->{found} };
+	}
+	return;
+}
+
+# The grants of the other one have ended by then.
+sub wait_for_grant_of
+{
+	my ($self, $former, $lonely) = @_;
+	poll_until('a grant', sub { defined $self->get_new_nodes($lonely, '1s') }, 60)
+	  or $self->found("member $lonely->{name} gets no node from a former registry that has waited");
+	sleep(1);
+	return;
+}
+
+sub wait_until_closed
+{
+	my ($self, $former) = @_;
+	local $self->{node} = $former;
 	my $shown = 'SELECT shown_term IS NOT NULL FROM uid_fleet_state';
 	poll_until('the former registry closes itself', sub { ($self->sql($shown) // '') eq 't' }, 60)
 	  or $self->found('a former registry is not shown that there is another one');
-	$old->stop('fast', fail_ok => 1) or $self->found('the former registry does not stop (fast)');
-	$self->{node} = $new;
-	$self->come_back($dice, $old);
-	return $self->finish($fault);
+	return;
+}
+
+# The former registry becomes the standby of the new one, if there was one.
+sub have_standby
+{
+	my ($self, $dice, $former, $can_be_rewound) = @_;
+	my $new = $self->{node};
+	my $has_standby = $self->{setting}->loses_commits;
+	$self->come_back($dice, $former, never_rewinds => !$can_be_rewound) if $has_standby;
+	$self->name_registries($new, $has_standby ? $former : ()) unless $can_be_rewound;
+	return;
+}
+
+# By a clock that is an hour ahead, while no member can get a grant by it. Then members see the term.
+sub draw_term_ahead
+{
+	my ($self, $dice) = @_;
+	return 0 unless $self->{setting}{clock} && $dice->chance(50);
+	$self->sql("ALTER ROLE uid_fleet NOLOGIN; SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'uid_fleet'");
+	poll_until('members are gone', sub { ($self->sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'uid_fleet'") // '') eq '0' }, 30);
+	$self->set_offset(3600);
+	my $is_drawn = defined $self->administer('SELECT uid_fleet_fence(cancel => true)');
+	$self->set_offset(0);
+	$self->sql('ALTER ROLE uid_fleet LOGIN');
+	my $term = $self->sql('SELECT term FROM uid_fleet_state') // 0;
+	poll_until('members see the term', sub { grep { $self->seen_by($_)->[1] == $term } $self->{servers}->members }, 60);
+	return $is_drawn;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -490,12 +712,118 @@ sub join_late
 # Ids that are written down as those of a session. 0: there are none.
 sub draw_late
 {
-	my ($self, $node, $name, $count) = @_;
+	my ($self, $node, $name, $count, $set) = @_;
 	local $self->{node} = $node;
+	return $self->draw_beside('postgres', 'postgres', late => ($set // '') . "SELECT unnest(uid_next_array('uid_generators.$name', $count))");
+}
+
+# Values of a stream that is $of's (FleetPaths.pm), in any database. 0: there are none.
+sub draw_beside
+{
+	my ($self, $database, $of, $stream, $sql) = @_;
 	my $begin = Nemesis::now();
-	my $ids = $self->sql("SELECT unnest(uid_next_array('uid_generators.$name', $count))") // return 0;
-	$self->{servers}->write_down('join_late', $begin, Nemesis::now(), late => [ split /\n/, $ids ]);
+	my $values = $self->sql($sql, database => $database) // return 0;
+	$self->{servers}->write_down("beside_$of", $of, $begin, Nemesis::now(), $stream => [ split /\n/, $values ]);
 	return 1;
+}
+
+# Two members have generators whose ids could be equal, although their layouts differ: in the epoch, or in how the node is
+# split. The second one is refused. It draws where the first one did, if it is not.
+my %makes_equal = (
+	epoch => [ "epoch => '2026-01-01', worker_bits => 1", "epoch => '2026-01-01 00:00:02', worker_bits => 1" ],
+	split => [ 'worker_bits => 2', 'datacenter_bits => 1, worker_bits => 1' ]);
+
+sub equal_pools
+{
+	my ($self, $dice) = @_;
+	my $way = $dice->one_of(sort keys %makes_equal);
+	my ($first) = my @members = map { $_->{node} } ($self->{servers}->members)[ 0, 1 ];
+	$self->{node} = $first;
+	my $fault = $self->in_force('equal_pools', "of another $way");
+	my $name = "equal_$self->{number}";
+	my $layout = 'datacenter_bits => 0, sequence_bits => 3, tick_us => ' . (5000 + $self->{number});
+	foreach my $i (0, 1)
+	{
+		local $self->{node} = $members[$i];
+		my %fields = "$layout, $makes_equal{$way}[$i]" =~ /(\w+) => ('.*?'|\d+)/g;
+		$self->sql("SELECT uid_generator_create('$name', " . join(', ', map { "$_ => $fields{$_}" } sort keys %fields) . ')');
+	}
+	$self->check_that_one_is_refused($way, $name, @members) if $self->draw_late($first, $name, 3000);
+	foreach my $node (@members)
+	{
+		local $self->{node} = $node;
+		$self->sql("SELECT uid_generator_drop('uid_generators.$name')");
+	}
+	return $self->finish($fault);
+}
+
+sub check_that_one_is_refused
+{
+	my ($self, $way, $name, $first, $second) = @_;
+	local $self->{node} = $second;
+	my $state = "SELECT state FROM uid_registry_status WHERE generator = 'uid_generators.$name'";
+	my $is_drawn = 0;
+	poll_until('a refusal', sub {
+		$is_drawn = $self->draw_late($second, $name, 3000, "SET uidgen.max_wait = '1s'; ");
+		return $is_drawn || ($self->sql($state) // '') eq "${way}_differs"; }, 60)
+	  or $self->found("a generator of another $way is neither refused nor draws");
+	$self->found("two generators draw whose ids can be equal: the $way differs") if $is_drawn;
+	return;
+}
+
+# The schema of a member's database is copied into another one, which draws beside it. It has nodes and blocks of its own.
+sub copy_schema
+{
+	my ($self, $dice) = @_;
+	my $member = $self->choose_member($dice);
+	my $node = $self->{node} = $member->{node};
+	my $fault = $self->in_force('copy_schema', $member->{name});
+	my ($copy, $file) = ("copy_$self->{number}", "$self->{directory}/schema");
+	$self->sql("CREATE DATABASE $copy TEMPLATE template0");
+	my $is_copied = PostgreSQL::Test::Utils::system_log('pg_dump', '-s', '-f', $file, '-d', $node->connstr('postgres')) == 0
+	  && PostgreSQL::Test::Utils::system_log('psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $file, '-d', $node->connstr($copy)) == 0;
+	$self->{say}->('   the schema could not be copied') unless $is_copied;
+	my %draws = (churn => 'uid_next_array(500)', copied => "uid_next_array('uid_generators.small', 500)",
+		$self->{setting}->loses_commits ? () : (of_copy => "segment_next_array('shared', 30)"));
+	foreach my $times (1 .. $is_copied ? 4 : 0)
+	{
+		$self->draw_beside($copy, $member->{name}, $_, "SELECT unnest($draws{$_})") foreach sort keys %draws;
+	}
+	$self->sql("DROP DATABASE $copy WITH (FORCE)");
+	return $self->finish($fault);
+}
+
+# Many generators of a member need nodes at once, and renew them in the same calls.
+sub many_generators
+{
+	my ($self, $dice) = @_;
+	my $member = $self->choose_member($dice);
+	my ($count, $mode) = ($dice->one_of(100, 200), $dice->one_of('pass', 'delay 0.3', 'lose 30', 'repeat 70'));
+	$self->{node} = $member->{node};
+	my $fault = $self->in_force('many_generators', "$count at member $member->{name}, $mode", marks => 'stall');
+	my $all = "(SELECT 'many_$self->{number}_' || n FROM generate_series(1, $count) AS n) AS names(name)";
+	$self->sql("SELECT count(uid_generator_create(name)) FROM $all");
+	$self->{servers}->set_mode($mode, $member);
+	$self->draw_from_many($member, $count);
+	sleep($self->{setting}{lease_s} / 2);
+	$self->draw_from_many($member, $count);
+	$self->sql('SELECT uid_fleet_move()');
+	$self->draw_from_many($member, $count);
+	$self->{servers}->set_mode('pass', $member);
+	$self->sql("SELECT count(uid_generator_drop(('uid_generators.' || name)::regclass)) FROM $all");
+	return $self->finish($fault);
+}
+
+# By sessions at the same time.
+sub draw_from_many
+{
+	my ($self, $member, $count) = @_;
+	my @scripts;
+	$scripts[ $_ % 10 ] .= "SELECT unnest(uid_next_array('uid_generators.many_$self->{number}_$_', 50));\n" foreach 1 .. $count;
+	my $begin = Nemesis::now();
+	my @values = map { split /\n/, $_->[0] } psql_at_once($self->{node}, map { "SET uidgen.max_wait = '10s';\n$_" } @scripts);
+	$self->{servers}->write_down("many_$member->{name}", $member->{name}, $begin, Nemesis::now(), churn => \@values);
+	return;
 }
 
 # '': it is in no fleet.

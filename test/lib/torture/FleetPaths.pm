@@ -55,9 +55,17 @@ sub databases
 sub create_at_registry
 {
 	my ($self, $node) = @_;
-	$node->safe_psql('postgres', "SELECT segment_create('$_'$attached{$_}{create}, step => 100, max_step => 1000);"
-		  . " GRANT USAGE ON SEQUENCE uid_segments.$_ TO uid_fleet")
-	  foreach sort keys %attached;
+	$node->safe_psql('postgres', join '', map { "SELECT segment_create('$_'$attached{$_}{create}, step => 100, max_step => 1000);"
+			  . " GRANT USAGE ON SEQUENCE uid_segments.$_ TO uid_fleet;" } sort keys %attached);
+	return;
+}
+
+# Beyond all values that members have: how often others have taken the registry's place.
+sub raise_attached
+{
+	my ($self, $node, $times) = @_;
+	my $value = 1_000_000_000_000 * $times;
+	$node->safe_psql('postgres', "SELECT segment_set('$_', " . $attached{$_}{sign} * $value . ')') foreach sort keys %attached;
 	return;
 }
 
@@ -80,6 +88,7 @@ sub create_at_member
 		"SELECT segment_create('named');\n", $tables);
 	$self->add_ids($member, $node);
 	$self->add_attached($member, $_) foreach sort keys %attached;
+	$self->add_attached($member, 'shared', 'of_copy');
 	$self->add_stream($member, $_, $_ eq 'mixed' ? 1 : 2, 1, 1, '9223372036854775807', 'history', (0) x 7) foreach qw(named mixed);
 	return;
 }
@@ -106,20 +115,23 @@ sub add_ids
 		my ($name, @fields) = @$of[ 0 .. 10 ];
 		push @fields, $node->{uidgen_clock} // '-';
 		$self->add_stream($member, $name, $generators{$name}{order}, 1, @fields);
+		# Of generators that come and go, and of copies of the schema.
 		$self->add_stream($member, 'churn', 0, 1, @fields) if $name eq 'uid_default';
+		$self->add_stream($member, 'copied', 0, 1, @fields) if $name eq 'small';
 	}
 	return;
 }
 
-# A registry that loses commits may give a block again, but not to the member that has had it.
+# A registry that loses commits may give a block again, but not to the member that has had it. What copies draw is another
+# stream, in no order.
 sub add_attached
 {
-	my ($self, $server, $name) = @_;
+	my ($self, $server, $name, $stream) = @_;
 	my $sign = $attached{$name}{sign};
 	my @range = $sign > 0 ? (1, '9223372036854775807') : ('-9000000000000000000', -1);
 	my $scope = $self->{setting}->loses_commits ? 'history' : "segment-$name";
-	my $order = $server eq 'registry' ? 1 : 2;
-	return $self->add_stream($server, $name, $order, $sign, @range, $scope, (0) x 7);
+	my $order = defined $stream ? 0 : $server eq 'registry' ? 1 : 2;
+	return $self->add_stream($server, $stream // $name, $order, $sign, @range, $scope, (0) x 7);
 }
 
 sub calls

@@ -889,10 +889,10 @@ sub promote
 # A former primary becomes the standby of the present one, by pg_rewind or from a base backup.
 sub come_back
 {
-	my ($self, $dice, $old) = @_;
+	my ($self, $dice, $old, %opts) = @_;
 	my ($new, $data) = ($self->{node}, $old->data_dir);
 	my $source = $new->connstr('postgres');
-	my $rewinds = $dice->chance(60);
+	my $rewinds = $dice->chance(60) && !$opts{never_rewinds};
 	my $fault = $self->in_force('come_back', $old->name . ($rewinds ? ', by pg_rewind' : ''), explains => \@outage,
 		marks => 'stall');
 	my $conf = PostgreSQL::Test::Utils::slurp_file("$data/postgresql.conf");

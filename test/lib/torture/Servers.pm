@@ -200,11 +200,10 @@ sub start_session
 	return IPC::Run::start(\@command, '<', '/dev/null', '>', "$directory/logs/$number.out", '2>&1');
 }
 
-# Values that the nemesis was given, as a session's log (log.hpp): by the name of the stream in the first database.
+# Values that the nemesis was given, as a session's log (log.hpp): by the name of the stream in a database, or of a member.
 sub write_down
 {
-	my ($self, $what, $begin, $end, %values) = @_;
-	my ($database) = $self->paths->databases;
+	my ($self, $what, $database, $begin, $end, %values) = @_;
 	my $real = real_offset();
 	my $connection = ++$self->{connections}{$what};
 	foreach my $name (sort keys %values)

@@ -119,6 +119,21 @@ sub is_synchronous
 	return ($self->{registry} // $self->{topology}) eq 'synchronous';
 }
 
+# Whether a server may be the registry that does not know all of its grants: clocks are right then, and no value is
+# awaited by a standby.
+sub may_lose_registry
+{
+	my ($self) = @_;
+	return !$self->is_synchronous && ($self->loses_commits || !$self->{clock});
+}
+
+# A registry that starts waits so long.
+sub wait_s
+{
+	my ($self) = @_;
+	return 1.5 * $self->{lease_s} + 2 * $self->{bound_s};
+}
+
 # Refused newcomers wait so long after commits were lost.
 sub fence_s
 {
