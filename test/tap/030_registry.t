@@ -2,6 +2,7 @@
 # Members are made up. Their clocks and the servers' stand still or are moved, so no result depends on time that passes.
 # (033_fleet.t has failovers that lose grants, and directories that are put back, 061_registry_runbooks.t copies of one.)
 use UidgenTest 'preloaded';
+use Runbook;
 
 my $clock = 0;          # seconds after the instant at which freeze_clock() stops clocks
 my $longest = 600;      # uid_fleet_state.longest_grant
@@ -380,6 +381,7 @@ $taker->stop('immediate');
 start_node($former);
 is(ask($former, member('new'), bits => 2)->{refusal}, 'starting', 'the former primary, whose grants have ended, accepts no newcomer');
 is(ask($former, $two, bits => 2)->{refusal}, 'starting', '... nor the holder of a grant that has ended');
+fires($former, 'UidgenNewcomersRefused');
 go_on(-20);
 is(ask($former, member('newest'), bits => 2)->{refusal}, 'starting', '... nor when its clock is set back by two bounds');
 go_on(20);
@@ -432,8 +434,10 @@ $taker->safe_psql('postgres', "CREATE DATABASE $_") foreach 'restored', 'with_ke
 $taker->command_ok([ 'psql', '-XAtq', '-f', $backup, $taker->connstr('restored') ], 'a backup from before all that is restored');
 is(sqlstate($taker, q{SELECT uid_fleet_admit('fleet', 'successor')}, 'restored'), '00000', '... and made the successor');
 is(ask($taker, {%$live}, dbname => 'restored', bits => 4)->{refusal}, 'stale_registry', '... whose term is below, because of that clock');
+fires($taker, 'UidgenRegistryRefuses', dbname => 'restored');
 is(sqlstate($taker, 'SELECT uid_fleet_fence()', 'restored'), '00000', 'a fence');
 cmp_ok($taker->safe_psql('restored', 'SELECT term FROM uid_fleet_state'), '>', $latest, '... draws above what was shown');
+fires($taker, 'UidgenFenceStands', dbname => 'restored');
 is(ask($taker, {%$live}, dbname => 'restored', bits => 4)->{refusal}, '', '... so that members are extended');
 
 # The same of registries that were made anew, with the key and without.
@@ -448,7 +452,11 @@ foreach my $case ([ 'with_key', "'$its_key'", '' ], [ 'without_key', 'NULL', '' 
 	cmp_ok($taker->safe_psql($name, 'SELECT term FROM uid_fleet_state'), '>', $told, "made anew $name: its term is above what it was told");
 	is(ask($taker, $heir, dbname => $name, bits => 4)->{node}, $live->{held_node}, '... and a holder keeps its node');
 	is(ask($taker, member("new $name"), dbname => $name, bits => 4)->{refusal}, 'fenced', '... but newcomers wait');
-	# The former one is met by a member of the new one.
+	# The former one comes back, and then it is met by a member of the new one.
+	go_on($longest + 1);
+	$taker->stop;
+	start_node($taker);
+	is(ask($taker, {%$live}, bits => 4)->{refusal}, 'starting', '... and the former one extends no ended grant of a member that was down meanwhile');
 	my $seen = $key eq 'NULL' ? 'unproven' : 'stale_registry';
 	is(ask($taker, {%$heir}, bits => 4)->{refusal}, $seen, "... and the former one answers $seen");
 	is(ask($taker, member("newer $name"), bits => 4)->{refusal}, $key eq 'NULL' ? 'claimed' : 'stale_registry', '... and accepts no newcomer');
@@ -469,6 +477,7 @@ foreach my $copy (@standbys)
 	$copy->promote;
 	is(ask($copy, $live, bits => 4)->{refusal}, '', 'a standby is promoted, and a member is extended');
 	cmp_ok($live->{term}, '>', $known, '... in a term that nobody knows');
+	fires($copy, 'UidgenFenceStands');
 	$known = $live->{term};
 }
 

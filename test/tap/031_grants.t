@@ -101,6 +101,7 @@ sub is_refused
 	sql($b, "SELECT uid_generator_create('my \"own\"', $create)");
 	ok(poll_until('the refusal', sub { ($refusal = refused($b, $draws)) =~ /generators of the same widths in this fleet have another $why/ }),
 		"$create: another $why is refused") or diag($refusal);
+	fires($b, 'UidgenMemberRefused');
 	my ($remedy) = $refusal =~ /HINT:  Drop it, and run (SELECT .*?\))\. Or pass/m;
 	sql($b, q{SELECT uid_generator_drop('uid_generators."my ""own"""')});
 	sql($b, $remedy =~ s/'name'/'my "own"'/r);

@@ -3,6 +3,7 @@
 # 030_registry.t has the registry's side with clocks that it moves, 033_fleet.t directories that were put back, and
 # 061_registry_runbooks.t copies that were restored for tests.
 use UidgenTest 'preloaded';
+use Runbook;
 
 my $none = "uidgen.max_wait = '300ms'";
 
@@ -92,6 +93,8 @@ $first->stop('immediate');
 $second->promote;
 is(refusal_of($holder, 'two'), 'fenced', 'the promoted standby accepts no newcomer');
 is(status($second, 'refuses FROM uid_fleet_pools'), 'fenced', '... as its view says');
+fires($second, 'UidgenFenceStands');
+fires($holder, 'UidgenMemberRefused');
 $second->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 is(draw($holder, 'two'), 500, 'without the fence the newcomer gets a node');
 is(status($holder, 'DISTINCT host, registries FROM uid_registry_status'), host_of($second) . '|1', 'and the member shows the new registry');
@@ -100,6 +103,8 @@ my $log = -s $first->logfile;
 $first->start;
 my $lonely = new_member('lonely', $first);
 is(refusal_of($lonely, 'three'), 'starting', 'a member that knows only the former primary gets nothing');
+fires($first, 'UidgenNewcomersRefused');
+fires($lonely, 'UidgenMemberRefused');
 my $member = new_member('member', $first, $second);
 is(new_generator($member, 'four'), 500, 'one that knows both gets a node');
 is(status($member, 'DISTINCT host, registries FROM uid_registry_status'), host_of($second) . '|2', '... from the new one, and shows that there are two');
@@ -107,6 +112,10 @@ says($member, 0, qr/WARNING:  there is more than one registry: \Q${\host_of($sec
 says($first, $log, qr/LOG:  registry grants nothing any more: \S+ has shown it a later term/, 'the former primary has closed itself, and logs it');
 poll_until('the refusal', sub { refusal_of($lonely, 'three') eq 'stale_registry' });
 is(refusal_of($lonely, 'three'), 'stale_registry', '... and refuses the other member for that');
+fires($first, 'UidgenRegistryRefuses');
+fires($lonely, 'UidgenMemberRefused');
+fires($member, 'UidgenTwoRegistries');
+quiet($second, 'UidgenRegistryRefuses');
 use_registries($lonely, $first, $second);
 is(draw($lonely, 'three'), 500, '... which gets a node once it knows the new one');
 $second->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'uid_fleet'");
@@ -130,6 +139,7 @@ $holder->poll_query_until('postgres', "SELECT bool_and(connected AND host = '" .
 use_registries($holder, $second);
 says($second, $log, qr/LOG:  registry grants nothing any more: \S+ has shown it a later term.*\n.*\n.*If another server is the registry/, 'production closes itself, and says why');
 ok(poll_until('the refusal', sub { status($second, 'max(refuses) FROM uid_fleet_pools') eq 'stale_registry' }), '... and its view says it');
+fires($second, 'UidgenRegistryRefuses');
 $promoted->stop;
 $second->safe_psql('postgres', "SELECT uid_fleet_fence(cancel => true)");
 is(new_generator($holder, 'eight'), 500, 'by the word of the administrator it goes on without a fence');
@@ -156,32 +166,65 @@ sub state_becomes
 	return ok(poll_until($what, sub { status($node, "bool_or(state = '$state') FROM uid_registry_status") eq 't' }), $what);
 }
 
+# A value of a segment that is attached to one of the registry; '' without an error.
+my @values;
+sub draw_value
+{
+	my ($status, $value, $error) = $holder->psql('postgres', "SET $none; SELECT segment_next('orders')");
+	push @values, $value if $status == 0;
+	return $status == 0 ? '' : $error;
+}
+
+sub create_segment
+{
+	my ($node, $start) = @_;
+	$node->safe_psql('postgres', "SELECT segment_create('orders', $start); GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet");
+}
+
+create_segment($second, 1);
+$holder->safe_psql('postgres', "SELECT segment_attach('orders', step => 10, max_step => 10, without_standby => true)");
+is(draw_value(), '', 'a member draws from a segment of the registry');
 my $key = $second->safe_psql('postgres', "SELECT quote_literal(uid_fleet_key())");
 $second->stop('immediate');
 my $anew = made_anew('anew', $key);
 use_registries($_, $second, $anew) foreach $holder, $member;
 $holder->poll_query_until('postgres', "SELECT bool_and(host = '" . host_of($anew) . "') FROM uid_registry_status") or die 'the new one is not used';
 is(refusal_of($holder, 'nine'), 'fenced', 'made anew with the key: newcomers wait');
+fires($anew, 'UidgenFenceStands');
+fires($holder, 'UidgenMemberRefused');
 $anew->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 is(draw($holder, 'nine'), 500, '... until the fence is over');
+create_segment($anew, 1000);
+is(draw_value(), '', '... as does the segment') foreach 1 .. 25;
+cmp_ok($values[-1], '>', 999, '... with a block of the new one');
 $anew->stop('immediate');
 $log = -s $second->logfile;
 $second->start;
 state_becomes($holder, 'outdated', 'a member does not go back to the former one');
 is(status($holder, 'DISTINCT connected FROM uid_registry_status'), 'f', '... and is not connected');
 is(refusal_of($holder, 'ten'), 'outdated', '... and neither does a new generator of it');
+fires($holder, 'UidgenMemberRefused');
+fires($holder, 'UidgenRegistryAway', bound => 0);
+my $refused = '';
+poll_until('no block', sub { $refused = draw_value(); $refused ne '' });
+like($refused, qr/only a former registry of this server's fleet answers/, '... nor does its segment take a block of that one');
 draw(@$_) foreach [ $holder, 'one' ], [ $holder, 'nine' ];
 says($second, $log, qr/LOG:  registry grants nothing any more: \S+ has shown it a later term/, 'the former one is shown the term, and closes itself');
 my $fresh = new_member('fresh', $second, $anew);
 is(refusal_of($fresh, 'eleven'), 'stale_registry', '... so that a new server gets nothing from it');
+fires($second, 'UidgenRegistryRefuses');
+fires($fresh, 'UidgenMemberRefused');
 $anew->start;
 ok(poll_until('the fence', sub { refusal_of($fresh, 'eleven') eq 'fenced' }), 'the new one is back: members have opened it, and told it that the other one has granted');
+fires($anew, 'UidgenFenceStands');
 $second->stop;
 $anew->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 is(draw($fresh, 'eleven'), 500, 'without that fence the new server draws');
 is(draw($holder, 'ten'), 500, '... and so does the new generator');
+ok(poll_until('a value', sub { draw_value() eq '' }), '... and so does the segment');
 draw(@$_) foreach [ $holder, 'one' ], [ $holder, 'nine' ], [ $member, 'four' ];
 is(repeated(@ids), '', 'a lost registry is back: no id came twice');
+is(repeated(@values), '', '... and no value');
 
 # Without the key no line leads to the former one. If one does, that is closed by the claim.
 
@@ -200,6 +243,8 @@ is(status($anew, 'max(refuses) FROM uid_fleet_pools'), 'claimed', '... as its vi
 is(refusal_of($holder, 'thirteen'), 'outdated', '... but no member goes back to it');
 use_registries($lonely, $anew);
 is(refusal_of($lonely, 'fourteen'), 'claimed', '... and it accepts no newcomer that knows nothing of the other one');
+fires($anew, 'UidgenNewcomersRefused');
+fires($_, 'UidgenMemberRefused') foreach $holder, $lonely;
 $keyless->start;
 is(draw($holder, 'thirteen'), 500, 'the new one is back, and the newcomer draws');
 draw(@$_) foreach [ $holder, 'one' ], [ $holder, 'twelve' ], [ $member, 'four' ], [ $fresh, 'eleven' ];

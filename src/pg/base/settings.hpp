@@ -74,7 +74,6 @@ namespace uidgen::pg {
     FAULT(any_closing)   /* a handover saves the fence, even if the closing has expired */                             \
     FAULT(go_back)       /* a member forgets the terms that it has seen */                                             \
     FAULT(extend_ended)  /* a registry extends grants that have ended, whoever else may have the node */               \
-    FAULT(forget_other)  /* a registry does not count what another one of its fleet has granted */                     \
     FAULT(clock_term)    /* the number of a term is the clock's, whatever the registry knows */                        \
     FAULT(any_epoch)     /* a fleet takes layouts whose ids could be equal */                                          \
     FAULT(mix_answers)   /* a member takes the answers of a call in the wrong order */                                 \

@@ -68,8 +68,7 @@ void note_member(Registry *registry, const FleetRequest &r) {
         note_wait(&state);
         write_state(state);
     }
-    if (r.other.term != state.view.term &&
-        !fault_is(Fault::forget_other)) // else this one has said it, before a handover was canceled
+    if (r.other.term != state.view.term) // else this one has said it, before a handover was canceled
         state.view = core::told_of_other(state.view, r.other.granted_us);
     if (state.view.covered_us == before.covered_us)
         return;
