@@ -74,6 +74,10 @@ sub wait_for_renewals
 my $grants = $member->data_dir . '/global/pgsql_tmp_uidgen.grants';
 my $seconds = draw_all('a thousand newcomers draw, and none is refused');
 is($registry->safe_psql('postgres', "SELECT count(*) FROM uid_fleet WHERE state = 'live'"), $generators, '... each with a node of its own');
+# Each as the other one has it.
+my $nodes = "SELECT md5(string_agg(generator || ' ' || node, ',' ORDER BY node))";
+is($member->safe_psql('postgres', "$nodes FROM uid_registry_status"), $registry->safe_psql('postgres', "$nodes FROM uid_fleet WHERE state = 'live'"),
+	'... which is that of the registry');
 my $calls = calls();
 my $written = written();
 note("$seconds s, $calls calls, $written bytes written, of which the file has " . -s $grants);
