@@ -265,13 +265,17 @@ sub get_new_nodes
 	return $self->sql("${set}SELECT uid_fleet_move(); SELECT uid_next('uid_generators.small')");
 }
 
-# Where no newcomer may get a node, nor the holder of a grant that has ended.
+# Where no newcomer may get a node, nor the holder of a grant that has ended: it draws until it is refused.
 sub check_that_none_is_granted
 {
 	my ($self, $member, $where, $is_holder) = @_;
 	local $self->{node} = $member->{node};
 	my $move = $is_holder ? '' : 'SELECT uid_fleet_move();';
-	my $is_drawn = defined $self->sql("SET uidgen.max_wait = '1s'; $move SELECT uid_next('uid_generators.small')");
+	my $state = "SELECT state FROM uid_registry_status WHERE generator = 'uid_generators.small'";
+	my $is_drawn;
+	poll_until("an answer of $where", sub {
+		$is_drawn = defined $self->sql("SET uidgen.max_wait = '1s'; $move SELECT uid_next('uid_generators.small')");
+		return $is_drawn || ($self->sql($state) // '') =~ /^(?:starting|stale_registry)$/; }, 60);
 	$self->found("member $member->{name} gets a node from $where" . ($is_holder ? ', whose grant has ended' : '')) if $is_drawn;
 	return;
 }
@@ -505,11 +509,8 @@ sub be_back
 	  or $self->found('the tables of a former registry cannot be changed');
 	$self->{servers}->set_mode_to($former, 'pass', $lonely);
 	return $self->wait_for_grant_of($former, $lonely) if $is_long;
-	foreach my $attempt (1 .. 4)
-	{
-		$self->check_that_none_is_granted($lonely, 'a former registry', $attempt == 1);
-		last if @{ $self->{found} };
-	}
+	$self->check_that_none_is_granted($lonely, 'a former registry', 1);
+	$self->check_that_none_is_granted($lonely, 'a former registry', 0) unless @{ $self->{found} };
 	return;
 }
 
