@@ -38,7 +38,7 @@ void show_node(SessionEntry *e, const GrantView &grant);
 
 // The grant of a generator for a reader that has no entry, under the slot's lock; in a fleet without a grant: the
 // generator has not drawn yet.
-NodeGrant present_grant(const Slot *slot);
+NodeGrant present_grant(const Slot *slot) REQUIRES_SHARED(slot_lock);
 
 // ---------------------------------------------------------------------------------------------------------
 // What one call asks for and has read, and its steps.

@@ -25,11 +25,13 @@ void discard_rest_of_tick(GeneratorState *generator, uint64_t limit) {
     generator->ring.rejected_puts.fetch_add(thrown.count, std::memory_order_relaxed);
 }
 
-bool has_ring(const Slot *slot) { return slot->phase == SlotPhase::ready && generator_of(slot).config.cached.on; }
+bool has_ring(const Slot *slot) REQUIRES_SHARED(slot_lock) {
+    return slot->phase == SlotPhase::ready && generator_of(slot).config.cached.on;
+}
 
 // Under the slot's lock, which keeps the ring: no wait, no allocation, no error. Returns how many runs were moved. One
 // that finds no room because callers refill, too, is thrown away.
-uint64_t refill_some(Slot *slot) {
+uint64_t refill_some(Slot *slot) REQUIRES_SHARED(slot_lock) {
     GeneratorState &generator = generator_of(slot);
     const core::Ring<> ring = ring_of(slot);
     if (!is_due(&generator, ring))
@@ -51,7 +53,8 @@ uint64_t refill_some(Slot *slot) {
 // A session makes a slot ready under the slot's lock, and wakes the refiller afterwards.
 bool has_any_ring() {
     bool any = false;
-    for_each_slot(SlotKind::generator, [&any](const Slot *slot) { any = any || has_ring(slot); });
+    for_each_slot(SlotKind::generator,
+                  [&any](const Slot *slot) REQUIRES_SHARED(slot_lock) { any = any || has_ring(slot); });
     return any;
 }
 
@@ -60,7 +63,7 @@ void refill_rings() {
     for (int64_t nap_ms = 0; !ShutdownRequestPending;) {
         bool found = false;
         uint64_t moved = 0;
-        for_each_slot(SlotKind::generator, [&](Slot *slot) {
+        for_each_slot(SlotKind::generator, [&](Slot *slot) REQUIRES_SHARED(slot_lock) {
             if (!has_ring(slot))
                 return;
             found = true;

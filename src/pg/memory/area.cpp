@@ -62,8 +62,8 @@ void attach(dsa_handle handle) {
     MemoryContextSwitchTo(caller);
 }
 
-// What a process that failed here has left in the state leads into its area, which is gone.
-void forget_former(AreaState *state) {
+// What a process that failed here has left in the state leads into its area, which is gone. No other process reads it.
+void forget_former(AreaState *state) UNCHECKED {
     for (SlotLists &lists : state->slots) {
         lists.newest.store(InvalidDsaPointer, std::memory_order_relaxed);
         lists.next_look.store(InvalidDsaPointer, std::memory_order_relaxed);

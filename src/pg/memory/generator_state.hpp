@@ -27,15 +27,15 @@ struct RingState {
     std::atomic<uint64_t> too_old;        // ids
 };
 
-// In the list of slots whose row of worker_node is owed (node_writer.cpp). All but the first field are guarded by the
-// state's lock; until it is in the list, they are those of the session that adds it.
+// In the list of slots whose row of worker_node is owed (node_writer.cpp). Until a slot is in the list, the fields are
+// those of the session that adds it.
 struct OwedRow {
-    std::atomic<bool> listed; // or a session is about to add it
-    bool settled;             // there is nothing to write any more
-    dsa_pointer next;
-    int64_t used_at;      // a timestamptz: the transaction that has added it
-    int64_t listed_at_us; // on the monotonic clock
-    int64_t retry_at_us;  // on the monotonic clock; 0: it was not tried yet
+    std::atomic<bool> listed;            // or a session is about to add it
+    bool settled GUARDED_BY(state_lock); // there is nothing to write any more
+    dsa_pointer next GUARDED_BY(state_lock);
+    int64_t used_at GUARDED_BY(state_lock);      // a timestamptz: the transaction that has added it
+    int64_t listed_at_us GUARDED_BY(state_lock); // on the monotonic clock
+    int64_t retry_at_us GUARDED_BY(state_lock);  // on the monotonic clock; 0: it was not tried yet
 };
 
 struct GeneratorState {
@@ -51,13 +51,13 @@ struct GeneratorState {
     // What the nodes of this incarnation follow from (core/node.hpp); no_number: not drawn yet. Set once, under the
     // state's lock.
     std::atomic<int64_t> number;
-    int64_t node_taken;       // the one that follows from it (take_node()); core::no_node: none. State's lock
-    std::atomic<bool> warned; // of a datacenter id that is not used
+    int64_t node_taken GUARDED_BY(state_lock); // the one that follows from it (take_node()); core::no_node: none
+    std::atomic<bool> warned;                  // of a datacenter id that is not used
     // The generator's row of worker_node (node_writer.cpp): its id, and the time and the node of its draw. Written
     // under the state's lock; without it only the id may change.
     std::atomic<int64_t> worker_draw;
-    int64_t drawn_at_us;
-    int64_t drawn_node;
+    int64_t drawn_at_us GUARDED_BY(state_lock);
+    int64_t drawn_node GUARDED_BY(state_lock);
     std::atomic<int64_t> granted_node;   // the node of the registry that drawn_node shows; -1: none
     std::atomic<int64_t> row_due;        // a timestamptz: a transaction that begins after it has the row written
     std::atomic<uint64_t> clock_changes; // odd while the clock is behind (generator/draw.hpp)

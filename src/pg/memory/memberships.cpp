@@ -30,7 +30,7 @@ void begin_again(MembershipFields *fields, uint64_t fresh) {
     fields->error = {};
 }
 
-void begin_membership(MembershipState *state) {
+void begin_membership(MembershipState *state) REQUIRES(slot_lock) {
     state->fields = {};
     state->fields.used = true;
     state->notes = {};
@@ -39,15 +39,17 @@ void begin_membership(MembershipState *state) {
 }
 
 // That of a dropped generator rests, because the DROP may be rolled back.
-bool has_member(const Slot *slot) { return slot->phase > SlotPhase::dropped && membership_of(slot).fields.used; }
+bool has_member(const Slot *slot) REQUIRES_SHARED(slot_lock) {
+    return slot->phase > SlotPhase::dropped && membership_of(slot).fields.used;
+}
 
 // Calls visit(state) under the slot's lock, unless the slot has another incarnation by now.
 template <typename Visit> void with_incarnation(Slot *slot, uint64_t incarnation, Visit visit) {
     MembershipState *state = &membership_of(slot);
-    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+    lock_slot(slot);
     if (has_member(slot) && state->fields.membership.incarnation == incarnation)
         visit(state);
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
 }
 
 // Calls is_over() until it is true, each time that the variable is broadcast, or until the time is over.
@@ -63,8 +65,8 @@ template <typename Condition> void wait_until(ConditionVariable *changed, int64_
 }
 
 // False: memberships_begin_again() has forgotten the fleet meanwhile.
-bool note_seen(const FleetChange &change) {
-    lock_state(LW_EXCLUSIVE);
+bool note_seen(const FleetChange &change) EXCLUDES(state_lock) {
+    lock_state();
     core::FleetSeen &seen = fleet().seen;
     const bool is_in_fleet = seen.fleet == change.before.fleet || seen.fleet == change.seen.fleet;
     if (is_in_fleet)
@@ -73,7 +75,7 @@ bool note_seen(const FleetChange &change) {
     return is_in_fleet;
 }
 
-void publish(MembershipState *state, const core::Membership &next) {
+void publish(MembershipState *state, const core::Membership &next) REQUIRES(slot_lock) {
     MembershipFields &fields = state->fields;
     const bool renewed = next.holds && next.held.serial != fields.membership.held.serial;
     fields.renewals += renewed ? 1 : 0;
@@ -107,7 +109,7 @@ void set_in_fleet(bool in_fleet) {
 void membership_request(Slot *slot, uint32_t version, const GrantRequest &request, bool has_mark) {
     const uint64_t fresh = fresh_incarnation(); // may do I/O
     MembershipState &state = membership_of(slot);
-    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+    lock_slot(slot);
     if (!is_for_present(state.fields, request, has_mark)) {
         if (!state.fields.used)
             begin_membership(&state);
@@ -115,7 +117,7 @@ void membership_request(Slot *slot, uint32_t version, const GrantRequest &reques
     }
     state.fields.request = with_former(request, state.fields);
     state.fields.requested = true;
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
     state.requested_in.store(version, std::memory_order_release);
     membership_note_use(slot, wall_clock_us());
     (void)wake_worker(SingleWorker::registrar); // a grant from the file must be renewed
@@ -130,9 +132,9 @@ GrantView grant_view_of(const MembershipFields &fields) {
 }
 
 GrantView membership_view(Slot *slot) {
-    LWLockAcquire(&slot->lock, LW_SHARED);
+    lock_slot_shared(slot);
     const GrantView view = grant_view_of(membership_of(slot).fields);
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
     return view;
 }
 
@@ -152,7 +154,7 @@ void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us) {
 
 bool membership_copy(Slot *slot, Member *copy) {
     const MembershipState &state = membership_of(slot);
-    LWLockAcquire(&slot->lock, LW_SHARED);
+    lock_slot_shared(slot);
     const bool is_member = has_member(slot);
     if (is_member)
         *copy = {{state.fields},
@@ -160,12 +162,12 @@ bool membership_copy(Slot *slot, Member *copy) {
                  slot->key,
                  state.wanted.load(std::memory_order_relaxed),
                  state.used_at_us.load(std::memory_order_relaxed)};
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
     return is_member;
 }
 
 core::FleetSeen fleet_seen() {
-    lock_state(LW_SHARED);
+    lock_state_shared();
     const core::FleetSeen seen = fleet().seen;
     unlock_state();
     return seen;
@@ -174,15 +176,15 @@ core::FleetSeen fleet_seen() {
 void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Membership &membership) {
     Slot *slot = claim_slot(key, SlotKind::generator);
     MembershipState &state = membership_of(slot);
-    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+    lock_slot(slot);
     begin_membership(&state);
     state.fields.request.layout = layout;
     state.fields.membership = membership;
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
 }
 
 void fleet_restore(const core::FleetSeen &seen) {
-    lock_state(LW_EXCLUSIVE);
+    lock_state();
     fleet().seen = seen;
     unlock_state();
 }
@@ -192,7 +194,7 @@ void memberships_publish(const FleetChange &change) {
         (void)note_seen(change);
     for (int i = 0; i < change.count; i++) {
         const core::Membership &next = change.members[i].membership;
-        with_incarnation(change.members[i].slot, next.incarnation, [&](MembershipState *state) {
+        with_incarnation(change.members[i].slot, next.incarnation, [&](MembershipState *state) REQUIRES(slot_lock) {
             if (note_seen(change))
                 publish(state, next);
         });
@@ -208,7 +210,7 @@ void membership_unwant(const Member &member) {
 
 void membership_note_error(const Member &member, const GrantError &error) {
     with_incarnation(member.slot, member.membership.incarnation,
-                     [&error](MembershipState *state) { state->fields.error = error; });
+                     [&error](MembershipState *state) REQUIRES(slot_lock) { state->fields.error = error; });
 }
 
 // What is known of the former fleet is forgotten last. So no answer to a former membership brings it back, and one to a
@@ -217,10 +219,10 @@ void memberships_begin_again() {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         MembershipState &state = membership_of(slot);
         const uint64_t fresh = fresh_incarnation();
-        LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+        lock_slot(slot);
         if (slot->phase != SlotPhase::free && state.fields.used)
             begin_again(&state.fields, fresh);
-        LWLockRelease(&slot->lock);
+        unlock_slot(slot);
         ConditionVariableBroadcast(&state.changed);
     }
     fleet_restore({});
@@ -231,9 +233,11 @@ namespace {
 // After a refusal sessions fail at once for so long. After an error that passes by itself the registrar waits so long.
 constexpr int64_t pause_us = us_per_second;
 
-bool is_asked(const Slot *segment) { return block_place_of(segment).answer.state == BlockState::asked; }
+bool is_asked(const Slot *segment) REQUIRES_SHARED(slot_lock) {
+    return block_place_of(segment).answer.state == BlockState::asked;
+}
 
-bool may_ask(const BlockPlace &place, int64_t now_us) {
+bool may_ask(const BlockPlace &place, int64_t now_us) REQUIRES_SHARED(slot_lock) {
     const BlockState state = place.answer.state;
     return state == BlockState::none || (state == BlockState::refused && now_us >= place.not_before_us);
 }
@@ -247,7 +251,7 @@ bool may_ask(const BlockPlace &place, int64_t now_us) {
 void blocks_ask(Slot *segment, const BlockAsk &ask) {
     const int64_t now_us = monotonic_us();
     BlockPlace &place = block_place_of(segment);
-    LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
+    lock_slot(segment);
     if (may_ask(place, now_us)) {
         place.number++;
         place.not_before_us = now_us;
@@ -255,28 +259,27 @@ void blocks_ask(Slot *segment, const BlockAsk &ask) {
         place.answer = {BlockState::asked, {}, {}};
     }
     const bool asked = is_asked(segment);
-    LWLockRelease(&segment->lock);
+    unlock_slot(segment);
     if (asked)
         (void)wake_worker(SingleWorker::registrar);
 }
 
 bool blocks_take(Slot *segment, const char *registry_name, FleetBlock *block) {
     const BlockPlace &place = block_place_of(segment);
-    LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
+    lock_slot(segment);
     const bool is_ready = place.answer.state == BlockState::ready;
     const bool is_its = is_ready && strcmp(place.ask.registry_name, registry_name) == 0;
     *block = place.answer.block;
     if (is_ready)
         blocks_discard(segment);
-    LWLockRelease(&segment->lock);
+    unlock_slot(segment);
     return is_its;
 }
 
 BlockAnswer blocks_look(const Slot *segment) {
-    auto *lock = const_cast<LWLock *>(&segment->lock);
-    LWLockAcquire(lock, LW_SHARED);
+    lock_slot_shared(segment);
     const BlockAnswer answer = block_place_of(segment).answer;
-    LWLockRelease(lock);
+    unlock_slot(segment);
     return answer;
 }
 
@@ -286,9 +289,9 @@ void blocks_wait(Slot *segment, int64_t timeout_us) {
 }
 
 void blocks_forget(Slot *segment) {
-    LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
+    lock_slot(segment);
     blocks_discard(segment);
-    LWLockRelease(&segment->lock);
+    unlock_slot(segment);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -297,31 +300,32 @@ void blocks_forget(Slot *segment) {
 
 bool block_copy(Slot *segment, AskedBlock *asked) {
     const BlockPlace &place = block_place_of(segment);
-    LWLockAcquire(&segment->lock, LW_SHARED);
+    lock_slot_shared(segment);
     const bool is_asked_for = is_asked(segment);
     if (is_asked_for)
         *asked = {segment, place.number, place.not_before_us, place.ask};
-    LWLockRelease(&segment->lock);
+    unlock_slot(segment);
     return is_asked_for;
 }
 
 void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer) {
     BlockPlace &place = block_place_of(asked.segment);
-    LWLockAcquire(&asked.segment->lock, LW_EXCLUSIVE);
+    lock_slot(asked.segment);
     if (is_asked(asked.segment) && place.number == asked.number) {
         place.answer = answer;
         place.not_before_us = monotonic_us() + pause_us;
         ConditionVariableBroadcast(&place.changed);
     }
-    LWLockRelease(&asked.segment->lock);
+    unlock_slot(asked.segment);
 }
 
 void blocks_note_away(const GrantError &error) {
-    const auto note = [&error](Slot *segment) {
-        if (is_asked(segment))
+    for (Slot *segment = first_slot(SlotKind::segment); segment != nullptr; segment = next_slot(segment)) {
+        lock_slot(segment);
+        if (segment->phase != SlotPhase::free && is_asked(segment))
             block_place_of(segment).answer.error = error;
-    };
-    for_each_slot(SlotKind::segment, note, LW_EXCLUSIVE);
+        unlock_slot(segment);
+    }
 }
 
 } // namespace uidgen::pg

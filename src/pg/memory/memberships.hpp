@@ -59,7 +59,7 @@ struct MembershipFields {
 
 // A generator's membership in the fleet.
 struct MembershipState {
-    MembershipFields fields;            // lock
+    MembershipFields fields GUARDED_BY(slot_lock);
     RegistrarNotes notes;               // the registrar's
     std::atomic<uint32_t> requested_in; // the fleet_version() in which a session of this slot has requested it; 0: none
     std::atomic<int64_t> wanted;        // the lowest tick that a session has asked for last; 0: the grant covers it
@@ -95,7 +95,7 @@ void set_in_fleet(bool in_fleet);
 void membership_request(Slot *slot, uint32_t version, const GrantRequest &request, bool has_mark);
 
 GrantView membership_view(Slot *slot);
-GrantView grant_view_of(const MembershipFields &fields); // under the slot's lock
+GrantView grant_view_of(const MembershipFields &fields); // a copy, or under the slot's lock
 
 // Notes that a session draws from the generator, by a reading of the wall clock.
 inline void membership_note_use(Slot *slot, int64_t now_us) {
@@ -215,12 +215,12 @@ struct BlockAnswer {
     GrantError error; // at_us 0: none
 };
 
-// The one place for a block of the registry that a segment's slot has. The slot's lock guards it.
+// The one place for a block of the registry that a segment's slot has.
 struct BlockPlace {
-    uint64_t number;       // of the request, in this place
-    int64_t not_before_us; // when it may be asked (again), on the monotonic clock
-    BlockAsk ask;          // of asked, ready and refused
-    BlockAnswer answer;    // the state; the error also while the block is asked for
+    uint64_t number GUARDED_BY(slot_lock);       // of the request, in this place
+    int64_t not_before_us GUARDED_BY(slot_lock); // when it may be asked (again), on the monotonic clock
+    BlockAsk ask GUARDED_BY(slot_lock);          // of asked, ready and refused
+    BlockAnswer answer GUARDED_BY(slot_lock);    // the state; the error also while the block is asked for
     ConditionVariable changed;
 };
 
@@ -245,9 +245,9 @@ BlockAnswer blocks_look(const Slot *segment);
 // Sleeps until no block is asked for any more, or the time is over. Honours cancel.
 void blocks_wait(Slot *segment, int64_t timeout_us);
 
-// What was asked for is of no use any more. The second form is under the slot's lock.
+// What was asked for is of no use any more.
 void blocks_forget(Slot *segment);
-inline void blocks_discard(Slot *segment) {
+inline void blocks_discard(Slot *segment) REQUIRES(slot_lock) {
     block_place_of(segment).answer = {};
     ConditionVariableBroadcast(&block_place_of(segment).changed);
 }

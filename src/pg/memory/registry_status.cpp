@@ -6,14 +6,14 @@
 namespace uidgen::pg {
 
 RegistrarStatus registrar_status() {
-    lock_state(LW_SHARED);
+    lock_state_shared();
     const RegistrarStatus copy = server_state->fleet.registrar;
     unlock_state();
     return copy;
 }
 
 void registrar_status_set(const RegistrarStatus &status) {
-    lock_state(LW_EXCLUSIVE);
+    lock_state();
     server_state->fleet.registrar = status;
     unlock_state();
 }

@@ -15,6 +15,7 @@
 //   5. A slot's own lock: what is neither atomic nor guarded by the page (slots.hpp).
 //   6. The state's lock: everything here that is neither atomic nor said to be set once; and the draw of a node, which
 //      compares all generators (slots.hpp).
+//   clang checks what declarations say of (2), (4), (5) and (6) (base/locks.hpp).
 //   They are taken in this order, those of (3) and (4) never together with a page. No background process holds one of
 //   them while it waits for anything else, but for file_lock, which waits for the disk.
 #pragma once
@@ -22,6 +23,7 @@
 #include <atomic>
 
 #include "area.hpp"
+#include "base/locks.hpp"
 #include "core/membership.hpp"
 #include "counters.hpp"
 #include "registry_status.hpp"
@@ -33,14 +35,15 @@ namespace uidgen::pg {
 struct SlotLists {
     std::atomic<dsa_pointer> newest; // of all that were ever made; they follow one another by Slot::next
     std::atomic<dsa_pointer> next_look;
-    dsa_pointer first_free; // by Slot::next_free
+    dsa_pointer first_free GUARDED_BY(state_lock); // by Slot::next_free
 };
 struct AreaState {
     LWLock making; // held while the area is made
     std::atomic<dsa_handle> handle;
     dshash_table_handle table;
     SlotLists slots[slot_kinds];
-    dsa_pointer rows_owed; // slots that lack their row of worker_node, by OwedRow::next (slots.hpp)
+    dsa_pointer rows_owed
+        GUARDED_BY(state_lock); // slots that lack their row of worker_node, by OwedRow::next (slots.hpp)
 };
 
 // The last plausible reading of the wall clock, as its offset from the monotonic clock. One figure for the whole
@@ -55,12 +58,12 @@ struct ClockState {
 constexpr uint32_t lost_times = 512;
 
 struct MemberState {
-    core::FleetSeen seen;
+    core::FleetSeen seen GUARDED_BY(state_lock);
     std::atomic<uint32_t> version; // fleet_version(); written by the postmaster
     uint32_t changes;              // of the setting; the postmaster's
     LWLock file_lock;              // held while the file of grants is written; before a slot's lock
     bool unstored;                 // the file of grants lacks incarnations of this start; the registrar's, once it runs
-    RegistrarStatus registrar;
+    RegistrarStatus registrar GUARDED_BY(state_lock);
 };
 
 // Its place and fields never change.
@@ -80,7 +83,7 @@ struct ServerState {
     WorkerState workers[single_workers];
     Oid writer_connects_to; // the node writer's: the database, until it is connected
     MemberState fleet;
-    Stats freed;                              // what slots have counted that were freed
+    Stats freed GUARDED_BY(state_lock);       // what slots have counted that were freed
     Counters shown;                           // the most of all slots that a reader of the statistics was told
     std::atomic<uint64_t> refused_on_standby; // calls
     std::atomic<int64_t> lost_until_us[lost_times];
@@ -96,8 +99,9 @@ void server_state_preload();        // from shmem_startup_hook
 // another build has made it.
 bool attach_server_state();
 
-inline void lock_state(LWLockMode mode) { LWLockAcquire(&server_state->lock, mode); }
-inline void unlock_state() { LWLockRelease(&server_state->lock); }
+inline void lock_state() ACQUIRE(state_lock) UNCHECKED { LWLockAcquire(&server_state->lock, LW_EXCLUSIVE); }
+inline void lock_state_shared() ACQUIRE_SHARED(state_lock) UNCHECKED { LWLockAcquire(&server_state->lock, LW_SHARED); }
+inline void unlock_state() RELEASE(state_lock) UNCHECKED { LWLockRelease(&server_state->lock); }
 
 // By how much the wall clock was set since the server's start; all steps together, so 0 if it was set back.
 int64_t clock_moved_us();

@@ -24,7 +24,7 @@ constexpr Size bytes_of(SlotKind kind) {
 
 // A slot that is free but not on the list of free ones. Locks and condition variables are initialised once, because a
 // process may look at a slot at any time from then on.
-Slot *new_slot(SlotKind kind) {
+Slot *new_slot(SlotKind kind) UNCHECKED {
     const dsa_pointer memory = allocate_in_area(bytes_of(kind) + core::cache_line, "slots of generators and segments");
     const dsa_pointer self = TYPEALIGN(core::cache_line, memory); // aligns the address, too
     auto *slot = in_area<Slot>(self);
@@ -33,7 +33,7 @@ Slot *new_slot(SlotKind kind) {
     slot->phase = SlotPhase::free;
     LWLockInitialize(&slot->lock, server_state->tranche);
     ConditionVariableInit(kind == SlotKind::generator ? &membership_of(slot).changed : &block_place_of(slot).changed);
-    lock_state(LW_EXCLUSIVE);
+    lock_state();
     slot->next = lists_of(kind).newest.load(std::memory_order_relaxed);
     lists_of(kind).newest.store(self, std::memory_order_release); // pairs with first_slot()
     unlock_state();
@@ -48,7 +48,7 @@ dsa_pointer make_ring(uint64_t cells) {
 }
 
 Slot *take_free_slot(SlotKind kind) {
-    lock_state(LW_EXCLUSIVE);
+    lock_state();
     auto *slot = in_area<Slot>(lists_of(kind).first_free);
     if (slot != nullptr)
         lists_of(kind).first_free = slot->next_free;
@@ -61,17 +61,17 @@ Slot *take_free_slot(SlotKind kind) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Whoever changes what the draw of a node compares.
-void lock_both(Slot *slot) {
-    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
-    lock_state(LW_EXCLUSIVE);
+void lock_both(Slot *slot) ACQUIRE(slot_lock, state_lock) {
+    lock_slot(slot);
+    lock_state();
 }
 
-void unlock_both(Slot *slot) {
+void unlock_both(Slot *slot) RELEASE(slot_lock, state_lock) {
     unlock_state();
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
 }
 
-void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
+void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) REQUIRES(slot_lock, state_lock) {
     const uint64_t run = init.config.cached.run;
     memset(static_cast<void *>(generator), 0, offsetof(GeneratorState, owed));
     generator->former_mark = init.mark;
@@ -93,8 +93,9 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) {
     generator->ring.shared_before.store(0 - run, std::memory_order_relaxed); // the word begins at the end of a run
 }
 
-// What is not set here begins with 0. The membership and the place of a block stay.
-void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
+// What is not set here begins with 0. The membership and the place of a block stay. No session uses the slot, so none
+// holds its page.
+void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) UNCHECKED {
     slot->file = init.file;
     slot->expected = init.expected;
     slot->passed_over.reset(init.first_position);
@@ -111,7 +112,7 @@ void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     }
 }
 
-void set_phase(Slot *slot, SlotPhase phase) {
+void set_phase(Slot *slot, SlotPhase phase) REQUIRES(slot_lock, state_lock) {
     slot->phase = phase;
     slot->generation.fetch_add(1, std::memory_order_release); // pairs with slot_was_freed() in session.cpp
 }
@@ -120,8 +121,7 @@ std::atomic<int64_t> &lost_time(const SlotKey &key, const core::Layout &layout) 
     return server_state->lost_until_us[core::node_hash(layout, key.database) % lost_times];
 }
 
-// Under the slot's lock.
-void note_lost(const Slot &slot) {
+void note_lost(const Slot &slot) REQUIRES_SHARED(slot_lock) {
     if (slot.kind == SlotKind::generator)
         core::raise_to(lost_time(slot.key, generator_of(&slot).config.layout), slot_last_time(slot),
                        std::memory_order_relaxed);
@@ -137,7 +137,7 @@ void begin_use(Slot *slot, const SlotKey &key) {
     unlock_both(slot);
 }
 
-void forget_fleet(Slot *slot) {
+void forget_fleet(Slot *slot) REQUIRES(slot_lock) {
     if (slot->kind == SlotKind::generator)
         membership_of(slot).fields.used = false;
     else
@@ -151,7 +151,7 @@ struct Remains {
     int64_t node;
 };
 
-Remains take_remains(Slot *slot, bool with_node) {
+Remains take_remains(Slot *slot, bool with_node) REQUIRES(slot_lock, state_lock) {
     if (slot->kind != SlotKind::generator)
         return {InvalidDsaPointer, {}, core::no_node};
     GeneratorState &generator = generator_of(slot);
@@ -220,13 +220,19 @@ Remains end_use(Slot *slot) {
 // The table
 // ---------------------------------------------------------------------------------------------------------
 
-void release(SlotEntry *entry) {
+// Null: there is none. It is released like any other.
+SlotEntry *find_entry(const SlotKey &key, bool exclusively) ACQUIRE(table_lock) UNCHECKED {
+    return static_cast<SlotEntry *>(dshash_find(slot_table, &key, exclusively));
+}
+
+void release(SlotEntry *entry) RELEASE(table_lock) UNCHECKED {
     if (entry != nullptr)
         dshash_release_lock(slot_table, entry);
 }
 
-// The caller holds the entry's lock.
-SlotEntry *find_or_make_entry(const SlotKey &key) {
+void release_unused(SlotEntry *entry) RELEASE(table_lock) UNCHECKED { dshash_delete_entry(slot_table, entry); }
+
+SlotEntry *find_or_make_entry(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED {
     bool found = false;
     ErrorContextCallback context;
     begin_allocation(&context, of_slot_table);
@@ -244,7 +250,7 @@ int64_t count_node(const core::Layout &layout, int64_t node, int by) {
     entry->count += by;
     const int64_t count = entry->count;
     if (count == 0)
-        dshash_delete_entry(slot_table, entry);
+        release_unused(entry);
     else
         release(entry);
     return count;
@@ -255,7 +261,7 @@ int64_t count_node(const core::Layout &layout, int64_t node, int by) {
 Slot *find_slot(const SlotKey &key, SlotKind kind) {
     if (!attach_area())
         return nullptr;
-    auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &key, false));
+    SlotEntry *entry = find_entry(key, false);
     Slot *slot = entry != nullptr ? in_area<Slot>(entry->slots[index(kind)]) : nullptr;
     release(entry);
     return slot;
@@ -265,9 +271,9 @@ Slot *find_ready_slot(const SlotKey &key, SlotKind kind) {
     Slot *slot = find_slot(key, kind);
     if (slot == nullptr)
         return nullptr;
-    LWLockAcquire(&slot->lock, LW_SHARED);
+    lock_slot_shared(slot);
     const bool is_ready = slot->phase == SlotPhase::ready;
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
     return is_ready ? slot : nullptr;
 }
 
@@ -306,23 +312,25 @@ void expire_slot(Slot *slot, SlotPhase to, bool is_rollback) {
 
 void free_slot(const SlotKey &key, SlotKind kind) {
     Slot *slot = find_slot(key, kind);
-    auto *entry = slot != nullptr ? static_cast<SlotEntry *>(dshash_find(slot_table, &key, true)) : nullptr;
-    if (entry == nullptr)
+    if (slot == nullptr)
         return;
+    SlotEntry *entry = find_entry(key, true);
+    if (entry == nullptr)
+        return release(entry);
     const Remains remains = end_use(slot);
     entry->slots[index(kind)] = InvalidDsaPointer;
     if (!DsaPointerIsValid(entry->slots[0]) && !DsaPointerIsValid(entry->slots[1]))
-        dshash_delete_entry(slot_table, entry);
+        release_unused(entry);
     else
         release(entry);
     discard(remains);
 }
 
 void note_lost(Slot *slot, const SlotKey &key) {
-    LWLockAcquire(&slot->lock, LW_SHARED);
+    lock_slot_shared(slot);
     if (same_key(slot->key, key))
         note_lost(*slot);
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
 }
 
 int64_t lost_until_us(const core::Layout &layout) {
@@ -346,24 +354,23 @@ bool slot_has_name(const SlotKey &key, uint64_t name_hash) {
     Slot *slot = find_slot(key, SlotKind::segment);
     if (slot == nullptr)
         return false;
-    LWLockAcquire(&slot->lock, LW_SHARED);
+    lock_slot_shared(slot);
     const bool has = slot->phase == SlotPhase::ready && same_key(slot->key, key) && name_hash != 0 &&
                      segment_of(slot).name_hash == name_hash;
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
     return has;
 }
 
 void slot_forget_name(Slot *segment) {
-    LWLockAcquire(&segment->lock, LW_EXCLUSIVE);
+    lock_slot(segment);
     segment_of(segment).name_hash = 0;
-    LWLockRelease(&segment->lock);
+    unlock_slot(segment);
 }
 
 Oid known_default() {
     if (!attach_area())
         return InvalidOid;
-    const SlotKey database = slot_key(InvalidOid);
-    auto *entry = static_cast<SlotEntry *>(dshash_find(slot_table, &database, false));
+    SlotEntry *entry = find_entry(slot_key(InvalidOid), false);
     const Oid generator = entry != nullptr ? entry->default_generator : InvalidOid;
     release(entry);
     return generator;
@@ -431,11 +438,11 @@ Stats slot_counted(Slot *slot) {
 // A slot that is freed meanwhile is in neither part, but a sum must not go back. The walk is without the state's lock,
 // which sessions need.
 Stats slots_counted() {
-    lock_state(LW_SHARED);
+    lock_state_shared();
     Stats sum = server_state->freed;
     unlock_state();
     for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
-        for_each_slot(kind, [&sum](Slot *slot) { add(&sum, slot_counted(slot)); });
+        for_each_slot(kind, [&sum](Slot *slot) REQUIRES_SHARED(slot_lock) { add(&sum, slot_counted(slot)); });
     for (uint32_t i = 0; i < stat_count; i++) {
         std::atomic<uint64_t> &shown = server_state->shown.values[i];
         core::raise_to(shown, sum.values[i], std::memory_order_relaxed);

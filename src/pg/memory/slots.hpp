@@ -7,10 +7,9 @@
 //   2. To reset or free a slot: a lock on the sequence that excludes all users, or a sequence that no other session
 //      sees. Each changes the generation. So a session that kept a pointer compares the generation, under the lock on
 //      the sequence.
-//   3. Fields marked "page" are written under the exclusive lock of the sequence's buffer page, and read under that
-//      lock, shared or exclusive. So no race makes a page and its slot differ.
-//   4. Fields marked "lock" are guarded by the slot's own lock. A process that does not hold a lock on the sequence
-//      (the refiller, the registrar, a view) reads the others under it, shared, while phase is not free.
+//   3. page_lock is the lock of the sequence's buffer page. So no race makes a page and its slot differ.
+//   4. slot_lock is the slot's own. A process that does not hold a lock on the sequence (the refiller, the registrar, a
+//      view) reads other fields under it, shared, while phase is not free.
 //   5. A process that makes, resets or frees a slot holds the slot's lock and the state's, exclusively. So who looks at
 //      many slots at one moment needs only the state's.
 //   6. All other fields are atomics, or never change while the slot is in use.
@@ -51,17 +50,36 @@ struct Slot {
     dsa_pointer self; // never changes, as the next two
     dsa_pointer next; // of all slots of the kind
     SlotKind kind;
-    dsa_pointer next_free; // guarded by the state's lock
+    dsa_pointer next_free GUARDED_BY(state_lock);
     LWLock lock;
-    SlotPhase phase; // lock
-    SlotKey key;     // lock
+    SlotPhase phase GUARDED_BY(slot_lock);
+    SlotKey key GUARDED_BY(slot_lock);
     std::atomic<uint64_t> generation;
-    RelationFile file;  // page: the sequence's file that `expected` belongs to
-    PageState expected; // page: what the sequence's page says unless another command moved the counter
+    RelationFile file GUARDED_BY(page_lock);  // the sequence's file that `expected` belongs to
+    PageState expected GUARDED_BY(page_lock); // what the sequence's page says unless another command moved the counter
     Counters counters;
     PassedOver passed_over;          // by the word that sessions draw from, except in cached mode
     std::atomic<uint64_t> ids_shown; // the most ids that a reader of the statistics was told
 };
+
+inline void lock_slot(Slot *slot) ACQUIRE(slot_lock) EXCLUDES(state_lock) UNCHECKED {
+    LWLockAcquire(&slot->lock, LW_EXCLUSIVE);
+}
+inline void lock_slot_shared(const Slot *slot) ACQUIRE_SHARED(slot_lock) EXCLUDES(state_lock) UNCHECKED {
+    LWLockAcquire(const_cast<LWLock *>(&slot->lock), LW_SHARED);
+}
+inline void unlock_slot(const Slot *slot) RELEASE(slot_lock) UNCHECKED {
+    LWLockRelease(const_cast<LWLock *>(&slot->lock));
+}
+
+// For a session that holds a lock on the sequence.
+inline Oid sequence_of(const Slot *slot) UNCHECKED { return slot->key.sequence; }
+
+// By (5) of the contract the state's lock will do.
+inline const SlotKey &key_under_state(const Slot *slot) REQUIRES_SHARED(state_lock) UNCHECKED { return slot->key; }
+inline bool is_ready_under_state(const Slot *slot) REQUIRES_SHARED(state_lock) UNCHECKED {
+    return slot->phase == SlotPhase::ready;
+}
 
 static_assert(std::is_standard_layout_v<Slot> && std::is_trivially_destructible_v<Slot>,
               "slots live in memory that no constructor or destructor of C++ manages");
@@ -82,23 +100,23 @@ struct SlotInit {
 // ---------------------------------------------------------------------------------------------------------
 
 // Null if there is none.
-Slot *find_slot(const SlotKey &key, SlotKind kind);
-Slot *find_ready_slot(const SlotKey &key, SlotKind kind);
+Slot *find_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
+Slot *find_ready_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The slot of that key, made ready with `init` unless another session has done so first. Raises an error if there is no
 // memory.
-Slot *make_slot(const SlotKey &key, const SlotInit &init);
+Slot *make_slot(const SlotKey &key, const SlotInit &init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The slot of that key; if there is none, a stale one.
-Slot *claim_slot(const SlotKey &key, SlotKind kind);
+Slot *claim_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // What the slot was made from has changed, or may have been rolled back: its ring goes, and the next draw makes again
 // what it draws with. Statistics and membership stay. If the sequence was dropped, they are out of sight, unless the
 // DROP is rolled back. In a rollback (`is_rollback`) it raises no error, and leaves the node to a later call.
-void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale, bool is_rollback = false);
+void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale, bool is_rollback = false) EXCLUDES(slot_lock, state_lock);
 
 // Frees the slot, if there is one. No session may use it. A generator counts as lost.
-void free_slot(const SlotKey &key, SlotKind kind);
+void free_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Notes how far the ids of a generator reach that the database has lost, or may lose: its sequence is dropped, or the
 // creation is rolled back. Does nothing if the slot is another sequence's by now. Raises no error.
@@ -110,8 +128,9 @@ int64_t lost_until_us(const core::Layout &layout);
 
 // For a generator to draw with, until its slot is made ready again, expires or is freed. False:
 // another generator of that layout has it, and the caller does not insist. *others is how many of the layout have one.
-bool take_node(const core::Layout &layout, int64_t node, bool insist, int64_t *others);
-void give_back_node(const core::Layout &layout, int64_t node);
+bool take_node(const core::Layout &layout, int64_t node, bool insist, int64_t *others)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
+void give_back_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Whether the slot is ready, and of a segment whose name has that hash. Callers need no lock on the sequence.
 bool slot_has_name(const SlotKey &key, uint64_t name_hash);
@@ -135,12 +154,12 @@ Slot *first_slot(SlotKind kind);
 inline Slot *next_slot(const Slot *slot) { return in_area<Slot>(slot->next); }
 
 // Calls visit(slot) for each slot that a sequence has, under its lock. It must not raise an error.
-template <typename Visit> void for_each_slot(SlotKind kind, Visit visit, LWLockMode mode = LW_SHARED) {
+template <typename Visit> void for_each_slot(SlotKind kind, Visit visit) {
     for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
-        LWLockAcquire(&slot->lock, mode);
+        lock_slot_shared(slot);
         if (slot->phase != SlotPhase::free)
             visit(slot);
-        LWLockRelease(&slot->lock);
+        unlock_slot(slot);
     }
 }
 
@@ -148,7 +167,7 @@ template <typename Visit> void for_each_slot(SlotKind kind, Visit visit, LWLockM
 Slot *slot_to_look_at(SlotKind kind);
 
 // Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none. Under the slot's lock.
-int64_t slot_last_time(const Slot &slot);
+int64_t slot_last_time(const Slot &slot) REQUIRES_SHARED(slot_lock);
 
 // ---------------------------------------------------------------------------------------------------------
 // What slots have counted.
@@ -158,7 +177,7 @@ int64_t slot_last_time(const Slot &slot);
 core::PositionAllocator<> &word_of(Slot *slot);
 
 // What a slot has counted since its sequence has it. Under the slot's lock.
-Stats slot_counted(Slot *slot);
+Stats slot_counted(Slot *slot) REQUIRES_SHARED(slot_lock);
 
 // What all slots of the server have counted since its start, also those that were freed.
 Stats slots_counted();

@@ -18,17 +18,16 @@ namespace {
 // freed or reset stays in it, without a row, until the writer comes by.
 // ---------------------------------------------------------------------------------------------------------
 
-dsa_pointer &first_owed() { return server_state->area.rows_owed; }
+dsa_pointer &first_owed() REQUIRES_SHARED(state_lock) { return server_state->area.rows_owed; }
 
-// Under the state's lock.
-bool has_row(const Slot *slot) {
+bool has_row(const Slot *slot) REQUIRES_SHARED(state_lock) {
     const GeneratorState &generator = generator_of(slot);
-    return slot->phase == SlotPhase::ready && generator.worker_draw.load(std::memory_order_relaxed) > 0 &&
+    return is_ready_under_state(slot) && generator.worker_draw.load(std::memory_order_relaxed) > 0 &&
            !generator.owed.settled;
 }
 
-template <typename Visit> void for_each_owed(LWLockMode mode, Visit visit) {
-    lock_state(mode);
+template <typename Visit> void for_each_owed(Visit visit) {
+    lock_state();
     for (auto *slot = in_area<Slot>(first_owed()); slot != nullptr; slot = in_area<Slot>(generator_of(slot).owed.next))
         visit(slot);
     unlock_state();
@@ -36,7 +35,7 @@ template <typename Visit> void for_each_owed(LWLockMode mode, Visit visit) {
 
 // Release pairs with note_generator_in_use(): from then on the slot is the next session's to add.
 template <typename Predicate> void remove_owed(Predicate is_removed) {
-    lock_state(LW_EXCLUSIVE);
+    lock_state();
     for (dsa_pointer *link = &first_owed(); DsaPointerIsValid(*link);) {
         auto *slot = in_area<Slot>(*link);
         if (!is_removed(slot)) {
@@ -93,7 +92,7 @@ struct DueRow {
 };
 
 bool any_owed() {
-    lock_state(LW_SHARED);
+    lock_state_shared();
     const bool any = DsaPointerIsValid(first_owed());
     unlock_state();
     return any;
@@ -105,11 +104,11 @@ Oid next_database() {
         Oid database = InvalidOid;
         int64_t nap_us = longest_nap_us;
         const int64_t now_us = monotonic_us();
-        remove_owed([](const Slot *slot) { return !has_row(slot); });
-        for_each_owed(LW_SHARED, [&](const Slot *slot) {
+        remove_owed([](const Slot *slot) REQUIRES(state_lock) { return !has_row(slot); });
+        for_each_owed([&](const Slot *slot) REQUIRES(state_lock) {
             const int64_t wait_us = generator_of(slot).owed.retry_at_us - now_us;
             if (wait_us <= 0)
-                database = slot->key.database;
+                database = key_under_state(slot).database;
             else
                 nap_us = Min(nap_us, wait_us);
         });
@@ -125,11 +124,11 @@ Oid next_database() {
 int collect(DueRow *rows, int most) {
     int count = 0;
     const int64_t now_us = monotonic_us();
-    for_each_owed(LW_SHARED, [&](Slot *slot) {
+    for_each_owed([&](Slot *slot) REQUIRES(state_lock) {
         GeneratorState &g = generator_of(slot);
-        if (count < most && has_row(slot) && is_of_this_database(slot->key) && g.owed.retry_at_us <= now_us)
+        if (count < most && has_row(slot) && is_of_this_database(key_under_state(slot)) && g.owed.retry_at_us <= now_us)
             rows[count++] = {slot,
-                             slot->key.sequence,
+                             key_under_state(slot).sequence,
                              g.worker_draw.load(std::memory_order_relaxed),
                              g.drawn_at_us,
                              g.owed.used_at,
@@ -141,7 +140,7 @@ int collect(DueRow *rows, int most) {
 }
 
 // Relaxed: the value stands alone, and the fields that it refers to are read under a lock.
-void put_off(GeneratorState *generator, int64_t now_us) {
+void put_off(GeneratorState *generator, int64_t now_us) REQUIRES(state_lock) {
     const int64_t wait_us = Max(retry_us, (now_us - generator->owed.listed_at_us) / 4);
     generator->owed.retry_at_us = now_us + wait_us;
     generator->owed.settled = wait_us > longest_retry_us;
@@ -151,11 +150,11 @@ void put_off(GeneratorState *generator, int64_t now_us) {
 // After a success, or of one row after a failure. Does nothing if there was another draw meanwhile.
 void note_result(const DueRow *rows, int count) {
     const int64_t now_us = monotonic_us();
-    lock_state(LW_EXCLUSIVE);
+    lock_state();
     for (const DueRow *row = rows; row < rows + count; row++) {
         GeneratorState &generator = generator_of(row->slot);
         int64_t draw = row->draw;
-        if (!same_key(row->slot->key, slot_key(row->generator)) ||
+        if (!same_key(key_under_state(row->slot), slot_key(row->generator)) ||
             !generator.worker_draw.compare_exchange_strong(draw, row->id != 0 ? row->id : draw,
                                                            std::memory_order_relaxed))
             continue;
@@ -166,7 +165,7 @@ void note_result(const DueRow *rows, int count) {
         generator.row_due.store(row->used_at + refresh_us, std::memory_order_relaxed);
     }
     unlock_state();
-    remove_owed([](const Slot *slot) { return !has_row(slot); });
+    remove_owed([](const Slot *slot) REQUIRES(state_lock) { return !has_row(slot); });
 }
 
 bool is_in_container() {
@@ -328,9 +327,9 @@ void write_due_rows(DueRow *rows, int64_t until_us) {
     }
     const int64_t now_us = monotonic_us();
     if (!any)
-        for_each_owed(LW_EXCLUSIVE, [now_us](Slot *slot) {
+        for_each_owed([now_us](Slot *slot) REQUIRES(state_lock) {
             int64_t &retry_at_us = generator_of(slot).owed.retry_at_us;
-            if (slot->key.database == MyDatabaseId)
+            if (key_under_state(slot).database == MyDatabaseId)
                 retry_at_us = Max(retry_at_us, now_us + pause_us);
         });
 }
@@ -355,21 +354,23 @@ void set_up() {
 // A database that cannot be connected to is left to a later transaction in it; the process that tried has ended.
 void connect() {
     Oid &connects_to = server_state->writer_connects_to;
-    remove_owed([&](const Slot *slot) { return slot->key.database == connects_to; });
+    remove_owed([&](const Slot *slot) REQUIRES(state_lock) { return key_under_state(slot).database == connects_to; });
     connects_to = InvalidOid;
     connects_to = next_database();
     set_up();
     BackgroundWorkerInitializeConnectionByOid(connects_to, InvalidOid, 0);
     connects_to = InvalidOid;
     // Of a former database with the same oid.
-    remove_owed([](const Slot *slot) { return slot->key.database == MyDatabaseId && !is_of_this_database(slot->key); });
+    remove_owed([](const Slot *slot) REQUIRES(state_lock) {
+        return key_under_state(slot).database == MyDatabaseId && !is_of_this_database(key_under_state(slot));
+    });
 }
 
 } // namespace
 
 // A time further ahead than any that is ever set comes from before the clock went back. Acquire: a slot that the writer
 // has removed is this session's.
-void note_generator_in_use(Slot *slot) {
+void note_generator_in_use(Slot *slot) UNCHECKED {
     GeneratorState &generator = generator_of(slot);
     const TimestampTz now = GetCurrentTransactionStartTimestamp();
     const int64_t due = generator.row_due.load(std::memory_order_relaxed);
@@ -393,7 +394,7 @@ void node_writer_transaction_ended() {
     if (likely(!is_wanted))
         return;
     if (first_added != nullptr) {
-        lock_state(LW_EXCLUSIVE);
+        lock_state();
         generator_of(last_added).owed.next = first_owed();
         first_owed() = first_added->self;
         unlock_state();

@@ -53,7 +53,7 @@ void log_node(const Slot *slot, const core::Node &node) {
     const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
     ereport(LOG, (errmsg("generator \"%s\" in database \"%s\" draws with datacenter id %lld and worker id %lld",
-                         get_rel_name(slot->key.sequence), get_database_name(MyDatabaseId),
+                         get_rel_name(sequence_of(slot)), get_database_name(MyDatabaseId),
                          static_cast<long long>(fields.datacenter), static_cast<long long>(fields.worker)),
                   errdetail("Preset: %s. Layout: %s. Protection: %s.", config.preset, layout_text(config.layout),
                             protection_name(node.protection))));
@@ -155,7 +155,7 @@ struct NodeDraw {
 };
 
 // Relaxed: the row's writer reads them under the state's lock.
-void set_draw(GeneratorState *generator, const NodeDraw &draw) {
+void set_draw(GeneratorState *generator, const NodeDraw &draw) REQUIRES(state_lock) {
     generator->worker_draw.store(draw.id, std::memory_order_relaxed);
     generator->drawn_at_us = draw.at_us;
     generator->drawn_node = draw.node;
@@ -170,7 +170,7 @@ bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insi
     GeneratorState &generator = generator_of(slot);
     const core::Layout &layout = generator.config.layout;
     const bool is_taken = !take_node(layout, draw.node, insist, others);
-    lock_state(LW_EXCLUSIVE);
+    lock_state();
     const bool set_already = generator.number.load(std::memory_order_relaxed) != no_number;
     if (!is_taken && !set_already) {
         set_draw(&generator, draw);
@@ -191,7 +191,7 @@ void draw_number(Slot *slot, int64_t now_us) {
     const Oid schema = extension_schema();
     int64_t former = core::no_node;
     if (config.worker_policy == WorkerPolicy::sticky)
-        former = former_node(schema, slot->key.sequence, config.layout, core::protection_of(config.layout, source));
+        former = former_node(schema, sequence_of(slot), config.layout, core::protection_of(config.layout, source));
     const int64_t nodes = core::largest(core::bits_by_number(config.layout, source)) + 1;
     int64_t tries = nodes;
     int64_t others = 0;
@@ -217,7 +217,7 @@ void draw_number(Slot *slot, int64_t now_us) {
 void draw_row_of_node(Slot *slot, const core::Node &node) {
     log_node(slot, node);
     const NodeDraw draw = {draw_node_id(extension_schema()), wall_clock_us(), node.value};
-    lock_state(LW_EXCLUSIVE);
+    lock_state();
     set_draw(&generator_of(slot), draw);
     unlock_state();
     note_generator_in_use(slot);
@@ -263,7 +263,7 @@ void warn_of_datacenter_id(Slot *slot) {
     ereport(WARNING,
             (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
              errmsg("datacenter id %lld does not fit the layout of generator \"%s\"",
-                    static_cast<long long>(source.datacenter_id), get_rel_name(slot->key.sequence)),
+                    static_cast<long long>(source.datacenter_id), get_rel_name(sequence_of(slot))),
              errdetail("The layout holds datacenter ids from 0 to %lld. The generator gets a node as if none were set.",
                        static_cast<long long>(core::largest(core::datacenter_id_bits(layout)))),
              errhint("Use a smaller datacenter id, or a generator with more datacenter_bits.")));

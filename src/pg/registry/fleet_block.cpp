@@ -44,9 +44,12 @@ void describe_segment(Call *call) {
 // If the standby is away, calls that are given up use up the blocks of a moment, and not one each.
 core::SequenceState counter_of(const SessionEntry *e) {
     Relation rel = open_sequence(e);
-    const PageState state = page_state(rel);
+    SequencePage page = lock_page_for_reading(rel);
+    const PageState state = read_page(page);
+    const int64_t block_at_us = segment_of(e->slot).block_at_us;
+    unlock_page(&page);
     relation_close(rel, NoLock);
-    if (!is_durable(state.lsn, wanted_durability()) && monotonic_us() - segment_of(e->slot).block_at_us > us_per_second)
+    if (!is_durable(state.lsn, wanted_durability()) && monotonic_us() - block_at_us > us_per_second)
         report_not_durable();
     return state.counter;
 }

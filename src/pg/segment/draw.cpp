@@ -61,12 +61,13 @@ RangeState range_state_of(const SessionEntry *e) {
 }
 
 // The pace of draws since a range was reserved.
-core::Pace pace_of(const SegmentState &segment, int64_t now_us) {
+core::Pace pace_of(const SegmentState &segment, int64_t now_us) REQUIRES_SHARED(page_lock) {
     return {segment.ordinals.last() + 1 - segment.reserved_at, now_us - segment.reserved_at_us};
 }
 
-// How many values the next range gets. Under the page's exclusive lock.
-int64_t size_next_range(const SegmentState &segment, const core::StepBounds &bounds, int64_t now_us) {
+// How many values the next range gets.
+int64_t size_next_range(const SegmentState &segment, const core::StepBounds &bounds, int64_t now_us)
+    REQUIRES_SHARED(page_lock) {
     int64_t step = segment.step;
     if (!segment.disturbed && segment.reserved_at_us != 0)
         step = core::next_step(step, bounds, pace_of(segment, now_us));
@@ -77,7 +78,7 @@ int64_t size_next_range(const SegmentState &segment, const core::StepBounds &bou
     return Min(step, bounds.most);
 }
 
-void note_refill(SegmentState *segment, bool ahead, int64_t now_us) {
+void note_refill(SegmentState *segment, bool ahead, int64_t now_us) REQUIRES(page_lock) {
     if (segment->disturbed)
         segment->refills_disturbed++;
     else if (segment->reserved_at_us != 0 && !ahead)

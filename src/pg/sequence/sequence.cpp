@@ -169,8 +169,9 @@ namespace {
 
 // A parallel worker's relcache does not say whether the leader gave the sequence a new file; with wal_level=minimal it
 // says so of a sequence that the leader created, too. But three facts say it: this transaction wrote the catalog row,
-// the file is not the sequence's first, whose number is the sequence's oid, and no generator draws from that file.
-bool is_rewritten(Relation rel) {
+// the file is not the sequence's first, whose number is the sequence's oid, and no generator draws from that file. (A
+// slot's file changes with the sequence's, which the lock on the sequence prevents.)
+bool is_rewritten(Relation rel) UNCHECKED {
     const Oid sequence = RelationGetRelid(rel);
     if (!IsParallelWorker())
         return rewritten_in_this_transaction(rel);
@@ -245,16 +246,20 @@ SequencePage lock_page(Relation sequence, Buffer buffer, GenericXLogState *recor
     return page;
 }
 
+SequencePage lock_page_shared(Relation sequence, Buffer buffer) ACQUIRE_SHARED(page_lock) UNCHECKED {
+    return lock_page(sequence, buffer, nullptr, BUFFER_LOCK_SHARE);
+}
+
 PageState state_on(Page page) {
     const FormData_pg_sequence_data *counter = counter_on(page);
     return {{counter->last_value, counter->is_called}, PageGetLSN(page)};
 }
 
-bool is_expected(const Slot *slot, RelationFile file, const PageState &state) {
+bool is_expected(const Slot *slot, RelationFile file, const PageState &state) REQUIRES_SHARED(page_lock) {
     return slot->file == file && same_state(slot->expected, state);
 }
 
-bool is_expected(const Slot *slot, const SequencePage &page) {
+bool is_expected(const Slot *slot, const SequencePage &page) REQUIRES_SHARED(page_lock) {
     return is_expected(slot, file_of(page.relation), read_page(page));
 }
 
@@ -297,18 +302,16 @@ void wait_for_standby(uint64_t lsn, Counters *counters) {
 
 } // namespace
 
-SequencePage lock_page_for_reading(Relation sequence) {
-    return lock_page(sequence, ReadBuffer(sequence, 0), nullptr, BUFFER_LOCK_SHARE);
-}
+SequencePage lock_page_for_reading(Relation sequence) { return lock_page_shared(sequence, ReadBuffer(sequence, 0)); }
 
-SequencePage lock_page_for_writing(Relation sequence) {
+SequencePage lock_page_for_writing(Relation sequence) UNCHECKED {
     return lock_page(sequence, ReadBuffer(sequence, 0), GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
 }
 
 namespace {
 
 // The next range becomes smaller because of lost values. A counter that moved while nothing was reserved costs nothing.
-void note_lost(SegmentState *segment, uint64_t values) {
+void note_lost(SegmentState *segment, uint64_t values) REQUIRES(page_lock) {
     if (values > 0)
         segment->step = core::disturbed_step(segment->step);
     segment->reserved_at += values;
@@ -348,7 +351,7 @@ void match_page(Slot *slot, Relation sequence, PagePlace *place) {
     place->relation = place_of(sequence);
     if (!pin_if_still_there(*place))
         place->buffer = ReadBuffer(sequence, 0);
-    SequencePage page = lock_page(sequence, place->buffer, nullptr, BUFFER_LOCK_SHARE);
+    SequencePage page = lock_page_shared(sequence, place->buffer);
     const bool expected = is_expected(slot, page) || fault_is(Fault::ignore_setval);
     unlock_page(&page);
     if (likely(expected))
@@ -360,7 +363,7 @@ void match_page(Slot *slot, Relation sequence, PagePlace *place) {
 }
 
 // The page was a sequence's when the place was noted, so its magic number is not compared again.
-bool is_page_expected(const Slot *slot, const PagePlace &place) {
+bool is_page_expected(const Slot *slot, const PagePlace &place) UNCHECKED {
     ResourceOwner owner = CurrentResourceOwner;
     CurrentResourceOwner = owner_of_short_pins();
     bool expected = pin_if_still_there(place);
@@ -389,7 +392,7 @@ uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot) {
     return lsn;
 }
 
-void unlock_page(SequencePage *page) {
+void unlock_page(SequencePage *page) UNCHECKED {
     UnlockReleaseBuffer(page->buffer);
     if (page->record != nullptr)
         GenericXLogAbort(page->record);

@@ -68,14 +68,16 @@ struct SequencePage {
     GenericXLogState *record; // only for writing
 };
 
-SequencePage lock_page_for_reading(Relation sequence); // a shared lock
-SequencePage lock_page_for_writing(Relation sequence); // an exclusive lock; allocates before it locks
+SequencePage lock_page_for_reading(Relation sequence) ACQUIRE_SHARED(page_lock)
+    EXCLUDES(table_lock, slot_lock, state_lock); // a shared lock
+SequencePage lock_page_for_writing(Relation sequence) ACQUIRE(page_lock)
+    EXCLUDES(table_lock, slot_lock, state_lock); // an exclusive lock; allocates before it locks
 
 // For a reservation: an exclusive lock. If another command has moved the counter, the slot adopts the page.
-SequencePage lock_page_of(Slot *slot, Relation sequence);
+SequencePage lock_page_of(Slot *slot, Relation sequence) ACQUIRE(page_lock) EXCLUDES(table_lock, slot_lock, state_lock);
 
-// Has the slot discard what it has reserved, and expect this state of its page. Under the page's exclusive lock.
-void adopt_page(Slot *slot, RelationFile file, const PageState &state);
+// Has the slot discard what it has reserved, and expect this state of its page.
+void adopt_page(Slot *slot, RelationFile file, const PageState &state) REQUIRES(page_lock);
 
 // Where a sequence's page was last found.
 struct PagePlace {
@@ -92,13 +94,13 @@ void match_page(Slot *slot, Relation sequence, PagePlace *place);
 // there any more: then match_page() finds it.
 bool is_page_expected(const Slot *slot, const PagePlace &place);
 
-PageState read_page(const SequencePage &page);
+PageState read_page(const SequencePage &page) REQUIRES_SHARED(page_lock);
 
 // Moves the counter to `last_value` (is_called) and logs the page, which the slot, if there is one, expects from then
 // on. At most once per lock. Returns the end of the record; 0: there is nothing to wait for.
-uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot = nullptr);
+uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot = nullptr) REQUIRES(page_lock);
 
-void unlock_page(SequencePage *page);
+void unlock_page(SequencePage *page) RELEASE(page_lock);
 
 // The page's contents, read under a lock of its own.
 PageState page_state(Relation sequence);

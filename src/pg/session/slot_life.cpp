@@ -33,14 +33,14 @@ struct Look {
 
 Look look_at(Slot *slot) {
     Look look = {};
-    LWLockAcquire(&slot->lock, LW_SHARED);
+    lock_slot_shared(slot);
     look.used = slot->phase != SlotPhase::free;
     look.key = slot->key;
     if (slot->kind == SlotKind::generator) {
         look.layout = generator_of(slot).config.layout;
         look.until_us = slot_last_time(*slot);
     }
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
     return look;
 }
 
@@ -141,13 +141,13 @@ int64_t mark_in_memory(Oid generator) {
     Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
     if (slot == nullptr)
         return core::no_lease_yet;
-    LWLockAcquire(&slot->lock, LW_SHARED);
+    lock_slot_shared(slot);
     const GeneratorState &state = generator_of(slot);
     const uint64_t until = state.ticks.written_range().until;
     const int64_t mark = until > state.first_position
                              ? static_cast<int64_t>(until >> state.config.layout.sequence_bits) - 1
                              : state.former_mark; // a generator without history begins above the ids of lost ones
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
     return mark;
 }
 

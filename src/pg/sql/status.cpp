@@ -58,7 +58,7 @@ void put_ring(Row *row, Slot *slot) {
 }
 
 // The node that the next id will have, as far as it is known.
-void put_node(Row *row, const Slot *slot) {
+void put_node(Row *row, const Slot *slot) REQUIRES_SHARED(slot_lock) {
     const GeneratorConfig &config = generator_of(slot).config;
     const NodeGrant grant = present_grant(slot);
     const int64_t number = generator_of(slot).number.load(std::memory_order_acquire);
@@ -75,8 +75,7 @@ void put_node(Row *row, const Slot *slot) {
         put_instant(row, "granted_until", config.layout, Min(grant.view.until, config.policy.end));
 }
 
-// Under the slot's lock.
-void put_generator(Row *row, Slot *slot) {
+void put_generator(Row *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
     const GeneratorState &generator = generator_of(slot);
     const core::Layout &layout = generator.config.layout;
     const auto tick_of = [&layout](uint64_t position) {
@@ -139,11 +138,11 @@ struct Look {
 };
 
 Look look_at(Slot *slot) {
-    LWLockAcquire(&slot->lock, LW_SHARED);
+    lock_slot_shared(slot);
     const bool is_ours = slot->phase != SlotPhase::free && is_of_this_database(slot->key);
     const Look look = {is_ours ? slot->key.sequence : InvalidOid, slot->phase == SlotPhase::ready,
                        slot->generation.load(std::memory_order_relaxed), is_ours ? slot_counted(slot) : Stats{}};
-    LWLockRelease(&slot->lock);
+    unlock_slot(slot);
     return look;
 }
 
@@ -174,9 +173,9 @@ Relation open_unless_dropped(Oid sequence) {
 // False: there is no live state. AccessShareLock on the sequence excludes DROP, but not that the slot is reset.
 bool put_live(Row *row, Slot *slot, const Look &look) {
     if (slot->kind == SlotKind::generator) {
-        LWLockAcquire(&slot->lock, LW_SHARED);
+        lock_slot_shared(slot);
         put_generator(row, slot);
-        LWLockRelease(&slot->lock);
+        unlock_slot(slot);
     } else {
         Relation rel = open_unless_dropped(look.sequence);
         if (rel == nullptr)
