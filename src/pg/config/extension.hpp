@@ -2,6 +2,8 @@
 // has read of a definition has changed.
 #pragma once
 
+#include <initializer_list>
+
 #include "base/postgres.hpp"
 
 namespace uidgen::pg {
