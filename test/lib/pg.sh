@@ -44,12 +44,12 @@ is_precompiled() {
         [ -z "$newer" ]
 }
 
-# Most of the time of a compilation goes to the server's headers and to ours that most files include. The compiler takes
-# this file in their place, if it is called with the same options, and makes the same code: precompile directory make...
+# Most of the time of a compilation goes to the server's headers. The compiler takes this file in their place, if it is called
+# with the same options, and makes the same code, byte by byte, as long as it has no table of ours: precompile directory make...
 precompile() {
     precompiled=$1
     shift
-    printf '#include "%s.hpp"\n' base/errors memory/slots >"$precompiled/server.hpp"
+    echo '#include "base/errors.hpp"' >"$precompiled/server.hpp"
     compile=$("$@" -n -B src/pg/module.o | sed -n 's/ -c -o .*//p')
     (cd "$precompiled" && eval "$compile -x c++-header server.hpp -o server.hpp.gch")
 }
