@@ -1,4 +1,5 @@
 -- Ids as short texts, and back. test/unit/short_form_test.cpp has the vectors of other implementations.
+\a \t
 CREATE EXTENSION uidgen;
 \pset null 'NULL'
 \getenv source PG_ABS_SRCDIR
@@ -21,8 +22,6 @@ RESET enable_seqscan;
 
 -- NULL, and what is refused, with the position of the character.
 SELECT uid_to_base62(NULL), uid_from_base62(NULL);
-\pset format unaligned
-\pset tuples_only on
 \set ECHO none
 SELECT * FROM outcomes('SELECT uid_to_base62(%s)', '-1', '-9223372036854775808');
 SELECT * FROM outcomes('SELECT uid_from_base62(%s)', $$''$$, $$'ab-c'$$, $$' 1'$$, $$'äöü'$$, $$'12ü4'$$, $$'12€'$$, $$E'1\n'$$,
