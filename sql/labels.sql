@@ -302,6 +302,31 @@ SELECT count(*) FROM uid_internal.uid_default_moved;
 -- No TRUNCATE: rows go with their sequences.
 SELECT * FROM outcomes('%s', 'TRUNCATE uid_internal.uid_segment_row', 'TRUNCATE uid_secrets.uid_key');
 
+-- A change of a table of others costs the next calls nothing of a definition: they read none. A change of their own does.
+SELECT uid_generator_create('calm', 'js53'), segment_create('calm');
+CREATE TABLE bystander (n integer);
+CREATE VIEW calls (a, b, c, d, e) AS SELECT uid_next() > 0, uid_next('uid_generators.calm') > 0, segment_next('uid_segments.calm'::regclass) > 0, segment_next('calm') > 0, uid_timestamp(5, 'uid_generators.calm');
+CREATE FUNCTION reads() RETURNS numeric LANGUAGE sql RETURN
+  (SELECT sum(pg_stat_get_xact_numscans(oid)) FROM pg_class WHERE relname IN ('pg_seclabel', 'pg_seclabel_object_index', 'pg_extension_name_index', 'uid_segment_row_pkey'));
+SELECT * FROM calls;
+BEGIN;
+ALTER TABLE bystander ADD m integer;
+SELECT reads() AS before \gset
+SELECT * FROM calls;
+SELECT reads() - :before AS reads;
+COMMIT;
+SELECT segment_alter('calm', 5), uid_generator_alter('uid_generators.calm', lease_ms => 900);
+BEGIN;
+SELECT reads() AS before \gset
+SELECT * FROM calls;
+SELECT reads() > :before AS reads;
+COMMIT;
+DROP VIEW calls;
+DROP FUNCTION reads;
+DROP TABLE bystander;
+SELECT segment_drop('calm');
+DROP SEQUENCE uid_generators.calm;
+
 -- A layout whose figures are at the end of their range does not stop a view for the others.
 SELECT uid_generator_create('short', 'twitter', tick_us => 1, time_bits => 1, epoch => '9000-01-01 00:00+00');
 SELECT generator, life_used < 0 AS not_begun, ids_per_second FROM uid_generator_limits WHERE generator = 'uid_generators.short'::regclass;
