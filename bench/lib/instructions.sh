@@ -55,6 +55,7 @@ make_data() {
     psql -c "SELECT uid_generator_alter(generator, tick_us => 3600000000, time_bits => 26, sequence_bits => 29,
         lease_ms => 600000, max_ahead_ms => 600000) FROM uid_generator_config WHERE mode = 'snowflake' AND NOT builtin"
     psql -v rows="$rows" -f bench/many_data.sql >/dev/null
+    make_bystanders
     stop_server server-bench "$tree" fast
 }
 
@@ -150,6 +151,41 @@ connection() {
     wait "$server" || true
 }
 
+# Two databases with 10,000 CHECK constraints each. One has the extension.
+make_bystanders() {
+    for database in bare extended; do
+        psql -c "CREATE DATABASE $database"
+        [ "$database" = bare ] || psql -d "$database" -c 'CREATE EXTENSION uidgen' 2>/dev/null
+        psql -d "$database" -c "DO \$\$ BEGIN FOR i IN 1..100 LOOP
+            EXECUTE format('CREATE TABLE checked_%s (n integer, %s)', i,
+                (SELECT string_agg('CHECK (n > ' || j || ')', ', ' ORDER BY j) FROM generate_series(1, 100) j)); END LOOP; END \$\$"
+    done
+}
+
+# A CREATE and a DROP of a temporary table in each, after the first ones of the connection. Other people's DDL costs with
+# the extension what the event trigger on drops costs, however many constraints there are.
+bystanders() {
+    cp -R "$data" "$data-bystanders"
+    valgrind --tool=callgrind --trace-children=yes --callgrind-out-file="$profiles/bystanders.%p" \
+        --toggle-collect=ProcessUtility --dump-instr=no \
+        "$tree$bindir/postgres" -D "$data-bystanders" >"$UIDGEN_WORK/log/bystanders" 2>&1 &
+    server=$!
+    until psql -c 'SELECT 1' >/dev/null 2>&1; do sleep 1; done
+    for database in bare extended; do
+        for n in 5 25; do
+            pid=$({
+                yes 'CREATE TEMPORARY TABLE passing (n integer); DROP TABLE passing;' | head -n "$n"
+                echo 'SELECT pg_backend_pid();'
+            } | psql -At -d "$database")
+            until grep -qs '^totals:' "$profiles/bystanders.$pid"; do sleep 1; done
+            sed -n 's/^totals: //p' "$profiles/bystanders.$pid"
+        done | awk 'NR == 1 {few = $1} NR == 2 {print ($1 - few) / 20}'
+    done | awk 'NR == 1 {without = $1}
+        NR == 2 {printf "a temporary table        without %d  with the extension %d  ratio %.2f\n", without, $1, $1 / without}'
+    kill -INT "$server"
+    wait "$server" || true
+}
+
 mkdir "$profiles"
 build_all
 describe_machine
@@ -157,6 +193,7 @@ make_data
 marginal >"$UIDGEN_WORK/marginal"
 first >"$UIDGEN_WORK/first"
 connection >"$UIDGEN_WORK/connection"
+bystanders >"$UIDGEN_WORK/bystanders"
 head -n "$(names | wc -l)" "$UIDGEN_WORK/marginal" >"$UIDGEN_WORK/marginal-one"
 names | paste "$UIDGEN_WORK/marginal-one" "$UIDGEN_WORK/first" "$UIDGEN_WORK/connection" - |
     awk -F'\t' 'NR == 1 {none = $1; none_first = $2; none_ever = $3}
@@ -165,3 +202,4 @@ names | paste "$UIDGEN_WORK/marginal-one" "$UIDGEN_WORK/first" "$UIDGEN_WORK/con
 tail -n "$(many_names | wc -l)" "$UIDGEN_WORK/marginal" >"$UIDGEN_WORK/marginal-many"
 many_names | paste "$UIDGEN_WORK/marginal-many" - |
     awk -F'\t' 'NR == 1 {none = $1} {printf "%-24s marginal %8.1f  no-op %+9.1f\n", $2, $1, $1 - none}'
+cat "$UIDGEN_WORK/bystanders"

@@ -100,7 +100,7 @@ void receive_events() {
     RegisterSubXactCallback(subtransaction_event, nullptr);
     next_process_utility = ProcessUtility_hook;
     ProcessUtility_hook = process_utility;
-    register_label_provider(label_provider, check_label);
+    register_label_provider(label_provider, accept_label);
 }
 
 // An older one may have another meaning for the same memory, such as that of a standby that is required.

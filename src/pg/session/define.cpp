@@ -107,8 +107,9 @@ void wait_out_lead(Oid generator, const core::Layout &layout, int64_t mark, int6
     }
 }
 
-// Whether a generator may change from one configuration to the other. Under lock_generator().
-void check_change(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted) {
+// Error if a generator may not change from one configuration to the other. Waits for the clock, up to
+// uidgen.max_wait, where max_ahead becomes shorter. Under lock_generator().
+void wait_for_change(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted) {
     const int64_t mark = high_water_mark_of(generator);
     if (mark <= core::no_lease_yet)
         return;
@@ -124,7 +125,8 @@ void check_change(Oid generator, const GeneratorConfig &former, const GeneratorC
         wait_out_lead(generator, former.layout, core::tick_of_mark(former.policy, mark), wanted.policy.max_ahead);
 }
 
-// By statement: a restore takes the default from the builtin generator, as that is made.
+// By statement: a restore takes the default from the builtin generator, as that is made. Locks the choice of the
+// default and the builtin generator, and changes that one's label. The caller has locked the sequence.
 void take_default(Oid generator, const Extension &extension) {
     if (creating_extension && CurrentExtensionObject == extension.oid)
         return; // the builtin one
@@ -207,6 +209,8 @@ void begin_key(Oid sequence, const core::KeyDefinition &key) {
 // A first definition, and none any more
 // ---------------------------------------------------------------------------------------------------------
 
+// Everything that a first definition does but for the label itself. Locks the sequence and the extension, and writes the
+// dependency and the row of a segment.
 void begin(Oid sequence, const core::Definition &definition) {
     lock_sequence(sequence, excludes_draws);
     check_can_be_defined(sequence);
@@ -233,7 +237,7 @@ bool is_used(Oid sequence, const core::Definition &definition) {
     return is_called || definition.kind == core::DefinitionKind::key;
 }
 
-// A label that cannot be read means nothing.
+// The reverse. A label that cannot be read means nothing.
 void end(Oid sequence, const core::Definition &definition, const Extension &extension) {
     lock_sequence(sequence, excludes_draws);
     if (definition.kind != core::DefinitionKind::none && is_used(sequence, definition))
@@ -273,7 +277,7 @@ bool lock_choice_of_default(bool wait) {
 }
 
 // In a binary upgrade the tables of the extension are not there yet, and every label was checked in the former cluster.
-void check_label(const ObjectAddress *object, const char *label) {
+void accept_label(const ObjectAddress *object, const char *label) {
     const Oid sequence = object->objectId;
     const bool is_sequence = object->classId == RelationRelationId && object->objectSubId == 0 &&
                              get_rel_relkind(sequence) == RELKIND_SEQUENCE;
@@ -345,7 +349,7 @@ core::Definition lock_definition(Oid sequence, core::DefinitionKind kind) {
 void redefine(Oid sequence, const core::Definition &former, const core::Definition &wanted) {
     check_definition(wanted);
     if (wanted.kind == core::DefinitionKind::generator) {
-        check_change(sequence, generator_config_of(former), generator_config_of(wanted));
+        wait_for_change(sequence, generator_config_of(former), generator_config_of(wanted));
         end_lease(sequence);
         if (former.generator.is_default != wanted.generator.is_default)
             note_default(InvalidOid);

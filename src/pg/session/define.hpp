@@ -16,19 +16,21 @@
 
 namespace uidgen::pg {
 
-// The hook of the label provider. null: the label is to be removed.
-void check_label(const ObjectAddress *object, const char *label);
+// The hook of the label provider, which makes a label take effect that PostgreSQL is about to store. null: it is to be
+// removed. Under the lock of SECURITY LABEL on the object, ShareUpdateExclusiveLock.
+void accept_label(const ObjectAddress *object, const char *label);
 
 // The sequence of that name, in the schema of its kind. The caller creates and owns it, unless there is one. Needs an
 // active snapshot.
 Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment, bool *is_new);
 
-// Defines what a sequence is that has no label yet.
+// Defines what a sequence is that has no label yet, and stores the label. Locks the sequence.
 void define(Oid sequence, const core::Definition &definition);
 
 // Locks a sequence and reads its definition for redefine(). Its kind is none if it is not of that kind.
 core::Definition lock_definition(Oid sequence, core::DefinitionKind kind);
-// For another name of a segment, the caller excludes all sessions that draw from it.
+// Changes the definition that lock_definition() has returned, and stores the label. A generator's lease ends. For another
+// name of a segment, the caller excludes all sessions that draw from it.
 void redefine(Oid sequence, const core::Definition &former, const core::Definition &wanted);
 
 // Does both: change(&definition) says what becomes of it. False if it is not of that kind.
@@ -42,13 +44,14 @@ template <typename Change> bool change_definition(Oid sequence, core::Definition
     return true;
 }
 
-// Writes into a generator's definition whether it is the default. Another one must not be it then.
+// Writes into a generator's definition whether it is the default, under the lock on the choice. Locks the generator.
 void set_default(Oid generator, bool is_default);
 
 // Writes which one is the default for a dump: the builtin generator, another one, or InvalidOid: none.
 void note_default_moved(Oid generator);
 
-// Locks the choice of the default generator to the end of the transaction. False: another session has the lock.
+// Locks the choice of the default generator to the end of the transaction. False: another session has the lock. To wait
+// for it, a caller has locked no sequence yet.
 bool lock_choice_of_default(bool wait);
 
 // What a sequence was that this transaction has dropped, or what its label said. Its kind is none if it had none.

@@ -146,7 +146,7 @@ void start_at_clock(Change *c) {
 
 // Has the new default start above ids of the generators that may have been the default before the former one. Where
 // it cannot, it starts at the clock. No lock keeps them from drawing, since what they draw now is not the default's.
-void look_at_others(Change *c, Oid former) {
+void start_beside_others(Change *c, Oid former) {
     for_each_definition(core::DefinitionKind::generator, [&](Oid other, const core::Definition &definition) {
         if (other == former || other == c->next)
             return;
@@ -181,7 +181,7 @@ void start_beside_former(Change *c, Oid former, bool above) {
 }
 
 // A lost generator may have been the default, and one with a mark looks for none at its first draw.
-void look_at_lost(Change *c) {
+void start_above_lost(Change *c) {
     if (high_water_mark_of(c->next) == core::no_lease_yet)
         return;
     const int64_t tick = last_tick_to_pass(c->next, c->config);
@@ -201,7 +201,7 @@ void start(Change *c, bool above) {
 
 // Returns the former default, which is `chosen` unless another session has dropped it meanwhile. Both are locked then,
 // for as long as it takes to write.
-Oid begin_default(Oid schema, Oid generator, Oid chosen, bool above) {
+Oid lock_and_start(Oid schema, Oid generator, Oid chosen, bool above) {
     lock_sequences({generator}, ShareUpdateExclusiveLock); // is not altered meanwhile, but drawn from
     Change c = {};
     c.schema = schema;
@@ -210,7 +210,7 @@ Oid begin_default(Oid schema, Oid generator, Oid chosen, bool above) {
     c.now = core::tick_at(c.config.layout, wall_clock_us());
     c.highest = -1;
     c.hint = use_other_layout;
-    look_at_others(&c, chosen);
+    start_beside_others(&c, chosen);
     if (OidIsValid(chosen) && !above) { // before the lock, because it takes long where worker_node is long
         read_other(&c, chosen, read_generator_config(chosen));
         read_history(&c);
@@ -223,7 +223,7 @@ Oid begin_default(Oid schema, Oid generator, Oid chosen, bool above) {
     const bool is_there = read_definition(chosen, core::DefinitionKind::generator).generator.is_default != 0;
     const Oid former = is_there ? chosen : InvalidOid;
     c.now = core::tick_at(c.config.layout, wall_clock_us());
-    look_at_lost(&c);
+    start_above_lost(&c);
     if (OidIsValid(former))
         start_beside_former(&c, former, above);
     start(&c, above);
@@ -251,7 +251,7 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     const Oid chosen = find_default_generator(); // none if it was dropped
     if (chosen == generator)
         PG_RETURN_VOID();
-    const Oid former = begin_default(schema, generator, chosen, above);
+    const Oid former = lock_and_start(schema, generator, chosen, above);
     if (OidIsValid(former))
         set_default(former, false);
     set_default(generator, true);

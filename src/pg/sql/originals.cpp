@@ -120,13 +120,15 @@ bool is_unused(const SessionEntry *e) {
     return unused;
 }
 
+// Reserves the next block, and returns the row that shows it.
+//
 // The first UPDATE of a segment may say where to begin. The values before the one that it shows are reserved, too,
 // because a node may send it. An INSERT, and a row that starts over, show the first value of all.
 //
 // Near 2^63 a block takes all values that are left, and the row shows the last of them, to which no increment can be
 // added. So a node finds that it must start over, as with a table, before draws in the database have used up what it
 // would take next.
-Datum shown_in_t_sequence(const BlockRow &r) {
+Datum reserve_for_t_sequence(const BlockRow &r) {
     const bool is_new = r.was_null();
     const bool places = is_new && !is_null(r.after, r.column);
     // What a node saw before its UPDATE has so many values after it, and no more.
@@ -156,8 +158,8 @@ Datum shown_in_t_sequence(const BlockRow &r) {
     return with_value(r, begins || starts_over ? block.first : block.first + increment);
 }
 
-// A node reads max_id after its UPDATE. An INSERT reserves the value that it shows.
-Datum shown_in_leaf_alloc(const BlockRow &r) {
+// The same. A node reads max_id after its UPDATE. An INSERT reserves the value that it shows.
+Datum reserve_for_leaf_alloc(const BlockRow &r) {
     const bool is_new = r.before.tuple == nullptr;
     uint64_t count = is_new ? 1 : r.length() + 1;
     if (r.clears())
@@ -173,7 +175,7 @@ Datum shown_in_leaf_alloc(const BlockRow &r) {
     return with_value(r, block.last);
 }
 
-Datum leaf_alloc_changes(BlockRow r) {
+Datum change_leaf_alloc(BlockRow r) {
     // The table is the service's, so its owner may have altered the types.
     (void)column_number(r.after.desc, "max_id", INT8OID);
     (void)column_number(r.after.desc, "step", INT4OID);
@@ -188,7 +190,7 @@ Datum leaf_alloc_changes(BlockRow r) {
     if (!OidIsValid(r.sequence))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("segment \"%s\" does not exist", shown(r.name)),
                         errhint("Create it with segment_create().")));
-    return shown_in_leaf_alloc(r);
+    return reserve_for_leaf_alloc(r);
 }
 
 } // namespace
@@ -215,12 +217,12 @@ Datum uid_show_block(PG_FUNCTION_ARGS) {
     r.after = {is_update ? trigger->tg_newtuple : trigger->tg_trigtuple, desc};
     if (RelationGetRelid(trigger->tg_relation) != segment_row_table()) {
         r.column = "max_id";
-        return leaf_alloc_changes(r);
+        return change_leaf_alloc(r);
     }
     r.column = "current_val";
     r.name = text_column(r.after, "name");
     r.sequence = DatumGetObjectId(column(r.after, "sequence"));
-    return shown_in_t_sequence(r);
+    return reserve_for_t_sequence(r);
 }
 
 // The owner of a segment renames it in t_sequence. The label follows.
