@@ -1,8 +1,10 @@
-#include "draw.hpp"
+#include "cached.hpp"
 
 #include "base/errors.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
+#include "clock.hpp"
+#include "memory/workers.hpp"
+#include "refiller.hpp"
+#include "refusal.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -20,18 +22,17 @@ void drop_stale_run(SessionEntry *e, uint64_t floor) {
 
 // The refiller cannot write leases. So a caller has the next lease written while the current one lasts, without waiting
 // for it.
-void keep_lease(DrawCall *call, const core::Decision &decision) {
+void keep_lease(DrawCall *call, const Reading &reading, const core::Decision &decision) {
     if (decision.action == core::ClockAction::reserve || decision.reserve_until > 0) {
-        if (clock_is_plausible(call))
-            reserve_in_grant(call, decision.reserve_until, true);
+        if (verify_clock(call, reading, core::ClockAction::reserve))
+            write_lease(*call, reading, decision.reserve_until, Needed::later);
     } else if (decision.action == core::ClockAction::confirm &&
                generator_of(call->e->slot).ticks.written_range().lsn <= GetFlushRecPtr(nullptr)) {
         confirm_lease(call, core::Durability::local);
     }
 }
 
-bool take_run(DrawCall *call, uint64_t floor) {
-    SessionEntry *e = call->e;
+bool take_run(SessionEntry *e, uint64_t floor) {
     GeneratorState &generator = generator_of(e->slot);
     const CachedConfig &cached = generator.config.cached;
     core::Ring<> ring = ring_of(e->slot);
@@ -57,35 +58,34 @@ bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
 }
 
 // Takes a run, unless another session has installed the last run of the ring as the shared run.
-bool find_run(DrawCall *call, uint64_t floor) {
-    return take_run(call, floor) || shared_run_has_next(generator_of(call->e->slot), floor);
+bool find_run(SessionEntry *e, uint64_t floor) {
+    return take_run(e, floor) || shared_run_has_next(generator_of(e->slot), floor);
+}
+
+[[noreturn]] void refuse_empty_ring(const SessionEntry *e, int64_t waited_us) {
+    count(&e->slot->counters, Stat::refused_ring);
+    report_ring_empty(e->sequence, waited_us / us_per_ms);
 }
 
 void wait_for_refiller(DrawCall *call) {
-    Slot *slot = call->e->slot;
-    int64_t waited_us = 0;
     const uint64_t waits = call->waits;
-    const int64_t left_us = left_to_wait_us(call, Stat::ring_waits, &waited_us);
+    const bool may_wait = wait_once(call, Stat::ring_waits, [](int64_t left_us) {
+        (void)wake_worker(SingleWorker::refiller);
+        sleep_for(Min(left_us, nap_us), wait_event("UidgenRing"));
+    });
     if (call->waits != waits) // the call's first wait for the ring
-        generator_of(slot).ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
-    if (left_us <= 0) {
-        count(&slot->counters, Stat::refused_ring);
-        report_ring_empty(call->e->sequence, waited_us / us_per_ms);
-    }
-    (void)wake_worker(SingleWorker::refiller);
-    const int64_t began_us = monotonic_us();
-    sleep_for(Min(left_us, nap_us), wait_event("UidgenRing"));
-    count_time(&slot->counters, Stat::ring_waits, began_us);
+        generator_of(call->e->slot).ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
+    if (!may_wait)
+        refuse_empty_ring(call->e, waited_so_far_us(call));
 }
 
 // Fills the ring as far as the lease reaches, not only to where the next one is due. Ticks below the clock's are used
 // too, from `floor` on.
-void refill_by_caller(const DrawCall &call, const core::Decision &decision, uint64_t floor) {
-    GeneratorState &generator = generator_of(call.e->slot);
+void refill_by_caller(SessionEntry *e, const Reading &reading, const core::Decision &decision, uint64_t floor) {
+    GeneratorState &generator = generator_of(e->slot);
     // What a standby has counts for its own level only, but is durable here, too.
-    const uint64_t limit = Max(decision.limit, refill_limit(generator, call.grant.view, call.now_us));
-    refill_ring(&generator, ring_of(call.e->slot), floor, limit, &generator.ring.refills_by_caller,
-                &call.e->run_in_hand);
+    const uint64_t limit = Max(decision.limit, refill_limit(generator, reading.grant.view, reading.now_us));
+    refill_ring(&generator, ring_of(e->slot), floor, limit, &generator.ring.refills_by_caller, &e->run_in_hand);
 }
 
 // A caller refills the ring whatever the policy when the ring is new, or when everything in it was too old: no other
@@ -96,51 +96,56 @@ WhenRingEmpty policy_now(const GeneratorState &generator) {
     return never_refilled || went_stale ? WhenRingEmpty::pad : generator.config.cached.when_empty;
 }
 
-void at_empty_ring(DrawCall *call, const core::Decision &decision, uint64_t floor) {
+// Carries out what is no draw: the lease, or the clock.
+void carry_out(DrawCall *call, const Reading &reading, const core::Decision &decision) {
+    Drawn none = {};
+    if (verify_clock(call, reading, decision.action))
+        (void)conclude(call, reading, decision, execute(call, reading, {decision, false}, &none));
+}
+
+void at_empty_ring(DrawCall *call, const Reading &reading, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = generator_of(call->e->slot);
     const WhenRingEmpty policy = policy_now(generator);
     const bool may_go_on = decision.action != core::ClockAction::exhausted && decision.action != core::ClockAction::ask;
     if (policy == WhenRingEmpty::error && may_go_on) {
         // The ring may have been refilled since the caller looked, for the first time, too. So the caller looks again
         // now that it knows that the ring is not new.
-        if (find_run(call, floor))
+        if (find_run(call->e, floor))
             return;
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
-        keep_lease(call, decision);
+        keep_lease(call, reading, decision);
         (void)wake_worker(SingleWorker::refiller);
-        count(&call->e->slot->counters, Stat::refused_ring);
-        report_ring_empty(call->e->sequence, 0);
+        refuse_empty_ring(call->e, 0);
     }
-    if (decision.action != core::ClockAction::take) {
-        execute(call, decision); // the lease, or the clock: a caller's work in every policy
-    } else if (policy == WhenRingEmpty::wait) {
+    if (decision.action != core::ClockAction::take)
+        carry_out(call, reading, decision); // a caller's work in every policy
+    else if (policy == WhenRingEmpty::wait)
         wait_for_refiller(call);
-    } else {
-        refill_by_caller(*call, decision, floor);
-    }
+    else
+        refill_by_caller(call->e, reading, decision, floor);
 }
 
 // Refilled runs are durable on this server. If the session waits for a standby, it does so before it hands out a value
-// of the run of that position. True: time has passed.
-bool need_durable(DrawCall *call, uint64_t position) {
+// of the run of that position. True: it has waited, and time has passed.
+bool confirm_run(DrawCall *call, core::Durability level, uint64_t position) {
     const GeneratorState &generator = generator_of(call->e->slot);
     const uint64_t last = core::SharedRun<>::end_of_run(position, generator.config.cached.run);
-    if (generator.ticks.usable(call->level) > last)
+    if (generator.ticks.usable(level) > last)
         return false;
-    confirm_lease(call, call->level);
+    confirm_lease(call, level);
     return true;
 }
 
 // Takes from the shared run. If that is used up, the run in hand is installed as the shared run. Sets *retry if another
 // session won the race, or if waiting for a standby took time, in which ids may have become too old.
-core::Run take_shared(DrawCall *call, uint64_t floor, bool *retry) {
+core::Run take_shared(DrawCall *call, core::Durability level, uint64_t floor, bool *retry) {
     SessionEntry *e = call->e;
     RingState &ring = generator_of(e->slot).ring;
     const uint64_t length = generator_of(e->slot).config.cached.run;
     uint64_t seen = 0;
     const core::Run run = ring.shared.take(floor, length, call->want, &seen);
     if (run.count > 0) {
-        *retry = need_durable(call, run.first); // another session may have installed it
+        *retry = confirm_run(call, level, run.first); // another session may have installed it
         if (!*retry)
             return run;
         ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
@@ -149,7 +154,7 @@ core::Run take_shared(DrawCall *call, uint64_t floor, bool *retry) {
     if (e->run_in_hand == 0)
         return {0, 0};
     const core::Run first = {e->run_in_hand, Min(call->want, length)};
-    *retry = need_durable(call, first.first);
+    *retry = confirm_run(call, level, first.first);
     if (*retry)
         return {0, 0};
     *retry = !ring.shared.install(seen, first.first + first.count - 1);
@@ -172,100 +177,96 @@ uint64_t next_available(const SessionEntry *e, uint64_t floor) {
 }
 
 // By how much a position is further ahead of the clock than allowed; at most 0: it is not.
-int64_t ticks_too_far(const DrawCall &call, uint64_t position) {
-    const core::ClockPolicy &policy = generator_of(call.e->slot).config.policy;
-    return static_cast<int64_t>(position >> policy.sequence_bits) - call.view.now - policy.max_ahead;
+int64_t ticks_too_far(const core::ClockPolicy &policy, const core::ClockState &state, uint64_t position) {
+    return static_cast<int64_t>(position >> policy.sequence_bits) - state.now - policy.max_ahead;
 }
 
 // Opens a window on the rest of the run that was drawn from, if it is durable, until the clock must be read again. The
 // word holds the last position.
-void open_window_on_run(const DrawCall &call) {
-    SessionEntry *e = call.e;
+void open_window_on_run(SessionEntry *e, const Reading &reading, const Drawn &drawn) {
     GeneratorState &generator = generator_of(e->slot);
     const CachedConfig &cached = generator.config.cached;
-    const uint64_t last = call.drawn.run.first + call.drawn.run.count - 1;
+    const uint64_t last = drawn.run.first + drawn.run.count - 1;
     const uint64_t last_of_run = core::SharedRun<>::end_of_run(last, cached.run);
-    if (last == last_of_run || last_of_run >= generator.ticks.usable(call.level))
+    if (last == last_of_run || last_of_run >= generator.ticks.usable(reading.level))
         return;
     const uint64_t step = UINT64_C(1) << core::sequence_shift(generator.config.layout);
-    const uint64_t origin = static_cast<uint64_t>(core::encode(call.drawn.encoder, last + 1)) - last * step;
+    const uint64_t origin = static_cast<uint64_t>(core::encode(drawn.encoder, last + 1)) - last * step;
     open_window_for(e, {generator.ring.shared.word(), last, last, last_of_run, origin, step},
-                    call.now_us - call.offset_us, cached.fresh_us);
+                    reading.now_us - reading.offset_us, cached.fresh_us);
 }
 
 // No position below it is handed out: it would be too old, was invalidated, or lies below the grant.
-uint64_t floor_of(const DrawCall &call) {
-    const GeneratorState &generator = generator_of(call.e->slot);
-    const uint64_t fresh = fresh_from(generator, call.now_us);
+uint64_t floor_of(const GeneratorState &generator, const Reading &reading) {
+    const uint64_t fresh = fresh_from(generator, reading.now_us);
     return Max(Max(fresh, generator.ring.discarded_below.load(std::memory_order_relaxed)),
-               core::granted_begin(generator.config.policy, call.view));
+               core::granted_begin(generator.config.policy, reading.state));
 }
 
 // The node of this try is that of no position from here on. In no fleet it is the end of what was leased when the try
 // found that: another session may have joined one since, and may have filled the ring inside its
 // grant. A run lies in one tick, so what holds for one of its positions holds for all.
-uint64_t end_of_grant(const DrawCall &call) {
-    const core::ClockPolicy &policy = generator_of(call.e->slot).config.policy;
-    if (likely(!call.grant.in_fleet))
-        return call.view.written;
-    return static_cast<uint64_t>(Min(call.grant.view.until, policy.end)) << policy.sequence_bits;
+uint64_t end_of_grant(const core::ClockPolicy &policy, const Reading &reading) {
+    if (likely(!reading.grant.in_fleet))
+        return reading.state.written;
+    return static_cast<uint64_t>(Min(reading.grant.view.until, policy.end)) << policy.sequence_bits;
 }
 
 // The next position lies beyond the grant, or there is none (position 0). In no fleet the next try sees more.
-void get_later_end(DrawCall *call, uint64_t position) {
-    if (!call->grant.in_fleet)
+void get_later_end(DrawCall *call, const Reading &reading, uint64_t position) {
+    if (!reading.grant.in_fleet)
         return;
     const core::ClockPolicy &policy = generator_of(call->e->slot).config.policy;
     const auto tick = static_cast<int64_t>(position >> policy.sequence_bits);
-    execute(call, {core::ClockAction::ask, 0, 0, 0, 0, Max(tick, call->view.now)});
+    carry_out(call, reading, {core::ClockAction::ask, 0, 0, 0, 0, Max(tick, reading.state.now)});
 }
 
 } // namespace
 
 Drawn draw_cached(SessionEntry *e, uint64_t want) {
     GeneratorState &generator = generator_of(e->slot);
+    const core::ClockPolicy &policy = generator.config.policy;
     DrawCall call = {};
     call.e = e;
     call.want = want;
     for (;; before_next_try(&call)) {
-        read_state(&call);
-        if (!clock_is_plausible(&call)) // a wrong clock would make everything too old
+        Reading reading = begin_try(&call);
+        if (!verify_clock(&call, reading, core::ClockAction::reserve)) // a wrong clock would make everything too old
             continue;
-        call.view.seen = core::nothing_seen; // when_back does not apply, but for the lease
-        const uint64_t floor = floor_of(call);
-        const uint64_t end = end_of_grant(call);
+        reading.state.seen = core::nothing_seen; // when_back does not apply, but for the lease
+        const uint64_t floor = floor_of(generator, reading);
+        const uint64_t end = end_of_grant(policy, reading);
         drop_stale_run(e, floor);
         const uint64_t next = next_available(e, floor);
         if (next >= end) {
-            get_later_end(&call, next);
+            get_later_end(&call, reading, next);
             continue;
         }
-        const core::IdEncoder encoder = encoder_for(call, false);
-        const int64_t too_far = next > 0 ? ticks_too_far(call, next) : 0;
-        if (too_far > 0) {
-            execute(&call, {core::ClockAction::wait, 0, 0, 0, too_far}); // the clock went back since the refill
+        const core::IdEncoder encoder = fix_node(e, reading, false);
+        const int64_t too_far = next > 0 ? ticks_too_far(policy, reading.state, next) : 0;
+        if (too_far > 0) { // the clock went back since the refill
+            carry_out(&call, reading, {core::ClockAction::wait, 0, 0, 0, too_far});
             continue;
         }
-        if (next > 0 && need_durable(&call, next)) // it may be too old now
+        if (next > 0 && confirm_run(&call, reading.level, next)) // it may be too old now
             continue;
         bool retry = false;
-        const core::Run run = take_shared(&call, floor, &retry);
-        if (run.count > 0 && run.first >= end) {
-            generator.ring.too_old.fetch_add(run.count, std::memory_order_relaxed);
+        const Drawn drawn = {take_shared(&call, reading.level, floor, &retry), encoder};
+        if (drawn.run.count > 0 && drawn.run.first >= end) {
+            generator.ring.too_old.fetch_add(drawn.run.count, std::memory_order_relaxed);
             continue; // another session installed a later run meanwhile
         }
-        if (run.count > 0) {
-            call.drawn = {run, encoder};
-            core::raise_to(generator.seen, call.view.now, std::memory_order_relaxed);
-            open_window_on_run(call);
-            return call.drawn;
+        if (drawn.run.count > 0) {
+            core::raise_to(generator.seen, reading.state.now, std::memory_order_relaxed);
+            open_window_on_run(e, reading, drawn);
+            return drawn;
         }
         if (retry)
             continue;
-        const core::Decision decision = core::decide(generator.config.policy, call.view);
-        keep_lease(&call, decision);
-        if (!find_run(&call, floor))
-            at_empty_ring(&call, decision, floor);
+        const core::Decision decision = core::decide(policy, reading.state);
+        keep_lease(&call, reading, decision);
+        if (!find_run(e, floor))
+            at_empty_ring(&call, reading, decision, floor);
     }
 }
 

@@ -1,11 +1,100 @@
-#include "draw.hpp"
+#include "clock.hpp"
 
-#include "base/time_source.hpp"
-#include "memory/server_state.hpp"
-#include "config/definition.hpp"
 #include "base/errors.hpp"
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
+#include "config/definition.hpp"
+#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
+namespace {
+
+constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
+constexpr int rereads = 3;
+constexpr int64_t between_rereads_us = 5 * us_per_ms;
+
+const char *instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
+double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
+
+// One rejected reading is no error, however short uidgen.max_wait is. An error is raised when no reading is plausible
+// for that long.
+void reject_reading(DrawCall *call, int64_t now_us) {
+    const int64_t tried_us = waited_so_far_us(call);
+    if (call->rejected && tried_us > settings::max_wait_ms * us_per_ms) {
+        count(&call->e->slot->counters, Stat::refused_clock);
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("server clock is not steady; generator \"%s\" cannot issue ids",
+                               get_rel_name(call->e->sequence)),
+                        errdetail("The clock showed %s, and a different time a moment later. "
+                                  "The call retried for %lld ms and took no id.",
+                                  instant(now_us), static_cast<long long>(tried_us / us_per_ms)),
+                        errhint("Correct the server's clock, or increase uidgen.max_wait.")));
+    }
+    call->rejected = true;
+}
+
+// Whether the wall clock keeps showing the same offset above the monotonic clock. Sleeps between readings.
+bool reread_clock(int64_t offset_us) {
+    for (int i = 0; i < rereads; i++) {
+        sleep_for(between_rereads_us, wait_event("UidgenClock"));
+        const int64_t change_us = clock_offset_us() - offset_us;
+        if (change_us > agreement_us || change_us < -agreement_us)
+            return false;
+    }
+    return true;
+}
+
+[[noreturn]] void refuse_jump(const SessionEntry *e, const Reading &reading, int64_t moved_us) {
+    count(&e->slot->counters, Stat::refused_clock);
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("clock jumped forward by %.3f s, more than uidgen.max_clock_jump; generator \"%s\" "
+                           "cannot issue ids",
+                           seconds(moved_us), get_rel_name(e->sequence)),
+                    errdetail("The clock shows %s, and ids would carry that time.", instant(reading.now_us)),
+                    errhint("If the clock is wrong, correct it. If it is right, a superuser can accept it: SET "
+                            "uidgen.max_clock_jump = 0; SELECT uid_next(%s); RESET uidgen.max_clock_jump;",
+                            quote_literal_cstr(qualified_name(e->sequence)))));
+}
+
+void log_jump(const Reading &reading, int64_t moved_us) {
+    server_state->clock.jumps.fetch_add(1, std::memory_order_relaxed);
+    ereport(LOG,
+            (errmsg("clock jumped forward by %.3f s", seconds(moved_us)),
+             errdetail("It shows %s, and ids carry that time from now on. It was set, or the machine was suspended.",
+                       instant(reading.now_us)),
+             errhint("If the clock is wrong, correct it at once: generators stay above the ids that they issue "
+                     "meanwhile (docs/runbooks/clock.md).")));
+}
+
+// Of sessions that have seen one jump, one logs it. Relaxed: the offset guards no other data.
+bool accept_offset(const SessionEntry *e, const Reading &reading) {
+    std::atomic<int64_t> &offset_us = server_state->clock.offset_us;
+    int64_t trusted_us = offset_us.load(std::memory_order_relaxed);
+    const int64_t moved_us = reading.offset_us - trusted_us;
+    const bool too_far = settings::max_clock_jump_s > 0 && moved_us > settings::max_clock_jump_s * us_per_second;
+    const bool jumped = moved_us > suspicious_jump_us;
+    if ((too_far || jumped) && !reread_clock(reading.offset_us)) // one bad reading must not use up years
+        return false;
+    if (too_far)
+        refuse_jump(e, reading, moved_us);
+    if (offset_us.compare_exchange_strong(trusted_us, reading.offset_us, std::memory_order_relaxed) && jumped)
+        log_jump(reading, moved_us);
+    return true;
+}
+
+} // namespace
+
+bool verify_clock(DrawCall *call, const Reading &reading, core::ClockAction action) {
+    const bool is_back = action == core::ClockAction::clock_back;
+    const bool reaches_far = action == core::ClockAction::reserve || action == core::ClockAction::ask ||
+                             action == core::ClockAction::exhausted;
+    if (likely(!is_back && (!reaches_far || fault_is(Fault::trust_clock))))
+        return true;
+    if (is_back ? reread_clock(reading.offset_us) : accept_offset(call->e, reading))
+        return true;
+    reject_reading(call, reading.now_us);
+    return false;
+}
 
 void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view) {
     GeneratorState &generator = generator_of(e->slot);

@@ -1,8 +1,13 @@
-// Drawing from a generator: draw.cpp has the loop around core's decide(), with its records and its waits. The node of a
-// try is in node_grant.cpp, what is said of the clock in clock.cpp, cached mode in cached.cpp and refiller.cpp.
+// Drawing from a generator: one call reads, decides and acts, and tries again until it has positions or fails.
+//
+// A try reads the word, the grant and the clock (begin_try()); core's decide() says what is to be done (decide_step());
+// a reading that looks wrong is verified (clock.hpp); the node of the ids is fixed (fix_node()); and execute() does it.
 #pragma once
 
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
 #include "memory/generator_state.hpp"
+#include "node_grant.hpp"
 #include "session/session.hpp"
 
 namespace uidgen::pg {
@@ -16,125 +21,93 @@ struct Drawn {
 // window for the next calls within the same tick, unless it drew from the backup worker.
 Drawn draw(SessionEntry *e, uint64_t want);
 
-// The same in cached mode: from the run that all sessions share, else from the ring, else by the generator's policy for
-// an empty ring. Leaves a window on the rest of the run. Throws away what is older than half of max_staleness, so that
-// the fast path may continue for the other half without the wall clock (docs/design.md, P4).
-Drawn draw_cached(SessionEntry *e, uint64_t want);
-
 // ---------------------------------------------------------------------------------------------------------
-// The node that the ids of one try carry: the generator's own, or in a fleet that of its grant.
-// A try reads one grant, after the bounds of the generator's word and before the clock (docs/design.md, P1 16).
+// The parts of a call. All are for a session with an open entry that holds no lock but the sequence's.
 // ---------------------------------------------------------------------------------------------------------
 
-struct NodeGrant {
-    bool in_fleet; // else `view` holds all ticks
-    GrantView view;
-};
-
-NodeGrant read_node_grant(SessionEntry *e);
-
-// A grant's node that the generator's row of worker_node does not show yet gets a row.
-void show_node(SessionEntry *e, const GrantView &grant);
-
-// The grant of a generator for a reader that has no entry, under the slot's lock; in a fleet without a grant: the
-// generator has not drawn yet.
-NodeGrant present_grant(const Slot *slot) REQUIRES_SHARED(slot_lock);
-
-// ---------------------------------------------------------------------------------------------------------
-// What one call asks for and has read, and its steps.
-// ---------------------------------------------------------------------------------------------------------
-
+// What a call asks for, and how long it has tried.
 struct DrawCall {
     SessionEntry *e;
     uint64_t want;
-    core::Durability level;
-    int64_t now_us;
-    int64_t offset_us; // of the wall clock above the monotonic clock
-    NodeGrant grant;   // what this try draws with
-    core::ClockState view;
     // uidgen.max_wait bounds the call, on the monotonic clock.
     int64_t started_us; // when the call first waited for a clock or read it again; 0: not yet
     uint64_t waits;     // a bit for each Stat that has counted this call as one that waits
     bool rejected;      // one reading of the wall clock was rejected as implausible
     uint32_t tries;     // how many tries have failed
-    Drawn drawn;
 };
 
-// Reads the clock, the generator's word and its grant. Reports a clock that went back or has caught up.
-void read_state(DrawCall *call);
+// What a try has read.
+struct Reading {
+    core::Durability level; // that ids must have
+    int64_t now_us;
+    int64_t offset_us; // of the wall clock above the monotonic clock
+    NodeGrant grant;   // what this try draws with
+    core::ClockState state;
+};
+
+struct Step {
+    core::Decision decision; // never ClockAction::backup
+    bool by_backup;          // it is the backup worker's
+};
+
+enum class Outcome : uint8_t {
+    done,
+    again, // try again
+    // The call fails (refusal.hpp).
+    ahead,      // the generator is ahead of the clock, and the call has waited for uidgen.max_wait
+    clock_back, // the clock moved backwards
+    no_grant,   // the registry gave none within uidgen.max_wait
+    used_up,    // the layout has no ticks left
+};
+
+// Begins a try: closes the entry's window, and reads the word, the grant and the clock. Joins or leaves the fleet if
+// the setting has changed. Logs that the clock went back or has caught up.
+Reading begin_try(DrawCall *call);
+
+Step decide_step(const GeneratorState &generator, const core::ClockState &state);
+
+// Fixes the node of the try's ids: that of its grant, or the generator's own, for which it draws the number that nodes
+// follow from if there is none yet. Warns of a datacenter id that is not used. It comes before positions are taken, so
+// that no draw fails or sleeps between a position and its node; and before the first lease, so that no crash keeps the
+// lease and loses the number (core/other_nodes.hpp, 1).
+core::IdEncoder fix_node(SessionEntry *e, const Reading &reading, bool by_backup);
+
+// Does what was decided: takes positions, writes a lease, makes it durable, or waits once. `drawn` has the encoder, and
+// gets the run if the outcome is `done`.
+Outcome execute(DrawCall *call, const Reading &reading, const Step &step, Drawn *drawn);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
 void before_next_try(DrawCall *call);
 
-// Whether the clock's offset above the monotonic clock is plausible. If the offset is far larger than before, the check
-// takes some milliseconds. False: try again. Error if readings have been implausible for longer than uidgen.max_wait,
-// or if the clock has jumped by more than uidgen.max_clock_jump.
-bool clock_is_plausible(DrawCall *call);
-
-// Executes the decision. True: positions were drawn. False: try again.
-bool execute(DrawCall *call, const core::Decision &decision);
-
-// Writes a lease inside the call's grant. Ahead of its use, it does not wait for the flush.
-void reserve_in_grant(DrawCall *call, int64_t until_tick, bool ahead);
+// Writes a lease inside the grant, unless another session has. What is needed later does not wait for the flush.
+void write_lease(const DrawCall &call, const Reading &reading, int64_t until_tick, Needed needed);
 
 // Makes what is written durable. The time that this takes does not count against the call's bound.
 void confirm_lease(DrawCall *call, core::Durability level);
 
-// The encoder for ids with the node of the call's grant or the generator's own. Draws the number that nodes follow from
-// if there is none yet. A caller fetches the encoder before it takes positions, so that no draw fails or sleeps between
-// a position and its node.
-core::IdEncoder encoder_for(const DrawCall &call, bool backup);
+// For how long the call has waited; the first time begins the count.
+inline int64_t waited_so_far_us(DrawCall *call) {
+    const int64_t now_us = monotonic_us();
+    if (call->started_us == 0)
+        call->started_us = now_us;
+    return now_us - call->started_us;
+}
 
-// How much longer the call may wait; 0: no longer. Counts the call once for each cause to wait, which is a Stat.
-int64_t left_to_wait_us(DrawCall *call, Stat waits, int64_t *waited_us);
-
-// ---------------------------------------------------------------------------------------------------------
-// What is said of the clock: in the log, and in the hint of an error.
-//
-// A line in the log and a counter say when the clock goes back below what a generator has used (core::ticks_back()),
-// and when it has caught up. A single bad reading is none: at each change the clock is read once more, and must show
-// the same. A session reads clock_changes, then what the generator has used, then the clock. So the session
-// whose swap counts the change has seen the change itself, and writes the line.
-// ---------------------------------------------------------------------------------------------------------
-
-inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
-
-// Writes the line and counts, if the change is confirmed. Takes no position, so an error loses none.
-void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view);
-
-// What to do about a generator that is ahead of the clock: a hint. `soon` is the one for a generator that is ahead by
-// minutes, or has not reached its epoch. For all others another generator is the way out.
-const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon);
-
-// Statements that a hint shows: they create another generator like one that cannot draw, with the layout of that one,
-// and its preset's policies. The name is one that is free.
-//
-// Ids of one layout are kept apart by the node. A layout without node bits gets an epoch that is earlier by how far the
-// generator is ahead of the clock. So the ids of the other generator are above those of this one.
-struct SimilarGenerator {
-    const char *name; // qualified, as a literal
-    const char *statements;
-    bool is_above;
-};
-SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, int64_t ahead_us);
-
-// ---------------------------------------------------------------------------------------------------------
-// The refiller: a background process that fills the rings of generators in cached mode ahead of time. It only moves
-// positions inside a durable lease from the generator's word into the ring. It cannot extend a lease; callers do.
-// ---------------------------------------------------------------------------------------------------------
-
-// The limit of what may be taken from the generator's word now: durable on this server, at most max_ahead above the
-// clock, and inside the grant.
-uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, int64_t now_us);
-
-// A refill: moves runs from the generator's word into its ring, with positions from `floor` on and below `limit`, and
-// counts itself in one of the ring's counters. Returns how many, runs_at_a_time or fewer. *left_over becomes the first
-// position of a run that found no room, because other processes refilled too.
-constexpr uint64_t runs_at_a_time = 256; // some ten microseconds
-uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit,
-                     std::atomic<uint64_t> *refills, uint64_t *left_over);
-
-// The first position that is fresh enough to be handed out now.
-uint64_t fresh_from(const GeneratorState &generator, int64_t now_us);
+// Waits once for a cause, which is a Stat: calls sleep(us) with the time that the call may still wait. Counts the call
+// once for each cause, and the time. False: it may not wait any more.
+template <typename Sleep> bool wait_once(DrawCall *call, Stat waits, Sleep sleep) {
+    const int64_t left_us = settings::max_wait_ms * us_per_ms - waited_so_far_us(call);
+    const uint64_t bit = UINT64_C(1) << index(waits);
+    Counters *counters = &call->e->slot->counters;
+    if ((call->waits & bit) == 0)
+        count(counters, waits);
+    call->waits |= bit;
+    if (left_us <= 0)
+        return false;
+    const int64_t began_us = monotonic_us();
+    sleep(left_us);
+    count_time(counters, waits, began_us);
+    return true;
+}
 
 } // namespace uidgen::pg

@@ -1,4 +1,4 @@
-#include "draw.hpp"
+#include "node_grant.hpp"
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
@@ -64,7 +64,7 @@ void leave_fleet(SessionEntry *e) {
 
 } // namespace
 
-NodeGrant read_node_grant(SessionEntry *e) {
+NodeGrant join_or_leave_fleet(SessionEntry *e) {
     const uint32_t version = fleet_version();
     const uint32_t known = membership_of(e->slot).requested_in.load(std::memory_order_acquire);
     if (likely(version == 0)) {

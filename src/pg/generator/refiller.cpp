@@ -1,6 +1,7 @@
-#include "draw.hpp"
+#include "refiller.hpp"
 
 #include "base/time_source.hpp"
+#include "node_grant.hpp"
 
 namespace uidgen::pg {
 namespace {

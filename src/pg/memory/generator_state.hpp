@@ -60,7 +60,7 @@ struct GeneratorState {
     int64_t drawn_node GUARDED_BY(state_lock);
     std::atomic<int64_t> granted_node;   // the node of the registry that drawn_node shows; -1: none
     std::atomic<int64_t> row_due;        // a timestamptz: a transaction that begins after it has the row written
-    std::atomic<uint64_t> clock_changes; // odd while the clock is behind (generator/draw.hpp)
+    std::atomic<uint64_t> clock_changes; // odd while the clock is behind (generator/clock.hpp)
     std::atomic<uint64_t> backup_ids;    // of the backup worker
     OwedRow owed;                        // outlives a reset
 };

@@ -105,7 +105,8 @@ void set_in_fleet(bool in_fleet) {
     fleet().version.store(in_fleet ? fleet().changes : 0, std::memory_order_release);
 }
 
-// Release: pairs with read_node_grant(), so that a session that sees the version finds the membership of that request.
+// Release: pairs with join_or_leave_fleet(), so that a session that sees the version finds the membership of that
+// request.
 void membership_request(Slot *slot, uint32_t version, const GrantRequest &request, bool has_mark) {
     const uint64_t fresh = fresh_incarnation(); // may do I/O
     MembershipState &state = membership_of(slot);

@@ -180,7 +180,9 @@ uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
 uint64_t ids_by_words(Slot *slot) {
     if (slot->kind == SlotKind::generator && generator_of(slot).config.cached.on)
         return drawn_from_shared_runs(generator_of(slot).ring, generator_of(slot).config.cached.run);
-    return slot->passed_over.handed_out(word_of(slot).last() + 1);
+    const bool has_backup = slot->kind == SlotKind::generator;
+    const uint64_t of_backup = has_backup ? generator_of(slot).backup_ids.load(std::memory_order_relaxed) : 0;
+    return slot->passed_over.handed_out(word_of(slot).last() + 1) + of_backup;
 }
 
 // The slot has no ring until now: it was free, or has lost it when it was reset. False: another session was first.

@@ -2,7 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
-#include "segment/draw.hpp"
+#include "segment/blocks.hpp"
 #include "session/slot_life.hpp"
 #include "config/definition.hpp"
 #include "memory/segment_state.hpp"

@@ -1,4 +1,4 @@
-#include "draw.hpp"
+#include "blocks.hpp"
 
 #include "memory/segment_state.hpp"
 #include "session/slot_life.hpp"
@@ -24,34 +24,30 @@ bool is_refused(const BlockAnswer &answer, core::Refusal refusal) {
 core::PlannedRange reserve_values(const SessionEntry *e, const core::SequenceRule &rule, const BlockLength &length,
                                   const int64_t *shown, uint64_t *lsn) {
     Slot *slot = e->slot;
-    *lsn = InvalidXLogRecPtr;
     const int64_t now_us = monotonic_us();
-
-    Relation rel = open_sequence(e);
-    if (shown == nullptr)
-        refuse_rewritten(rel); // a rollback would give the block again
-    SequencePage page = lock_page_of(slot, rel);
-    const bool raises = shown != nullptr && core::is_beyond(slot->expected.counter, rule.increment, *shown);
-    if (raises)
-        adopt_page(slot, slot->file, slot->expected);
-    const core::SequenceState from = raises ? core::SequenceState{*shown, true} : slot->expected.counter;
-    core::PlannedRange planned = core::plan_range(from, rule, length.most + length.rest);
-    if (planned.count == length.most + length.rest)
-        planned = core::plan_range(from, rule, length.most);
-    const bool suffices = planned.count >= length.least;
-    if (suffices || raises) {
-        const int64_t kept_back = fault_is(Fault::short_block) ? rule.increment : 0;
-        *lsn = write_page(&page, suffices ? planned.last - kept_back : *shown, slot);
+    core::PlannedRange planned = {0, 0, 0};
+    *lsn = with_locked_page(e, [&](SequencePage *page) REQUIRES(page_lock) -> uint64_t {
+        const bool raises = shown != nullptr && core::is_beyond(slot->expected.counter, rule.increment, *shown);
+        if (raises)
+            adopt_page(slot, slot->file, slot->expected);
+        const core::SequenceState from = raises ? core::SequenceState{*shown, true} : slot->expected.counter;
+        planned = core::plan_range(from, rule, length.most + length.rest);
+        if (planned.count == length.most + length.rest)
+            planned = core::plan_range(from, rule, length.most);
+        if (planned.count < length.least)
+            planned.count = 0;
+        if (planned.count == 0 && !raises)
+            return InvalidXLogRecPtr;
         segment_of(slot).block_at_us = now_us;
         count(&slot->counters, Stat::records);
-    }
-    unlock_page(&page);
-    relation_close(rel, NoLock);
-    if (suffices)
+        const int64_t kept_back = fault_is(Fault::short_block) ? rule.increment : 0;
+        return write_page(page, planned.count > 0 ? planned.last - kept_back : *shown, slot);
+    });
+    if (planned.count > 0)
         count(&slot->counters, Stat::ids, planned.count);
     else
         count(&slot->counters, Stat::refused_used_up);
-    return suffices ? planned : core::PlannedRange{0, 0, 0};
+    return planned;
 }
 
 // USAGE lets a role draw values one after the other. What moves a sequence far at once needs UPDATE.
@@ -93,6 +89,9 @@ core::PlannedRange reserve_block(const SessionEntry *e, uint64_t count) {
     refuse_attached(e->sequence);
     const core::SequenceRule rule = sequence_rule(e->sequence);
     check_length(e, bounds_of(e, rule), count);
+    Relation rel = open_sequence(e);
+    refuse_rewritten(rel); // a rollback would give the block again
+    relation_close(rel, NoLock);
     uint64_t lsn = 0;
     const core::PlannedRange block = reserve_values(e, rule, {count, count, 0}, nullptr, &lsn);
     durable(&e->slot->counters, lsn, wanted_durability());

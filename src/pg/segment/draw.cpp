@@ -1,5 +1,7 @@
 #include "draw.hpp"
 
+#include "blocks.hpp"
+
 #include "config/definition.hpp"
 #include "sequence/sequence.hpp"
 #include "memory/segment_state.hpp"
@@ -14,8 +16,10 @@ namespace {
 // The next range is reserved when this part of the current one is used (Leaf's rule).
 constexpr uint64_t prefetch_divisor = 10;
 
-[[noreturn]] void report_used_up(Oid sequence, const core::SequenceRule &rule) {
+[[noreturn]] void refuse_used_up(const SessionEntry *e, const core::SequenceRule &rule) {
+    const Oid sequence = e->sequence;
     const bool up = rule.increment > 0;
+    count(&e->slot->counters, Stat::refused_used_up);
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
                     errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
                            get_rel_name(sequence), static_cast<long long>(up ? rule.max_value : rule.min_value)),
@@ -29,35 +33,40 @@ constexpr uint64_t prefetch_divisor = 10;
 struct Source {
     core::SegmentDefinition definition;
     core::SequenceRule rule;
-    const char *name; // at the registry, of one that is attached
+    core::StepBounds bounds;
+    const char *name; // at the registry; null: it is not attached
 };
 
-Source source_of(const SessionEntry *e) {
-    const core::SegmentDefinition definition = read_segment(e->sequence);
-    if (!is_attached(definition))
-        return {definition, sequence_rule(e->sequence), nullptr};
-    return {definition, {definition.increment, 0, 0, false}, name_at_registry(definition)};
+Source read_source(Oid sequence) {
+    const core::SegmentDefinition definition = read_segment(sequence);
+    const bool attached = is_attached(definition);
+    const core::SequenceRule rule =
+        attached ? core::SequenceRule{definition.increment, 0, 0, false} : sequence_rule(sequence);
+    return {definition, rule, step_bounds(definition, rule), attached ? name_at_registry(definition) : nullptr};
 }
 
 struct RangeState {
     core::Range range; // the range that holds the next ordinal
     bool found;
-    bool may_prefetch; // no range is reserved ahead yet, and one would not be lost
-    bool is_block;     // the range comes from the fleet's registry
+    uint64_t prefetch_at; // the ordinal from which on the next range is due; the range's end: it is not
+    bool is_block;        // the range comes from the fleet's registry
 };
 
-RangeState range_state_of(const SessionEntry *e) {
-    RangeState view = {};
+RangeState read_range_state(const SessionEntry *e) {
+    RangeState state = {};
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
     const SegmentState &segment = segment_of(e->slot);
-    view.found = segment.ranges.find(segment.ordinals.last() + 1, &view.range);
-    // While another session keeps moving the counter, a range reserved ahead would be lost as well.
-    view.may_prefetch = view.found && segment.ranges.latest.end == view.range.end && !segment.was_disturbed;
-    view.is_block = segment.fleet != 0;
+    state.found = segment.ranges.find(segment.ordinals.last() + 1, &state.range);
+    // A range is due unless one is reserved ahead already. While another session keeps moving the counter, it would be
+    // lost as well.
+    const core::Range &range = state.range;
+    const bool is_due = segment.ranges.latest.end == range.end && !segment.was_disturbed;
+    state.prefetch_at = is_due ? range.begin + (range.end - range.begin) / prefetch_divisor : range.end;
+    state.is_block = segment.fleet != 0;
     unlock_page(&page);
     relation_close(rel, NoLock);
-    return view;
+    return state;
 }
 
 // The pace of draws since a range was reserved.
@@ -78,10 +87,10 @@ int64_t size_next_range(const SegmentState &segment, const core::StepBounds &bou
     return Min(step, bounds.most);
 }
 
-void note_refill(SegmentState *segment, bool ahead, int64_t now_us) REQUIRES(page_lock) {
+void note_refill(SegmentState *segment, Needed needed, int64_t now_us) REQUIRES(page_lock) {
     if (segment->disturbed)
         segment->refills_disturbed++;
-    else if (segment->reserved_at_us != 0 && !ahead)
+    else if (segment->reserved_at_us != 0 && needed == Needed::now)
         segment->refills_late++;
     segment->was_disturbed = segment->disturbed;
     segment->disturbed = false;
@@ -92,92 +101,104 @@ void note_refill(SegmentState *segment, bool ahead, int64_t now_us) REQUIRES(pag
     segment->reserved_at += pace.values;
 }
 
-// Reserves the next range, ahead of its use or because none is left. Does nothing if another backend has. False: the
-// sequence is used up, or no block is ready.
-bool reserve_range(const SessionEntry *e, const Source &source, bool ahead) {
-    Slot *slot = e->slot;
-    SegmentState &segment = segment_of(slot);
-    uint64_t lsn = InvalidXLogRecPtr;
-    bool more = true;
-    const int64_t now_us = monotonic_us();
-    const core::StepBounds bounds = step_bounds(source.definition, source.rule);
-
-    Relation rel = open_sequence(e);
-    SequencePage page = lock_page_of(slot, rel);
-    const core::SequenceState counter = slot->expected.counter;
+// Whether no other session has reserved the range meanwhile. Under the page's lock.
+bool is_wanted(const SegmentState &segment, Needed needed) REQUIRES_SHARED(page_lock) {
     const uint64_t next = segment.ordinals.last() + 1;
     core::Range in_use;
-    const bool wanted = ahead ? segment.ranges.room(next) : !segment.ranges.find(next, &in_use);
-    if (wanted) {
-        const int64_t step = size_next_range(segment, bounds, now_us);
-        const core::PlannedRange planned = is_attached(source.definition)
-                                               ? take_block(slot, source.name, source.definition, counter)
-                                               : core::plan_range(counter, source.rule, static_cast<uint64_t>(step));
-        more = planned.count > 0;
-        if (more) {
-            segment.step = step;
-            segment.bounds = bounds;
-            lsn = write_page(&page, planned.last, slot);
-            const uint64_t begin = segment.ordinals.written_range().until;
-            const uint64_t end = begin + planned.count + (fault_is(Fault::overreach) ? 1 : 0);
-            segment.ranges.add({begin, end, planned.first, source.rule.increment});
-            (void)segment.ordinals.publish(begin, end, lsn);
-            segment.fleet = is_attached(source.definition) ? static_cast<uint64_t>(source.definition.fleet) : 0;
-            count(&slot->counters, Stat::records);
-            note_refill(&segment, ahead, now_us);
-        }
-    }
-    unlock_page(&page);
-    relation_close(rel, NoLock);
-    if (ahead)
+    return needed == Needed::later ? segment.ranges.room(next) : !segment.ranges.find(next, &in_use);
+}
+
+// What a reservation has come to.
+struct Reservation {
+    bool is_missing; // there are no values: the sequence is used up, or no block is ready
+    int64_t step;    // how many values were to be reserved
+    int64_t shown;   // the counter
+};
+
+// Writes the record of the range, and publishes it. Returns the record's end. Under the page's exclusive lock.
+uint64_t add_range(SequencePage *page, Slot *slot, const Source &source, const core::PlannedRange &planned)
+    REQUIRES(page_lock) {
+    SegmentState &segment = segment_of(slot);
+    const uint64_t lsn = write_page(page, planned.last, slot);
+    const uint64_t begin = segment.ordinals.written_range().until;
+    const uint64_t end = begin + planned.count + (fault_is(Fault::overreach) ? 1 : 0);
+    segment.ranges.add({begin, end, planned.first, source.rule.increment});
+    (void)segment.ordinals.publish(begin, end, lsn);
+    segment.bounds = source.bounds;
+    segment.fleet = source.name != nullptr ? static_cast<uint64_t>(source.definition.fleet) : 0;
+    count(&slot->counters, Stat::records);
+    return lsn;
+}
+
+// Reserves the next range, unless another session has. No block of the registry is reserved ahead: while sessions draw,
+// the next one stays in its place (memberships.hpp). What is reserved ahead, no session waits for: it is durable soon.
+Reservation reserve_range(const SessionEntry *e, const Source &source, Needed needed) {
+    Slot *slot = e->slot;
+    SegmentState &segment = segment_of(slot);
+    const int64_t now_us = monotonic_us();
+    Reservation result = {};
+    const uint64_t lsn = with_locked_page(e, [&](SequencePage *page) REQUIRES(page_lock) -> uint64_t {
+        const core::SequenceState counter = slot->expected.counter;
+        result = {false, size_next_range(segment, source.bounds, now_us), counter.last_value};
+        if (!is_wanted(segment, needed))
+            return InvalidXLogRecPtr;
+        core::PlannedRange planned = {0, 0, 0};
+        if (source.name == nullptr)
+            planned = core::plan_range(counter, source.rule, static_cast<uint64_t>(result.step));
+        else if (needed == Needed::now)
+            planned = take_block(slot, source.name, source.definition, counter);
+        result.is_missing = planned.count == 0;
+        if (result.is_missing)
+            return InvalidXLogRecPtr;
+        segment.step = result.step;
+        const uint64_t end_of_record = add_range(page, slot, source, planned);
+        note_refill(&segment, needed, now_us);
+        return end_of_record;
+    });
+    if (needed == Needed::later)
         durable_soon(lsn);
-    return more;
+    return result;
 }
 
-// Asks for the block that follows, unless it is there already.
-void ask_for_block(const SessionEntry *e, const Source &source) {
-    const core::StepBounds bounds = step_bounds(source.definition, source.rule);
-    Relation rel = open_sequence(e);
-    SequencePage page = lock_page_for_reading(rel);
-    const int64_t values = size_next_range(segment_of(e->slot), bounds, monotonic_us());
-    const int64_t shown = read_page(page).counter.last_value;
-    unlock_page(&page);
-    relation_close(rel, NoLock);
-    ask_registry(e->slot, source.definition, values, shown, &e->slot->counters);
+// Reserves the next range, or asks the registry for a block. If a value is needed, waits for the block up to
+// uidgen.max_wait, and raises an error when there is none. No lock of a page may be held.
+void refill_range(const SessionEntry *e, Needed needed, int64_t *give_up_at_us) {
+    const Source source = read_source(e->sequence);
+    const Reservation reserved = reserve_range(e, source, needed);
+    if (!reserved.is_missing)
+        return;
+    Counters *counters = &e->slot->counters;
+    if (source.name != nullptr && (needed == Needed::now || fleet_version() != 0))
+        ask_registry(e->slot, source.definition, reserved.step, reserved.shown, counters);
+    if (needed == Needed::later)
+        return;
+    if (source.name == nullptr)
+        refuse_used_up(e, source.rule);
+    wait_for_block(e->slot, source.definition, give_up_at_us, counters);
 }
 
-// No block is reserved ahead: while sessions draw, the next one stays in its place (memberships.hpp). A server that has
-// left its fleet draws what it has.
-void reserve_ahead(const SessionEntry *e, bool is_block) {
-    if (!is_block)
-        reserve_range(e, source_of(e), true);
-    else if (fleet_version() != 0 && blocks_look(e->slot).state != BlockState::ready)
-        ask_for_block(e, source_of(e));
+// Whether the next range is to be reserved or asked for while this one lasts. A server that has left its fleet draws
+// what it has.
+bool is_refill_due(const Slot *slot, const RangeState &state) {
+    if (state.prefetch_at == state.range.end || segment_of(slot).ordinals.last() + 1 < state.prefetch_at)
+        return false;
+    return !state.is_block || (fleet_version() != 0 && blocks_look(slot).state != BlockState::ready);
 }
 
-// Up to which ordinal the range may be drawn from before a session must return here to reserve the next one.
-uint64_t limit_of_draws(SessionEntry *e, const RangeState &view) {
-    if (!view.may_prefetch)
-        return view.range.end;
-    const uint64_t prefetch_at = view.range.begin + (view.range.end - view.range.begin) / prefetch_divisor;
-    if (segment_of(e->slot).ordinals.last() + 1 < prefetch_at)
-        return prefetch_at;
-    reserve_ahead(e, view.is_block);
-    return view.range.end;
-}
-
-// Makes the range durable, and draws from it. Leaves a window up to the limit, unless a lower durability was reached
-// because no standby is awaited any more.
-SegmentValues draw_from(SessionEntry *e, const RangeState &view, core::Durability level, uint64_t want) {
+// Makes the range durable, and draws from it. Leaves a window up to where the next range is due, unless a lower
+// durability was reached because no standby is awaited any more.
+SegmentValues draw_from(SessionEntry *e, const RangeState &state, core::Durability level, uint64_t want) {
     core::PositionAllocator<> &ordinals = segment_of(e->slot).ordinals;
-    const core::Range &range = view.range;
+    const core::Range &range = state.range;
     core::Durability reached = level;
     if (ordinals.usable(level) < range.end) {
         const core::WrittenRange written = ordinals.written_range();
         reached = durable(&e->slot->counters, written.lsn, level);
         ordinals.confirm(reached, written.until);
     }
-    const uint64_t limit = limit_of_draws(e, view);
+    if (is_refill_due(e->slot, state))
+        refill_range(e, Needed::later, nullptr);
+    const uint64_t limit = ordinals.last() + 1 < state.prefetch_at ? state.prefetch_at : range.end;
     const core::Run run = ordinals.take(0, limit, want);
     const auto increment = static_cast<uint64_t>(range.increment);
     const uint64_t origin = static_cast<uint64_t>(range.first) - range.begin * increment;
@@ -193,23 +214,12 @@ SegmentValues draw_segment(SessionEntry *e, uint64_t want) {
     int64_t give_up_at_us = 0;
     for (;;) {
         const core::Durability level = close_window(e);
-        const RangeState view = range_state_of(e);
-        if (view.found) {
-            const SegmentValues values = draw_from(e, view, level, want);
-            if (values.count > 0)
-                return values;
-        } else {
-            const Source source = source_of(e);
-            if (!reserve_range(e, source, false)) {
-                Counters *counters = &e->slot->counters;
-                if (!is_attached(source.definition)) {
-                    count(counters, Stat::refused_used_up);
-                    report_used_up(e->sequence, source.rule);
-                }
-                ask_for_block(e, source);
-                wait_for_block(e->slot, source.definition, &give_up_at_us, counters);
-            }
-        }
+        const RangeState state = read_range_state(e);
+        const SegmentValues values = state.found ? draw_from(e, state, level, want) : SegmentValues{0, 0, 0};
+        if (values.count > 0)
+            return values;
+        if (!state.found)
+            refill_range(e, Needed::now, &give_up_at_us);
         CHECK_FOR_INTERRUPTS();
     }
 }

@@ -290,16 +290,6 @@ bool standby_lags(uint64_t lsn) { return !standby_has(lsn) && standbys_are_await
 constexpr int64_t shortest_nap_us = us_per_ms;
 constexpr int64_t longest_nap_us = 100 * us_per_ms;
 
-void wait_for_standby(uint64_t lsn, Counters *counters) {
-    const int64_t began_us = monotonic_us();
-    do {
-        const int64_t nap_began_us = monotonic_us();
-        const int64_t nap_us = (nap_began_us - began_us) / 8;
-        sleep_for(Min(Max(nap_us, shortest_nap_us), longest_nap_us), WAIT_EVENT_SYNC_REP);
-        count_time(counters, Stat::standby_waits, nap_began_us);
-    } while (standby_lags(lsn));
-}
-
 } // namespace
 
 SequencePage lock_page_for_reading(Relation sequence) { return lock_page_shared(sequence, ReadBuffer(sequence, 0)); }
@@ -339,7 +329,7 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
     slot->file = file;
 }
 
-SequencePage lock_page_of(Slot *slot, Relation sequence) {
+SequencePage lock_matched_page(Slot *slot, Relation sequence) {
     const SequencePage page = lock_page_for_writing(sequence);
     if (!is_expected(slot, page) && !fault_is(Fault::blind_reserve))
         adopt_page(slot, file_of(sequence), read_page(page));
@@ -358,7 +348,7 @@ void match_page(Slot *slot, Relation sequence, PagePlace *place) {
         return;
     if (slot->kind == SlotKind::generator)
         check_lease_sequence(RelationGetRelid(sequence));
-    page = lock_page_of(slot, sequence);
+    page = lock_matched_page(slot, sequence);
     unlock_page(&page);
 }
 
@@ -418,7 +408,13 @@ core::Durability durable(Counters *counters, uint64_t lsn, core::Durability leve
         return level;
     if (standby_lags(lsn)) {
         count(counters, Stat::standby_waits);
-        wait_for_standby(lsn, counters);
+        const int64_t began_us = monotonic_us();
+        do {
+            const int64_t nap_began_us = monotonic_us();
+            const int64_t nap_us = (nap_began_us - began_us) / 8;
+            sleep_for(Min(Max(nap_us, shortest_nap_us), longest_nap_us), WAIT_EVENT_SYNC_REP);
+            count_time(counters, Stat::standby_waits, nap_began_us);
+        } while (standby_lags(lsn));
     }
     return standby_has(lsn) ? level : core::Durability::local;
 }

@@ -61,6 +61,12 @@ void refuse_rewritten(Relation rel);
 //      its commit syncs the file. Its lsn is 0, and there is nothing to wait for.
 // ---------------------------------------------------------------------------------------------------------
 
+// When a range that is being reserved is needed.
+enum class Needed {
+    now,   // a call has no value left, and waits until the record is durable
+    later, // it is reserved ahead of its use, and no call waits
+};
+
 // The page of an open sequence, pinned and locked. Between lock and unlock no wait and no allocation is allowed.
 struct SequencePage {
     Relation relation;
@@ -74,7 +80,8 @@ SequencePage lock_page_for_writing(Relation sequence) ACQUIRE(page_lock)
     EXCLUDES(table_lock, slot_lock, state_lock); // an exclusive lock; allocates before it locks
 
 // For a reservation: an exclusive lock. If another command has moved the counter, the slot adopts the page.
-SequencePage lock_page_of(Slot *slot, Relation sequence) ACQUIRE(page_lock) EXCLUDES(table_lock, slot_lock, state_lock);
+SequencePage lock_matched_page(Slot *slot, Relation sequence) ACQUIRE(page_lock)
+    EXCLUDES(table_lock, slot_lock, state_lock);
 
 // Has the slot discard what it has reserved, and expect this state of its page.
 void adopt_page(Slot *slot, RelationFile file, const PageState &state) REQUIRES(page_lock);

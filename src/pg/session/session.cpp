@@ -113,7 +113,7 @@ bool is_unchanged(const SessionEntry *e, SlotKind kind) {
 }
 
 // Looks up the sequence, checks it and the privilege, and finds or makes its slot. Under the sequence's lock.
-void look_up(SessionEntry *e, SlotKind kind) {
+void open_afresh(SessionEntry *e, SlotKind kind) {
     const uint64_t changes = sequence_changes;
     Relation rel = open_to_draw(e->sequence, kind);
     const bool is_new = made_in_this_transaction(rel);
@@ -122,7 +122,7 @@ void look_up(SessionEntry *e, SlotKind kind) {
         last_used = {&empty_entry, &empty_entry, &empty_entry}; // one of them may be this entry, as of the other kind
         e->slot = nullptr;                                      // set last, because any step may fail
         e->run_in_hand = 0;
-        Slot *slot = ready_slot(rel, kind);
+        Slot *slot = find_or_make_slot(rel, kind);
         e->window = {};
         e->kind = kind;
         e->generation = slot->generation.load(std::memory_order_acquire);
@@ -161,7 +161,7 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
     lock_for_transaction(e);
     const uint64_t checks = session_checks; // an event after this point makes the next call open the entry again
     if (!is_unchanged(e, kind))
-        look_up(e, kind);
+        open_afresh(e, kind);
     if (kind == SlotKind::generator)
         note_generator_in_use(e->slot);
     e->checked = checks;

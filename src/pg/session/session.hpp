@@ -1,9 +1,10 @@
 // A session's entry for one sequence: opened at a transaction's first call, then drawn from by the fast path.
 //
-// open_entry() takes the lock and checks the privilege (open_to_draw()), finds the slot or makes it (ready_slot()), and
-// compares the sequence's page with what the slot expects (match_page()). A later transaction of the same role takes the
-// lock and compares the page, and no more until an invalidation says that the sequence or a role has changed. The slow
-// path then draws, and opens a window (core/window.hpp). Every later call takes the fast path, draw_next(), as long as
+// open_entry() takes the lock and checks the privilege (open_to_draw()), finds the slot or makes it
+// (find_or_make_slot()), and compares the sequence's page with what the slot expects (match_page()). A later
+// transaction of the same role only takes the lock and compares the page, until an invalidation says that the sequence
+// or a role has changed. The slow path then draws, and opens a window (core/window.hpp). Every later call takes the
+// fast path, draw_next(), as long as
 //   1. no event since requires the entry to be opened again: session_checks is unchanged,
 //   2. the current user is the one whose privilege was checked,
 //   3. synchronous replication requires what it required when the window was opened,
@@ -140,6 +141,18 @@ void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t sinc
 
 // The sequence of an open entry. Its lock is held.
 Relation open_sequence(const SessionEntry *e);
+
+// Calls work(&page) under the exclusive lock of the page of an open entry's sequence, after the slot has adopted what
+// another command did to it. `work` must not wait, allocate memory or raise an error. Returns what it returns: the end
+// of the record that it wrote, or 0.
+template <typename Work> uint64_t with_locked_page(const SessionEntry *e, Work work) {
+    Relation rel = open_sequence(e);
+    SequencePage page = lock_matched_page(e->slot, rel);
+    const uint64_t lsn = work(&page);
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    return lsn;
+}
 
 // Makes uid_last() and segment_last() undefined, like currval() and lastval() after DISCARD SEQUENCES.
 void forget_last_values();

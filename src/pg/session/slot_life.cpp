@@ -107,7 +107,7 @@ template <typename Visit> void for_each_lost(Visit visit) {
 } // namespace
 
 // Only if there is such a time are the slots looked up.
-int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config) {
+int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config) {
     const core::Layout &layout = config.layout;
     const auto tick_of = [&](int64_t us) { return Min(core::tick_at(layout, us), config.policy.end - 1); };
     const int64_t furthest = core::tick_at(layout, wall_clock_us()) + config.policy.max_ahead;
@@ -163,7 +163,7 @@ void init_generator(Relation rel, SlotInit *init) {
     if (mark <= core::no_lease_yet && generator == builtin_generator())
         refuse_lost_definitions(generator);
     warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
-    const int64_t lost = mark > core::no_lease_yet ? -1 : last_tick_to_pass(generator, init->config);
+    const int64_t lost = mark > core::no_lease_yet ? -1 : find_tick_to_pass(generator, init->config);
     init->first_position = core::position_above(policy, Max(mark, lost));
     if (fault_is(Fault::resume_lease) && mark > policy.lease)
         init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
@@ -182,7 +182,7 @@ void init_segment(Relation rel, SlotInit *init) {
 
 } // namespace
 
-Slot *ready_slot(Relation rel, SlotKind kind) {
+Slot *find_or_make_slot(Relation rel, SlotKind kind) {
     const SlotKey key = slot_key(RelationGetRelid(rel));
     Slot *slot = find_ready_slot(key, kind);
     if (slot != nullptr)
@@ -243,7 +243,7 @@ void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t
     refuse_rewritten(rel);
     int64_t mark = Max(tick - 1, 0);
     if (page_state(rel).counter.last_value == core::no_lease_yet)
-        mark = Max(mark, last_tick_to_pass(generator, config)); // only while there is no mark
+        mark = Max(mark, find_tick_to_pass(generator, config)); // only while there is no mark
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
     // Even a mark that is high enough may not be durable yet: the call that raised it may have been canceled.
@@ -261,12 +261,16 @@ void lock_generator(Oid generator) {
         report_not_a_generator(generator);
 }
 
-void end_lease(Oid generator, bool is_dropped) {
+void end_lease(Oid generator) {
     Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
-    if (slot != nullptr && is_dropped)
-        lose_slot(slot, slot_key(generator));
-    else if (slot != nullptr && !fault_is(Fault::keep_altered))
+    if (slot != nullptr && !fault_is(Fault::keep_altered))
         expire_slot(slot);
+    open_all_again();
+}
+
+void lose_generator(Oid generator) {
+    if (Slot *slot = find_slot(slot_key(generator), SlotKind::generator); slot != nullptr)
+        lose_slot(slot, slot_key(generator));
     open_all_again();
 }
 

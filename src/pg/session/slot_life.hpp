@@ -10,7 +10,7 @@ namespace uidgen::pg {
 
 // The slot of an open sequence, ready to be drawn from. It is made if there is none, or if what it was made from has
 // changed.
-Slot *ready_slot(Relation rel, SlotKind kind);
+Slot *find_or_make_slot(Relation rel, SlotKind kind);
 
 // The step bounds of a segment: its own, else of the settings, and bounded by the size of the sequence.
 core::StepBounds step_bounds(const core::SegmentDefinition &segment, const core::SequenceRule &rule);
@@ -30,8 +30,11 @@ constexpr LOCKMODE excludes_draws = ShareRowExclusiveLock;
 // Error if the sequence was dropped meanwhile, or never was one.
 void lock_generator(Oid generator);
 
-// Discards what a generator has leased that is altered or dropped. Under lock_generator().
-void end_lease(Oid generator, bool is_dropped = false);
+// Discards what a generator has leased that is altered. Under lock_generator().
+void end_lease(Oid generator);
+
+// The same of one that is dropped, and notes how far its ids reach. Under a lock that excludes draws.
+void lose_generator(Oid generator);
 
 // For a sequence that becomes a generator's: frees the slot of a generator that had its oid. Under lock_generator().
 void forget_generator(Oid generator);
@@ -42,7 +45,7 @@ int64_t high_water_mark_of(Oid generator);
 
 // The last tick of ids of lost generators of this layout (docs/design.md, P1 10), for a generator to start above;
 // negative: none. What is further ahead of the clock than max_ahead does not count, which a WARNING says.
-int64_t last_tick_to_pass(Oid generator, const GeneratorConfig &config);
+int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config);
 
 // Whether every id to come can be above `id`: the layout has such ids, and they are not too far ahead of the clock.
 bool may_start_above(const GeneratorConfig &config, int64_t id);

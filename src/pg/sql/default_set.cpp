@@ -10,7 +10,7 @@
 #include "node/worker_node.hpp"
 #include "config/rows.hpp"
 #include "config/extension.hpp"
-#include "generator/draw.hpp"
+#include "generator/clock.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -184,7 +184,7 @@ void start_beside_former(Change *c, Oid former, bool above) {
 void start_above_lost(Change *c) {
     if (high_water_mark_of(c->next) == core::no_lease_yet)
         return;
-    const int64_t tick = last_tick_to_pass(c->next, c->config);
+    const int64_t tick = find_tick_to_pass(c->next, c->config);
     if (tick >= c->now)
         c->highest = Max(c->highest, core::first_id_of(c->config.layout, tick + 1) - 1);
 }

@@ -36,7 +36,7 @@ void forget(Oid sequence) {
     switch (dropped.kind) {
     case core::DefinitionKind::generator:
         LockRelationOid(sequence, excludes_draws);
-        end_lease(sequence, true);
+        lose_generator(sequence);
         if (dropped.generator.is_default != 0)
             note_no_default();
         break;

@@ -1,7 +1,7 @@
 // Ids: the entry points that draw them, and those that compute with them.
 
 #include "session/session.hpp"
-#include "generator/draw.hpp"
+#include "generator/cached.hpp"
 #include "session/names.hpp"
 #include "base/errors.hpp"
 #include "config/extension.hpp"

@@ -12,7 +12,7 @@
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
-#include "segment/draw.hpp"
+#include "segment/blocks.hpp"
 #include "config/rows.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"

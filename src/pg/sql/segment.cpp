@@ -7,6 +7,7 @@
 #include "config/extension.hpp"
 #include "sequence/sequence.hpp"
 #include "session/names.hpp"
+#include "segment/blocks.hpp"
 #include "segment/draw.hpp"
 
 namespace uidgen::pg {

@@ -1,7 +1,7 @@
 // uid_slots(): the function behind the views of live state and of statistics.
 
 #include "sequence/sequence.hpp"
-#include "generator/draw.hpp"
+#include "generator/node_grant.hpp"
 #include "memory/segment_state.hpp"
 #include "config/rows.hpp"
 #include "memory/server_state.hpp"

@@ -1,0 +1,44 @@
+// Whether the wall clock is believed, and what is said of it: in the log, and in the hint of an error.
+//
+// The wall clock is compared with the monotonic clock before a lease far above the last one, and before the end of time
+// is reported. A clock that was really set shows the same time again a little later.
+//
+// A line in the log and a counter say when the clock goes back below what a generator has used (core::ticks_back()),
+// and when it has caught up. A single bad reading is none: at each change the clock is read once more, and must show
+// the same. A session reads clock_changes, then what the generator has used, then the clock. So the session
+// whose swap counts the change has seen the change itself, and writes the line.
+#pragma once
+
+#include "draw.hpp"
+
+namespace uidgen::pg {
+
+// Verifies the reading of a try as far as the action depends on it. A reading whose offset above the monotonic clock is
+// far larger than before, or that shows a clock which moved backwards, is compared with others for some milliseconds.
+// The offset becomes the server's, and a jump is logged. False: the reading was rejected, so the call tries again.
+// Error if readings have been rejected for longer than uidgen.max_wait, or if the clock has jumped by more than
+// uidgen.max_clock_jump.
+bool verify_clock(DrawCall *call, const Reading &reading, core::ClockAction action);
+
+inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
+
+// Writes the line and counts, if the change is confirmed. Takes no position, so an error loses none.
+void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view);
+
+// What to do about a generator that is ahead of the clock: a hint. `soon` is the one for a generator that is ahead by
+// minutes, or has not reached its epoch. For all others another generator is the way out.
+const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon);
+
+// Statements that a hint shows: they create another generator like one that cannot draw, with the layout of that one,
+// and its preset's policies. The name is one that is free.
+//
+// Ids of one layout are kept apart by the node. A layout without node bits gets an epoch that is earlier by how far the
+// generator is ahead of the clock. So the ids of the other generator are above those of this one.
+struct SimilarGenerator {
+    const char *name; // qualified, as a literal
+    const char *statements;
+    bool is_above;
+};
+SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, int64_t ahead_us);
+
+} // namespace uidgen::pg
