@@ -191,6 +191,8 @@ sub conf
 	$conf .= "max_wal_senders = 0\n" if $chosen{wal_level} eq 'minimal';
 	$conf .= $quiet if $self->{read_only};
 	$conf .= parallel_setting() . "\n" if $self->{parallel};
+	# A round has up to 64 sessions, beside the nemesis and standbys.
+	$conf .= "max_connections = 100\n";
 	$conf .= "max_prepared_transactions = 100\nmax_worker_processes = 20\nwal_log_hints = on\nwal_keep_size = 512MB\n";
 	$conf .= "uidgen.max_wait = '$self->{max_wait}'\nlog_line_prefix = '%m [%p] %b %e '\nlog_statement = none\n";
 	return $conf;
