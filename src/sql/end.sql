@@ -73,7 +73,7 @@ REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION uid_fleet_move(), uid_fleet_fence, uid_fleet_fork, uid_fleet_handover,
   uid_fleet_takeover, uid_fleet_reserve, uid_fleet_drop_pool, uid_fleet_admit, uid_fleet_expel,
   uid_fleet_key FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION uid_internal.uid_registrar(), uid_internal.uid_fleet_refuses() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION uid_internal.uid_registrar(), uid_internal.uid_fleet_refuses TO pg_monitor;
 GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_fork, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve,
   uid_fleet_drop_pool, uid_fleet_admit, uid_fleet_expel, uid_fleet_key TO pg_database_owner;
 

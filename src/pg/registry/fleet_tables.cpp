@@ -200,6 +200,20 @@ bool read_state(FleetState *state) {
     return true;
 }
 
+FleetState state_in(HeapTupleHeader row) {
+    constexpr Field of_claimed[] = {STATE(view.claimed, "claimed", 0)};
+    FleetState state = {};
+    HeapTupleData tuple = {};
+    TupleDesc desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row), HeapTupleHeaderGetTypMod(row));
+    tuple.t_len = HeapTupleHeaderGetDatumLength(row);
+    tuple.t_data = row;
+    read_fields(state_fields, &state, &tuple, desc);
+    read_fields(setting_fields, &state, &tuple, desc);
+    read_fields(fields_in(of_claimed), &state, &tuple, desc);
+    ReleaseTupleDesc(desc);
+    return state;
+}
+
 void write_state(const FleetState &state) { put("uid_fleet_state", "only_row", state_fields, &state); }
 
 void put_clock_bound(int64_t us) {

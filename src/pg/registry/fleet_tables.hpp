@@ -55,6 +55,7 @@ void use_tables(Oid schema);
 
 // False: there is no fleet in this database.
 bool read_state(FleetState *state);
+FleetState state_in(HeapTupleHeader row);  // that uid_fleet_pools has read, with the largest claim
 void write_state(const FleetState &state); // whether there was one or not; but for what follows it there
 void put_clock_bound(int64_t us);
 void forget_grants(const char *key); // those of another fleet; and another key, a new one if it is null

@@ -187,25 +187,20 @@ void note_wait(FleetState *state) {
 namespace {
 
 // False: the state knows of this start of the server.
-bool note_start(FleetState *state) {
+bool note_start(FleetState *state, int64_t granted_last_us) {
     if (state->started_us == server_start_us())
         return false;
     state->started_us = server_start_us();
     state->serial_at_start = Max(state->view.serial, 1);
-    state->granted_at_start_us = Max(read_latest_grants(state->view).last_us, 1);
+    state->granted_at_start_us = Max(granted_last_us, 1);
     return true;
 }
 
 } // namespace
 
-core::Refusal reason_for_newcomers() {
-    FleetState state;
-    use_tables(extension_schema());
-    if (!read_state(&state))
-        return core::Refusal::none;
+core::Refusal reason_for_newcomers(FleetState state) {
     state.view.now_us = wall_clock_us();
-    state.view.claimed = read_claimed(state.view, nullptr);
-    (void)note_start(&state);
+    (void)note_start(&state, 0);
     note_wait(&state);
     if (state.refuses != core::Refusal::none)
         return state.refuses;
@@ -232,7 +227,7 @@ void enter_registry(Registry *registry) {
     // from the next call on, because nothing may be granted under it before it is committed.
     if (bound_us > state.view.bound_us)
         put_clock_bound(bound_us);
-    if (note_start(&state))
+    if (state.started_us != server_start_us() && note_start(&state, read_latest_grants(state.view).last_us))
         write_state(state);
     state.view.claimed = read_claimed(state.view, nullptr);
     note_wait(&state);

@@ -67,8 +67,8 @@ void draw_serial(Registry *registry);
 // (core/term.hpp, 12). Needs no lock.
 void note_wait(FleetState *state);
 
-// Why a newcomer would be refused now, whatever it asks for. Without the lock, and without a change of anything.
-core::Refusal reason_for_newcomers();
+// Why a newcomer would be refused now by a registry in that state, whatever it asks for. Reads and writes nothing else.
+core::Refusal reason_for_newcomers(FleetState state);
 
 // Draws a term, writes this server into the state as the registry, and logs it. If commits may be lost, it raises a
 // fence. The reason is for the log.

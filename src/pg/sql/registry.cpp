@@ -281,9 +281,7 @@ UIDGEN_SQL_FUNCTION(uid_fleet_reserve);
 UIDGEN_SQL_FUNCTION(uid_fleet_drop_pool);
 
 Datum uid_fleet_refuses(PG_FUNCTION_ARGS) {
-    check_spi(SPI_connect(), "SPI_connect", "");
-    const uidgen::core::Refusal why = reason_for_newcomers();
-    check_spi(SPI_finish(), "SPI_finish", "");
+    const uidgen::core::Refusal why = reason_for_newcomers(state_in(PG_GETARG_HEAPTUPLEHEADER(0)));
     if (why == uidgen::core::Refusal::none)
         PG_RETURN_NULL();
     PG_RETURN_TEXT_P(cstring_to_text(uidgen::core::row_of(why).word));
