@@ -82,7 +82,8 @@ int column_of(const Field &field, TupleDesc desc) {
         if (is_number || attribute->atttypid == field_type_oid(field.type))
             return column;
     }
-    elog(ERROR, "column \"%s\" is missing or of another type", field.name);
+    ereport(ERROR,
+            (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("column \"%s\" is missing or of another type", field.name)));
 }
 
 Datum field_datum(const void *record, const Field &field) {
