@@ -242,6 +242,7 @@ Datum uid_change_segment(PG_FUNCTION_ARGS) {
 
 Datum uid_generator_drop(PG_FUNCTION_ARGS) {
     const Oid generator = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
+    hold_names(extension_schema());
     const core::Definition definition = read_definition(generator, core::DefinitionKind::generator);
     if (definition.kind == core::DefinitionKind::none)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -259,6 +260,7 @@ Datum uid_generator_drop(PG_FUNCTION_ARGS) {
 }
 
 Datum segment_drop(PG_FUNCTION_ARGS) {
+    hold_names(extension_schema());
     drop(segment_named(fcinfo));
     PG_RETURN_VOID();
 }
