@@ -63,9 +63,10 @@ struct Answer {
     int64_t seal = 0; // of the stamp
 };
 
-// Whether an answer is of an earlier term than the server has seen in that fleet (4): its registry does not count.
+// Whether an answer is of an earlier term than the server has seen in that fleet (4): its registry does not count. A
+// server that has only a database's word for the term takes it for one of that fleet.
 constexpr bool is_past(const FleetSeen &seen, uint64_t fleet, const Term &term) noexcept {
-    return fleet == seen.fleet && term.number < seen.term.number;
+    return (seen.fleet == 0 || fleet == seen.fleet) && term.number < seen.term.number;
 }
 
 // What a server has seen after an answer that counts.

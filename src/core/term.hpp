@@ -45,9 +45,9 @@ struct Term {
 constexpr bool operator==(const Term &a, const Term &b) noexcept { return a.number == b.number && a.nonce == b.nonce; }
 constexpr bool operator!=(const Term &a, const Term &b) noexcept { return !(a == b); }
 
-// Of two registries that drew the same number.
+// Of two registries that drew the same number. A nonce of 0 is not known.
 constexpr bool are_rivals(const Term &a, const Term &b) noexcept {
-    return a.number != 0 && a.number == b.number && a.nonce != b.nonce;
+    return a.number != 0 && a.number == b.number && a.nonce != b.nonce && a.nonce != 0 && b.nonce != 0;
 }
 
 // A larger number is none of a term. The next one always fits.
@@ -61,11 +61,16 @@ constexpr bool can_be_drawn(int64_t number, int64_t now_us) noexcept {
 
 // What a server has seen of its fleet, in the answers to all its generators.
 struct FleetSeen {
-    uint64_t fleet = 0; // 0: none yet
+    uint64_t fleet = 0; // 0: none yet, but there may be a term
     Term term;          // the latest one
     int64_t serial = 0; // of the latest answer in it
-    int64_t seal = 0;   // the registry's proof that it answered with these two
+    int64_t seal = 0;   // the registry's proof that it answered with these two; 0: it is lost
 };
+
+// What a server may show of that: a registry takes nothing without the proof.
+constexpr FleetSeen with_proof(const FleetSeen &seen) noexcept {
+    return seen.seal != 0 ? seen : FleetSeen{seen.fleet, {}, 0, 0};
+}
 
 // The registry, and what it reads at the start of a call, after it has taken its lock.
 struct RegistryView {
@@ -157,10 +162,15 @@ struct Drawn {
     int64_t step;
 };
 
+// What is known of the commits of the registry before.
+enum class Commits : uint8_t { are_known, may_be_lost };
+
 // The registry when it draws a term. While all clocks agree within the bound, the end of the latest grant adds
 // nothing to a fence; it makes up for a registry whose clock is behind. Stamps of the registry that a claim is of can
 // never be verified, so they must not count as later than this term.
-constexpr RegistryView succeeded(RegistryView r, const Drawn &drawn, bool lost, const KnownGrants &known) noexcept {
+constexpr RegistryView succeeded(RegistryView r, const Drawn &drawn, Commits commits,
+                                 const KnownGrants &known) noexcept {
+    const bool lost = commits == Commits::may_be_lost;
     const int64_t number = next_number(r, drawn.step);
     r.former = lost ? Term{} : r.term;
     r.former_serial = r.serial;

@@ -31,6 +31,11 @@ COMMENT ON VIEW uid_registry_status IS
   'nothing; refusal and error: why the registry granted nothing last time, in a word and as a message. '
   'If no generator has used the registry since the server started, there is one row without a generator.';
 
+CREATE SEQUENCE uid_internal.uid_fleet_term;
+COMMENT ON SEQUENCE uid_internal.uid_fleet_term IS
+  'The number of the term of the fleet''s registry in which ids of this database were drawn last. A server whose file of '
+  'grants does not count, as after pg_upgrade, takes no answer of a registry with a smaller one. No dump has it.';
+
 CREATE FUNCTION uid_fleet_move() RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_move';
 COMMENT ON FUNCTION uid_fleet_move() IS

@@ -33,7 +33,7 @@ struct Protocol {
     bool (*is_missed)(const core::Request &, const core::NodeRow &) = core::is_missed;
     core::NodeRow (*used_before)(const core::Layout &, const core::RegistryView &, const core::Request &, core::NodeRow,
                                  int64_t) = core::used_before;
-    core::RegistryView (*succeeded)(core::RegistryView, const core::Drawn &, bool,
+    core::RegistryView (*succeeded)(core::RegistryView, const core::Drawn &, core::Commits,
                                     const core::KnownGrants &) = core::succeeded;
     core::RegistryView (*told_of_other)(core::RegistryView, int64_t) = core::told_of_other;
     bool (*is_news)(const core::RegistryView &, const core::Term &) = core::is_news;
@@ -458,7 +458,7 @@ class World {
                 return false;
             core::RegistryView r = view(s, s.primary);
             (void)settle(s, s.primary, r, out);
-            succeed(s, s.primary, r, true);
+            succeed(s, s.primary, r, core::Commits::may_be_lost);
             commit(s, s.primary, r);
             s.lost_silently = 0;
             return true;
@@ -734,12 +734,12 @@ class World {
         return term.number == 0 || term.nonce % 2 != s.server[server].db.key;
     }
 
-    void succeed(State &s, int server, core::RegistryView &r, bool lost) const {
+    void succeed(State &s, int server, core::RegistryView &r, core::Commits commits) const {
         const core::KnownGrants known = {latest_end(s, server, &r), s.server[server].db.last};
-        const core::RegistryView numbered = p_.succeeded(r, {1, 1}, lost, known);
+        const core::RegistryView numbered = p_.succeeded(r, {1, 1}, commits, known);
         const int64_t number = numbered.term.number;
         const int key = s.server[server].db.key;
-        r = p_.succeeded(r, {p_.draws_nonces ? fresh_nonce(s, number, key) : 1, 1}, lost, known);
+        r = p_.succeeded(r, {p_.draws_nonces ? fresh_nonce(s, number, key) : 1, 1}, commits, known);
         r.awaits_member = false;
         r.ended_by_us = 0;
         for_each_stamp(s, [&](const SmallTerm &e, int8_t) {
@@ -763,9 +763,10 @@ class World {
         if (at.change == Change::empty) {
             for (const Member &m : s.members) // which the administrator has asked
                 r.term.number = p_.is_told_its_term ? std::max<int64_t>(r.term.number, m.asker.term.number) : 0;
-            r.first = p_.succeeded(r, {1, 1}, true, {0, 0}).term.number;
+            r.first = p_.succeeded(r, {1, 1}, core::Commits::may_be_lost, {0, 0}).term.number;
         }
-        succeed(s, s.primary, r, at.change == Change::unclaimed || p_.says_which_is_new);
+        const bool follows = at.change == Change::unclaimed || p_.says_which_is_new;
+        succeed(s, s.primary, r, follows ? core::Commits::may_be_lost : core::Commits::are_known);
         commit(s, s.primary, r);
         at.change = Change::none;
         s.lost_silently = 0;
@@ -778,11 +779,11 @@ class World {
         const core::Term before = r.term;
         const bool was_changed = at.change != Change::none;
         if (at.change == Change::promoted && p_.compares_timeline) {
-            succeed(s, server, r, true);
+            succeed(s, server, r, core::Commits::may_be_lost);
             out.events |= fence_by_environment;
             s.lost_silently = 0;
         } else if (at.change == Change::moved) {
-            succeed(s, server, r, false);
+            succeed(s, server, r, core::Commits::are_known);
         }
         if (at.change == Change::promoted || at.change == Change::moved ||
             (at.change == Change::unclaimed && !p_.compares_directory))
@@ -1025,7 +1026,7 @@ class World {
         out.events |= s.lost_silently == 0 ? fence_by_member | fence_not_needed : fence_by_member;
         if (size_.never_lost)
             out.broken = "a false alarm";
-        succeed(s, server, r, true);
+        succeed(s, server, r, core::Commits::may_be_lost);
     }
 
     // False: the step is outside what is promised.

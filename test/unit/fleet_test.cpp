@@ -242,7 +242,7 @@ RegistryView registry_at(int64_t clock_us) {
 }
 
 RegistryView fenced(const RegistryView &r, int64_t latest_end_us = 0) {
-    return succeeded(r, {r.term.nonce + 1, 1}, true, {latest_end_us, 0});
+    return succeeded(r, {r.term.nonce + 1, 1}, Commits::may_be_lost, {latest_end_us, 0});
 }
 
 TEST(Grant, FencesOnlyRise) {
@@ -495,15 +495,15 @@ const Mutant
                  with(&Protocol::compares_timeline, false)},
                 {"a fence without the clock", "LostCommitsAreFenced",
                  with(&Protocol::succeeded,
-                      [](RegistryView r, const Drawn &drawn, bool lost, const KnownGrants &known) {
-                          RegistryView after = succeeded(r, drawn, lost, known);
+                      [](RegistryView r, const Drawn &drawn, Commits commits, const KnownGrants &known) {
+                          RegistryView after = succeeded(r, drawn, commits, known);
                           after.fence_base_us = std::max(r.fence_base_us, known.latest_end_us - r.longest_us);
                           return after;
                       })},
                 {"a fence without a new term", "LostCommitsAreFenced",
                  with(&Protocol::succeeded,
-                      [](RegistryView r, const Drawn &drawn, bool lost, const KnownGrants &known) {
-                          RegistryView after = succeeded(r, drawn, lost, known);
+                      [](RegistryView r, const Drawn &drawn, Commits commits, const KnownGrants &known) {
+                          RegistryView after = succeeded(r, drawn, commits, known);
                           after.term = r.term;
                           return after;
                       })},
@@ -760,8 +760,8 @@ const Mutant
                       })},
                 {"the numbers of terms are counted", "ACopyOfAnEarlierStateTakesOver",
                  with(&Protocol::succeeded,
-                      [](RegistryView r, const Drawn &drawn, bool lost, const KnownGrants &known) {
-                          RegistryView after = succeeded(r, drawn, lost, known);
+                      [](RegistryView r, const Drawn &drawn, Commits commits, const KnownGrants &known) {
+                          RegistryView after = succeeded(r, drawn, commits, known);
                           after.term.number = std::max(r.term.number, r.shown.number) + 1;
                           return after;
                       })},
@@ -776,9 +776,9 @@ const Mutant
                       })},
                 {"a takeover without lost commits draws no term", "ARegistryMoves",
                  with(&Protocol::succeeded,
-                      [](RegistryView r, const Drawn &drawn, bool lost, const KnownGrants &known) {
-                          RegistryView after = succeeded(r, drawn, lost, known);
-                          after.term = lost ? after.term : r.term;
+                      [](RegistryView r, const Drawn &drawn, Commits commits, const KnownGrants &known) {
+                          RegistryView after = succeeded(r, drawn, commits, known);
+                          after.term = commits == Commits::may_be_lost ? after.term : r.term;
                           return after;
                       })},
                 {"of two registries with one term newcomers use one", "OfAClonedRegistryNewcomersGetNothing",

@@ -17,6 +17,7 @@ FleetRequest request_for(const Member &member, const core::Request &generator) {
     const bool joins = !generator.holds && asked.former_node >= 0;
     FleetRequest request = new_request(generator.seen);
     request.generator = generator;
+    request.generator.seen = core::with_proof(generator.seen);
     if (!generator.holds)
         request.generator.held.node = no_node;
     request.generator.clock_us = Max(generator.clock_us, 0);
@@ -114,7 +115,7 @@ FleetRequest new_request(const core::FleetSeen &seen) {
     (void)read_host_name(host, sizeof(host));
     clear_fields(request_fields, &request);
     request.protocol = fleet_protocol;
-    request.generator.seen = seen;
+    request.generator.seen = core::with_proof(seen);
     request.host = host;
     request.port = psprintf("%d", PostPortNumber);
     request.version = UIDGEN_VERSION;

@@ -219,7 +219,7 @@ bool connection_use(const char *text) {
     return true;
 }
 
-bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *error) {
+bool connection_inquire(const FleetRequest &hello, const core::FleetSeen &seen, Found *found, GrantError *error) {
     *found = {};
     *error = {};
     if (host_count == 0) { // libpq's message would quote parts of it, perhaps a password
@@ -233,7 +233,7 @@ bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *err
     say_hello(hello);
     for (int i = 0; i < host_count; i++)
         hellos[i] = hello_of(hosts[i]);
-    const core::Best best = core::best_registry(hellos, host_count, hello.generator.seen);
+    const core::Best best = core::best_registry(hellos, host_count, seen);
     count_registries(hellos, best.index, found);
     current = nullptr;
     if (best.index != core::no_registry) {
@@ -248,7 +248,7 @@ bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *err
     }
     for (int i = 0; i < host_count; i++) {
         GrantError of_host = error_of(hosts[i]);
-        if (hellos[i].answers && core::is_past(hello.generator.seen, hellos[i].fleet, hellos[i].term))
+        if (hellos[i].answers && core::is_past(seen, hellos[i].fleet, hellos[i].term))
             set_outdated(&of_host);
         if (current == nullptr)
             add_error(error, of_host);

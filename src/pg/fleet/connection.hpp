@@ -31,7 +31,7 @@ bool connection_use(const char *conninfo);
 
 // Says hello to all hosts, and connects to the registry, if that was another one before. False: there is none, and
 // *error says why.
-bool connection_inquire(const FleetRequest &hello, Found *found, GrantError *error);
+bool connection_inquire(const FleetRequest &hello, const core::FleetSeen &seen, Found *found, GrantError *error);
 
 void connection_close();
 bool connection_is_open();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char file_name[] = "global/pgsql_tmp_uidgen.grants"; // the prefix is PG_TEMP_FILE_PREFIX
 constexpr char temporary_name[] = "global/pgsql_tmp_uidgen.grants.tmp";
-constexpr uint32 file_format = 0x75696707;
+constexpr uint32 file_format = 0x75696708;
 
 // Of a file without memberships: it says what the server has seen of its fleet, and counts everywhere.
 constexpr uint64 no_timeline = 0;
@@ -26,6 +26,7 @@ struct Header {
     uint64 timeline;
     FileIdentity identity;
     core::FleetSeen seen;
+    bool knows_fleet; // MemberState::knows_fleet; unless no_timeline
 };
 
 struct Record {
@@ -178,18 +179,19 @@ const core::Membership *next_of(const Member &member, const FleetChange &change)
 // All memberships, with the changes that memberships_publish() would take.
 void put_all(StringInfo content, const FleetChange &change) {
     const core::FleetSeen seen = fleet_seen();
-    const bool is_in_fleet = seen.fleet == change.before.fleet;
-    const uint64 timeline = GetWALInsertionTimeLine();
-    const Header header = {0, file_format, GetSystemIdentifier(), timeline, {}, seen};
-    bool has_change = false;
+    const bool counts = is_of_fleet(seen, change);
+    const Header header = {0,
+                           file_format,
+                           GetSystemIdentifier(),
+                           RecoveryInProgress() ? no_timeline : GetWALInsertionTimeLine(),
+                           {},
+                           counts ? change.seen : seen,
+                           server_state->fleet.knows_fleet};
     appendBinaryStringInfo(content, reinterpret_cast<const char *>(&header), sizeof(header));
     for_each_member([&](const Member &member) {
-        const core::Membership *next = is_in_fleet ? next_of(member, change) : nullptr;
+        const core::Membership *next = counts ? next_of(member, change) : nullptr;
         put(content, {member.key, member.request.layout, next != nullptr ? *next : member.membership});
-        has_change = has_change || next != nullptr;
     });
-    if (has_change || (is_in_fleet && change.of_block))
-        reinterpret_cast<Header *>(content->data)->seen = change.seen;
 }
 
 } // namespace
@@ -209,7 +211,7 @@ void grant_file_restore() {
     const auto *header = reinterpret_cast<const Header *>(content.data);
     initStringInfo(&next);
     appendBinaryStringInfo(&next, content.data, sizeof(*header));
-    fleet_restore(header->seen);
+    fleet_restore(header->seen, header->knows_fleet && header->timeline != no_timeline);
     for (int at = sizeof(*header); at < content.len;) {
         memcpy(&record, content.data + at, Min(sizeof(record), static_cast<size_t>(content.len - at)));
         at += static_cast<int>(size_of(record));
@@ -236,11 +238,10 @@ bool grant_file_store(const FleetChange &change, GrantError *error) {
 }
 
 void grant_file_forget() {
-    LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE);
+    GrantError error = {};
     memberships_begin_again();
-    if (access(file_name, F_OK) == 0)
-        (void)durable_unlink(file_name, ERROR);
-    LWLockRelease(&server_state->fleet.file_lock);
+    if (!grant_file_store({}, &error))
+        ereport(ERROR, (errcode(ERRCODE_IO_ERROR), errmsg("%s", error.message), errhint("%s", error.hint)));
 }
 
 } // namespace uidgen::pg

@@ -38,8 +38,7 @@ void grant_file_restore();
 // could not be written; the log says why.
 bool grant_file_store(const FleetChange &change, GrantError *error);
 
-// All memberships begin again (memberships_begin_again()), and the file is removed durably. So no later start knows the
-// former ones. Raises an error.
+// All memberships begin again (memberships_begin_again()), and the file has none of the former ones. Raises an error.
 void grant_file_forget();
 
 } // namespace uidgen::pg

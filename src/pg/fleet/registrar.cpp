@@ -102,13 +102,11 @@ void note_error(Ask *asks, int count, const GrantError &error) {
 void take_answers(Ask *asks, int count) {
     auto *changes = static_cast<MembershipChange *>(palloc(sizeof(MembershipChange) * static_cast<Size>(count)));
     const core::FleetSeen before = fleet_known();
-    FleetChange change = {before, before, changes, 0, false};
+    FleetChange change = {before, before, changes, 0};
     bool is_news = false;
     for (Ask *ask = asks; ask < asks + count; ask++) {
-        if (ask->is_block && ask->error.at_us == 0 && change.seen.fleet == ask->given.fleet) {
+        if (ask->is_block && ask->error.at_us == 0 && change.seen.fleet == ask->given.fleet)
             change.seen = core::seen_after(change.seen, ask->given);
-            change.of_block = true;
-        }
         if (ask->is_block || (ask->error.at_us != 0 && ask->given.why == core::Refusal::none))
             continue;
         const bool is_granted = core::accept(&ask->member.membership, &change.seen, ask->given);
@@ -179,7 +177,7 @@ void ask(Ask *asks, int count) {
         note_error(asks + asked, count - asked, two_registries());
     }
     const core::FleetSeen seen = fleet_known();
-    if (server_state->fleet.unstored && !grant_file_store({seen, seen, nullptr, 0, false}, &error)) {
+    if (server_state->fleet.unstored && !grant_file_store({seen, seen, nullptr, 0}, &error)) {
         const int blocks = put_off(asks, asked, [](const Ask &ask) { return !ask.is_block; });
         note_error(asks + blocks, asked - blocks, error);
         asked = blocks;
@@ -206,7 +204,8 @@ void ask(Ask *asks, int count) {
 // Asks all hosts of the connection string.
 void connect() {
     GrantError error;
-    const bool connected = connection_inquire(new_request(fleet_known()), &found, &error);
+    const core::FleetSeen seen = fleet_known();
+    const bool connected = connection_inquire(new_request(seen), seen, &found, &error);
     last_inquiry_us = monotonic_us();
     if (connected && found.awaits_member)
         ask_for_lasting_grant();

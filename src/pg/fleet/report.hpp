@@ -10,6 +10,10 @@ namespace uidgen::pg {
 // What helps if there is more than one registry.
 constexpr char stop_others[] = "Stop the servers that are not the registry any more, or correct uidgen.registry.";
 
+// What may be shown of a connection string, which may contain a password: host, port, dbname and user, as far as it
+// names them. In the place of a database's name may be a connection string, too.
+const char *conninfo_redacted(const char *conninfo);
+
 void report_connected(const Found &found);
 void report_lost();         // the connection has ended, and the next inquiry finds out why
 void report_disconnected(); // the setting has changed, or the registrar ends

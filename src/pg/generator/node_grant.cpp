@@ -4,6 +4,7 @@
 #include "base/settings.hpp"
 #include "core/clock_policy.hpp"
 #include "session/slot_life.hpp"
+#include "node/fleet_term.hpp"
 #include "node/worker_node.hpp"
 #include "config/rows.hpp"
 
@@ -62,21 +63,36 @@ void leave_fleet(SessionEntry *e) {
         draw_row_of_node(e->slot, own_node(generator.config, number));
 }
 
+// The generator has not asked in this version, or the database must know the term of its grant.
+void ask_or_agree(const SessionEntry *e, uint32_t version, uint32_t known) {
+    if (known == request_again) {
+        membership_of(e->slot).requested_in.store(version, std::memory_order_relaxed);
+    } else {
+        const int64_t mark = high_water_mark_of(e->sequence); // after the version
+        membership_request(e->slot, version, request_of(e, mark), mark > core::no_lease_yet);
+    }
+    agree_on_fleet_term();
+}
+
 } // namespace
 
 NodeGrant join_or_leave_fleet(SessionEntry *e) {
+    const std::atomic<uint32_t> &requested_in = membership_of(e->slot).requested_in;
     const uint32_t version = fleet_version();
-    const uint32_t known = membership_of(e->slot).requested_in.load(std::memory_order_acquire);
+    uint32_t known = requested_in.load(std::memory_order_acquire);
+    GrantView view;
     if (likely(version == 0)) {
         if (unlikely(known != 0))
             leave_fleet(e);
         return no_fleet;
     }
-    if (unlikely(known != version)) {
-        const int64_t mark = high_water_mark_of(e->sequence); // after the version
-        membership_request(e->slot, version, request_of(e, mark), mark > core::no_lease_yet);
-    }
-    return {true, membership_view(e->slot)};
+    do {
+        if (unlikely(known != version))
+            ask_or_agree(e, version, known);
+        view = membership_view(e->slot);
+        known = requested_in.load(std::memory_order_acquire); // after the view: a grant of another term may have come
+    } while (unlikely(known != version));
+    return {true, view};
 }
 
 // A try with an older view leaves the row to one with the present view.
@@ -94,7 +110,8 @@ NodeGrant present_grant(const Slot *slot) {
     if (version == 0)
         return no_fleet;
     const uint32_t known = membership_of(slot).requested_in.load(std::memory_order_acquire);
-    return {true, known == version ? grant_view_of(membership_of(slot).fields) : core::no_grant};
+    const bool is_member = known == version || known == request_again;
+    return {true, is_member ? grant_view_of(membership_of(slot).fields) : core::no_grant};
 }
 
 } // namespace uidgen::pg

@@ -1,5 +1,6 @@
 #include "memberships.hpp"
 
+#include "base/settings.hpp"
 #include "base/time_source.hpp"
 
 namespace uidgen::pg {
@@ -64,21 +65,21 @@ template <typename Condition> void wait_until(ConditionVariable *changed, int64_
     ConditionVariableCancelSleep();
 }
 
-// False: memberships_begin_again() has forgotten the fleet meanwhile.
 bool note_seen(const FleetChange &change) EXCLUDES(state_lock) {
     lock_state();
     core::FleetSeen &seen = fleet().seen;
-    const bool is_in_fleet = seen.fleet == change.before.fleet || seen.fleet == change.seen.fleet;
-    if (is_in_fleet)
-        seen = change.seen;
+    const bool counts = is_of_fleet(seen, change);
+    seen = counts ? change.seen : seen;
     unlock_state();
-    return is_in_fleet;
+    return counts;
 }
 
 void publish(MembershipState *state, const core::Membership &next) REQUIRES(slot_lock) {
     MembershipFields &fields = state->fields;
     const bool renewed = next.holds && next.held.serial != fields.membership.held.serial;
     fields.renewals += renewed ? 1 : 0;
+    if (next.held.term != fields.membership.held.term)
+        state->requested_in.store(request_again, std::memory_order_relaxed);
     fields.membership = next;
     if (renewed)
         fields.error = {};
@@ -184,15 +185,30 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
     unlock_slot(slot);
 }
 
-void fleet_restore(const core::FleetSeen &seen) {
+int64_t fleet_term_seen(int64_t in_database) {
+    lock_state();
+    core::FleetSeen &seen = fleet().seen;
+    if (!fleet().knows_fleet && in_database > seen.term.number)
+        seen = {seen.fleet, {in_database, 0}, 0, 0};
+    const int64_t number = seen.term.number;
+    unlock_state();
+    return number;
+}
+
+void fleet_restore(const core::FleetSeen &seen, bool knows_fleet) {
     lock_state();
     fleet().seen = seen;
+    fleet().knows_fleet = knows_fleet;
     unlock_state();
 }
 
+bool is_of_fleet(const core::FleetSeen &seen, const FleetChange &change) {
+    const bool is_past = core::is_past(seen, change.seen.fleet, change.seen.term) && !fault_is(Fault::go_back);
+    return !is_past && (seen.fleet == change.before.fleet || seen.fleet == change.seen.fleet);
+}
+
 void memberships_publish(const FleetChange &change) {
-    if (change.of_block)
-        (void)note_seen(change);
+    (void)note_seen(change); // also of blocks alone
     for (int i = 0; i < change.count; i++) {
         const core::Membership &next = change.members[i].membership;
         with_incarnation(change.members[i].slot, next.incarnation, [&](MembershipState *state) REQUIRES(slot_lock) {
@@ -226,7 +242,7 @@ void memberships_begin_again() {
         unlock_slot(slot);
         ConditionVariableBroadcast(&state.changed);
     }
-    fleet_restore({});
+    fleet_restore({}, true);
 }
 
 namespace {

@@ -57,6 +57,9 @@ struct MembershipFields {
     GrantError error;
 };
 
+// requested_in when a grant of another term has come, which the database must know (node/fleet_term.hpp).
+constexpr uint32_t request_again = PG_UINT32_MAX;
+
 // A generator's membership in the fleet.
 struct MembershipState {
     MembershipFields fields GUARDED_BY(slot_lock);
@@ -140,10 +143,13 @@ template <typename Visit> void for_each_member(Visit visit) {
 
 core::FleetSeen fleet_seen();
 
+// The number of the latest term. It rises to what a database knows, unless the server knows more.
+int64_t fleet_term_seen(int64_t in_database);
+
 // What the file of grants says, while the area is made. The next incarnation must have begun already
 // (core::begin_incarnation()).
 void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Membership &membership);
-void fleet_restore(const core::FleetSeen &seen);
+void fleet_restore(const core::FleetSeen &seen, bool knows_fleet);
 
 // What accept() made of the answers of a call.
 struct MembershipChange {
@@ -155,8 +161,10 @@ struct FleetChange {
     core::FleetSeen seen;
     const MembershipChange *members;
     int count;
-    bool of_block; // an answer without a membership has changed `seen`
 };
+
+// False: memberships_begin_again() has forgotten the fleet meanwhile, or a database knows of a later term.
+bool is_of_fleet(const core::FleetSeen &seen, const FleetChange &change);
 
 // Publishes the changes, after the file was written, but for those of slots that have another membership by now.
 // Nothing, if the server has left that fleet. Wakes the sessions that wait.

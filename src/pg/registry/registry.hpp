@@ -72,7 +72,7 @@ core::Refusal reason_for_newcomers(FleetState state);
 
 // Draws a term, writes this server into the state as the registry, and logs it. If commits may be lost, it raises a
 // fence. The reason is for the log.
-enum class Commits : uint8_t { are_known, may_be_lost };
+using core::Commits;
 void draw_term(Registry *registry, Commits of_former, const char *reason);
 
 int64_t server_start_us();

@@ -2,6 +2,7 @@
 
 #include "memory/segment_state.hpp"
 #include "session/slot_life.hpp"
+#include "node/fleet_term.hpp"
 #include "sequence/sequence.hpp"
 #include "base/errors.hpp"
 #include "config/rows.hpp"
@@ -150,6 +151,8 @@ void ask_registry(Slot *segment, const core::SegmentDefinition &definition, int6
                                shown(definition.name)),
                         errhint("Set uidgen.registry in postgresql.conf and reload the server.")));
     }
+    if (blocks_look(segment).state != BlockState::asked)
+        agree_on_fleet_term();
     BlockAsk ask = {};
     ask.count = values;
     ask.shown = known;

@@ -1,0 +1,134 @@
+// What a member of a fleet shows of its registry, and what its administrator calls.
+
+#include "base/errors.hpp"
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
+#include "fleet/grant_file.hpp"
+#include "fleet/report.hpp"
+#include "memory/server_state.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+// A row that is filled from left to right.
+struct Row {
+    int count;
+    Datum values[20];
+    bool nulls[20];
+};
+
+void put(Row *row, bool known, Datum value) {
+    row->values[row->count] = value;
+    row->nulls[row->count++] = !known;
+}
+
+void put_time(Row *row, int64_t unix_us) { put(row, unix_us != 0, TimestampTzGetDatum(to_timestamptz(unix_us))); }
+
+// Text that may be in the encoding of another database.
+void put_text(Row *row, const char *text) {
+    char *copy = pstrdup(text);
+    if (!pg_verifymbstr(copy, static_cast<int>(strlen(copy)), true))
+        for (char *c = copy; *c != '\0'; c++)
+            *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
+    put(row, text[0] != '\0', CStringGetTextDatum(copy));
+}
+
+// How it is with a generator in one word, or with the server if it has none. What was wrong before the present
+// connection is over.
+const char *state_of(const RegistrarStatus &s, const Member *member) {
+    const int64_t now_us = wall_clock_us();
+    const auto word_of = [](const GrantError &e, const char *other) {
+        return e.refusal != core::Refusal::none ? core::row_of(e.refusal).word : other;
+    };
+    if (member == nullptr && s.away_since_us == 0)
+        return s.connected ? "connected" : "idle";
+    if (member != nullptr && member->membership.superseded)
+        return "superseded";
+    if (member != nullptr && !is_in_use(*member, now_us))
+        return "idle";
+    if (s.away_since_us != 0)
+        return word_of(s.last_error, "unreachable");
+    if (member->error.at_us != 0 && member->error.at_us >= s.connected_at_us)
+        return word_of(member->error, "failed");
+    const core::Membership &m = member->membership;
+    return m.holds && now_us < core::start_of(member->request.layout, m.held.until) ? "granted" : "asking";
+}
+
+// The host that has said so.
+const char *said_by(const RegistrarStatus &s) {
+    return s.away_since_us == 0 ? s.host : s.last_error.refusal != core::Refusal::none ? s.refused_by : "";
+}
+
+// The server's columns, and those of a member unless it is null.
+void put_row(const ReturnSetInfo *result, const RegistrarStatus &s, const Member *member) {
+    Row row = {};
+    const core::FleetSeen seen = fleet_seen();
+    const bool shows_hosts = superuser() || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
+    memset(row.nulls, true, sizeof(row.nulls));
+    put_text(&row, state_of(s, member));
+    put_text(&row, shows_hosts ? said_by(s) : "");
+    put(&row, true, BoolGetDatum(s.connected));
+    put_text(&row, shows_hosts ? conninfo_redacted(settings::registry) : "");
+    put_text(&row, shows_hosts ? s.host : "");
+    put(&row, true, Int32GetDatum(s.registries));
+    put_time(&row, s.away_since_us);
+    put_text(&row, s.last_error.message);
+    put_time(&row, s.last_error.at_us);
+    put(&row, seen.fleet != 0, Int64GetDatum(static_cast<int64_t>(seen.fleet)));
+    put(&row, seen.term.number != 0, Int64GetDatum(seen.term.number));
+    put(&row, s.compared_clocks, Int64GetDatum(s.clock_offset_us / us_per_ms));
+    if (member != nullptr) {
+        const core::Membership &membership = member->membership;
+        put_text(&row, member->request.database);
+        put_text(&row, member->request.generator);
+        put(&row, membership.holds, Int64GetDatum(membership.held.node));
+        put_time(&row, membership.holds ? core::start_of(member->request.layout, membership.held.until) : 0);
+        put(&row, true, Int64GetDatum(member->renewals));
+        put(&row, true, BoolGetDatum(membership.superseded));
+        put_text(&row, core::row_of(member->error.refusal).word);
+        put_text(&row, member->error.message);
+    }
+    tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+}
+
+} // namespace
+} // namespace uidgen::pg
+
+using namespace uidgen::pg;
+
+extern "C" {
+
+UIDGEN_SQL_FUNCTION(uid_registrar);
+UIDGEN_SQL_FUNCTION(uid_fleet_move);
+
+Datum uid_registrar(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    if (!settings::is_preloaded)
+        return static_cast<Datum>(0);
+    auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+    const RegistrarStatus shown = registrar_status();
+    bool any = false;
+    for_each_member([&](const Member &member) {
+        if (member.requested)
+            put_row(result, shown, &member);
+        any = any || member.requested;
+    });
+    if (!any)
+        put_row(result, shown, nullptr);
+    return static_cast<Datum>(0);
+}
+
+Datum uid_fleet_move(PG_FUNCTION_ARGS) {
+    (void)fcinfo;
+    if (!superuser())
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for function %s", "uid_fleet_move"),
+                 errhint("Only a superuser may move a server to another fleet.")));
+    if (!settings::is_preloaded)
+        report_not_preloaded();
+    open_area(); // or one that is being made would have the former memberships
+    grant_file_forget();
+    (void)wake_worker(SingleWorker::registrar);
+    PG_RETURN_VOID();
+}
+}

@@ -1,0 +1,94 @@
+# A server never goes back to an earlier registry of its fleet, whatever becomes of its data directory: after a base
+# backup and a promotion, and after pg_upgrade, the databases know the term of the fleet.
+use UidgenTest 'preloaded';
+
+sub status { return $_[0]->safe_psql('postgres', "SELECT DISTINCT $_[1] FROM uid_registry_status") }
+
+sub term_in_database { return $_[0]->safe_psql('postgres', 'SELECT last_value FROM uid_internal.uid_fleet_term') }
+
+# What a draw says in the end, after the registrar has looked at all hosts.
+sub finds_only_a_former_registry
+{
+	my ($node, $draw, $name) = @_;
+	my $found = poll_until($name, sub { (sqlstate($node, "SET uidgen.max_wait = '300ms'; $draw"))[1] =~ /only a former registry of this server's fleet answers/ });
+	ok($found, $name);
+	is(status($node, 'connected, term'), 'f|' . term_in_database($node), '... it is not connected, and knows the term');
+}
+
+my $first = new_node('first', conf => "autovacuum = off\n");
+start_uidgen($first);
+make_registry($first);
+$first->safe_psql('postgres', "SELECT segment_create('shared', 10); GRANT USAGE ON SEQUENCE uid_segments.shared TO uid_fleet");
+my $second = standby_of($first, 'second');
+$second->start;
+
+sub new_member
+{
+	my ($name) = @_;
+	my $node = new_node($name, conf => "autovacuum = off\nuidgen.max_wait = 60s\n");
+	join_fleet($node, $first, $second);
+	start_uidgen($node);
+	return $node;
+}
+
+my $member = new_member('member');
+my $of_segment = new_member('of_segment');
+my $standby = standby_of($member, 'standby');
+start_node($standby);
+$member->safe_psql('postgres', 'SELECT uid_next()');
+$of_segment->safe_psql('postgres', "SELECT uid_next(), segment_attach('shared', without_standby => true), segment_next('shared')");
+my $term = $first->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
+is(term_in_database($member), $term, 'the first draw leaves the term in the database');
+
+# The second registry takes over.
+$first->wait_for_catchup('second', 'replay', $first->lsn('flush'));
+$first->stop('immediate');
+$second->promote;
+$second->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+my $later = $second->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
+$member->safe_psql('postgres', "SELECT uid_generator_create('newcomer')");
+$member->safe_psql('postgres', "SELECT uid_next('uid_generators.newcomer')");
+is(term_in_database($member), $later, 'the first draw in another term leaves that one');
+$of_segment->safe_psql('postgres', "SELECT count(segment_next('shared')) FROM generate_series(1, 10000)");
+is(term_in_database($of_segment), $later, '... as a block of a segment does');
+my $file = 'global/pgsql_tmp_uidgen.grants';
+
+# Only the former one answers.
+$member->wait_for_catchup($standby, 'replay', $member->lsn('insert'));
+$member->stop;
+$second->stop('immediate');
+$first->start;
+ok(!-e $standby->data_dir . "/$file", 'a base backup has no file of grants');
+$standby->promote;
+finds_only_a_former_registry($standby, 'SELECT uid_next()', 'a promoted standby does not go back to it');
+
+my $upgraded = new_node('upgraded', conf => "autovacuum = off\n");
+join_fleet($upgraded, $first, $second);
+my $bin = $member->config_data('--bindir');
+my @command = ('pg_upgrade', '--old-datadir', $member->data_dir, '--new-datadir', $upgraded->data_dir,
+	'--old-bindir', $bin, '--new-bindir', $bin, '--old-port', $member->port, '--new-port', $upgraded->port, '--socketdir', $member->host);
+$member->command_ok(\@command, 'pg_upgrade');
+ok(!-e $upgraded->data_dir . "/$file", '... leaves the file of grants out');
+start_node($upgraded);
+finds_only_a_former_registry($upgraded, 'SELECT uid_next()', 'an upgraded server does not go back either');
+
+$of_segment->stop;
+unlink $of_segment->data_dir . "/$file" or die "no file of grants: $!";
+start_node($of_segment);
+finds_only_a_former_registry($of_segment, "SELECT count(segment_next('shared')) FROM generate_series(1, 100000)", 'nor does one without the file that draws from a segment first');
+
+# By the word of an administrator it does. The databases learn of that, too.
+$first->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+ok(poll_until('a draw', sub { sqlstate($standby, 'SELECT uid_next()') eq '00000' }), 'a fence there makes it the registry again');
+cmp_ok(term_in_database($standby), '>', $later, '... in a later term');
+my $far = $later + 1_000_000_000_000;
+$upgraded->safe_psql('postgres', "SELECT setval('uid_internal.uid_fleet_term', $far)");
+$upgraded->safe_psql('postgres', 'SELECT uid_fleet_move()');
+is(sqlstate($upgraded, 'SELECT uid_next()'), '00000', 'after uid_fleet_move() a later term that a database knows does not count');
+cmp_ok(term_in_database($upgraded), '<', $far, '... and the database forgets it');
+$upgraded->safe_psql('postgres', "SELECT setval('uid_internal.uid_fleet_term', $far)");
+$upgraded->stop;
+start_node($upgraded);
+is(sqlstate($upgraded, 'SELECT uid_next()'), '00000', '... nor does one after a restart');
+
+done_testing();
