@@ -5,6 +5,7 @@ SELECT current_setting('max_prepared_transactions')::int = 0 AS off \gset
   \quit
 \endif
 \a \t
+\set live_slots '(SELECT sequence, ''generator'' AS kind FROM uid_internal.uid_live_generators() UNION ALL SELECT sequence, ''segment'' FROM uid_internal.uid_live_segments()) s'
 CREATE EXTENSION uidgen;
 SELECT segment_create('tickets', 7);
 CREATE TABLE seen (id bigint PRIMARY KEY, ticket bigint UNIQUE);
@@ -47,7 +48,7 @@ SELECT uid_generator_create('never'), segment_create('never');
 SELECT uid_next('uid_generators.never') > 0 AS positive, segment_next('never');
 PREPARE TRANSACTION 'never';
 ROLLBACK PREPARED 'never';
-SELECT count(*) FROM uid_internal.uid_slots() WHERE live AND sequence::text ~ 'never|^\d';
+SELECT count(*) FROM :live_slots WHERE sequence::text ~ 'never|^\d';
 SELECT segment_create('never', 4);
 SELECT segment_next('never');
 
@@ -65,7 +66,7 @@ COMMIT PREPARED 'drops';
 SELECT segment_next('prepared');
 SELECT count(*) FROM uid_generator WHERE generator::text ~ 'prepared|^\d';
 SELECT count(*) FROM uid_segment WHERE name = 'prepared';
-SELECT count(*) FROM uid_internal.uid_slots() WHERE live AND sequence::text ~ 'prepared|^\d';
+SELECT count(*) FROM :live_slots WHERE sequence::text ~ 'prepared|^\d';
 
 DROP TABLE seen;
 DROP FUNCTION rows_of(text, bigint);

@@ -2,6 +2,7 @@
 
 -- Everything made and used in one transaction, which is rolled back.
 \a \t
+\set live_slots '(SELECT sequence, ''generator'' AS kind FROM uid_internal.uid_live_generators() UNION ALL SELECT sequence, ''segment'' FROM uid_internal.uid_live_segments()) s'
 BEGIN;
 CREATE EXTENSION uidgen;
 SELECT uid_generator_create('bills');
@@ -18,7 +19,7 @@ SELECT (SELECT count(*) FROM pg_namespace WHERE nspname IN ('uid_generators', 'u
 
 -- The same again: it works, nothing is left over, and ids go on above.
 CREATE EXTENSION uidgen;
-SELECT (SELECT count(*) FROM uid_internal.uid_slots() WHERE live) AS slots, (SELECT count(*) FROM uid_segment) AS segments, generator, builtin
+SELECT (SELECT count(*) FROM :live_slots) AS slots, (SELECT count(*) FROM uid_segment) AS segments, generator, builtin
   FROM uid_generator_config;
 DROP EXTENSION uidgen;
 BEGIN;
@@ -33,7 +34,7 @@ COMMIT;
 SELECT count(DISTINCT id) AS ids, count(DISTINCT other) AS others, min(ticket), max(ticket), min(serial), max(serial),
        min(id) > :above AS above, min(other) > :above_other AS above_other FROM bill;
 INSERT INTO bill DEFAULT VALUES RETURNING ticket, serial;
-SELECT kind, count(*) FROM uid_internal.uid_slots() WHERE live GROUP BY kind ORDER BY kind;
+SELECT kind, count(*) FROM :live_slots GROUP BY kind ORDER BY kind;
 SELECT generator, builtin FROM uid_generator_config ORDER BY generator::text;
 SELECT name, sequence FROM uid_segment;
 \getenv source PG_ABS_SRCDIR
@@ -97,7 +98,7 @@ SELECT uid_generator_create('passing'), segment_create('passing', 30);
 SELECT uid_next('uid_generators.passing') > 0 AS positive, segment_next('passing');
 COMMIT;
 SELECT segment_next('passing');
-SELECT count(*) FROM uid_internal.uid_slots() WHERE live AND sequence::text LIKE '%passing';
+SELECT count(*) FROM :live_slots WHERE sequence::text LIKE '%passing';
 SELECT uid_next('uid_generators.passing') AS id \gset
 -- DROP in a savepoint that is rolled back, then in one that is not.
 BEGIN;
@@ -108,11 +109,11 @@ ROLLBACK TO a;
 SELECT segment_next('passing'), uid_next('uid_generators.passing') > :id AS above;
 COMMIT;
 SELECT segment_next('passing'), uid_next('uid_generators.passing') > :id AS above;
-SELECT count(*) FROM uid_internal.uid_slots() WHERE live AND sequence::text LIKE '%passing';
+SELECT count(*) FROM :live_slots WHERE sequence::text LIKE '%passing';
 DROP SEQUENCE uid_generators.passing, uid_segments.passing;
 SELECT (SELECT count(*) FROM uid_generator WHERE generator::text ~ 'passing|^\d') AS generators,
        (SELECT count(*) FROM uid_segment WHERE name = 'passing' OR sequence::text ~ '^\d') AS segments,
-       (SELECT count(*) FROM uid_internal.uid_slots() WHERE live AND sequence::text ~ 'passing|^\d') AS slots;
+       (SELECT count(*) FROM :live_slots WHERE sequence::text ~ 'passing|^\d') AS slots;
 -- An error in a PL/pgSQL block.
 DO $$
 BEGIN
@@ -218,7 +219,7 @@ SELECT uid_next('uid_generators.of_this_one_too') AS id \gset
 SELECT workers_launched('CREATE TABLE from_new AS SELECT uid_next(''uid_generators.of_this_one_too'') AS id FROM big');
 SELECT count(DISTINCT id) AS ids, min(id) > :id AS above FROM from_new;
 ROLLBACK;
-SELECT count(*) FROM uid_internal.uid_slots() WHERE live AND sequence::text ~ 'of_this_one_too|^\d';
+SELECT count(*) FROM :live_slots WHERE sequence::text ~ 'of_this_one_too|^\d';
 -- A sequence that has a new file, whose row in pg_class the transaction has written: refused only if it gave the file.
 ALTER SEQUENCE uid_generators.fresh RESTART;
 SELECT uid_next('uid_generators.fresh') > 0 AS positive;
@@ -272,7 +273,7 @@ SELECT uid_next() > :id AS above;
 SELECT uid_next() AS id \gset
 COMMIT;
 SELECT uid_next() > :id AS above;
-SELECT count(*) FROM uid_internal.uid_slots() WHERE live;
+SELECT count(*) FROM :live_slots;
 
 DROP TABLE bill, seen, big;
 DROP SEQUENCE plain, of_this_transaction;

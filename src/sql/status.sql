@@ -1,35 +1,50 @@
 -- Live state and statistics: views that people and monitoring read. The functions behind them are the library's.
 
-CREATE FUNCTION uid_internal.uid_slots(with_state boolean DEFAULT true,
-    OUT sequence regclass, OUT kind text, OUT live boolean, OUT protection text, OUT node bigint,
-    OUT datacenter_id integer, OUT worker_id integer, OUT last_time timestamptz, OUT leased_until timestamptz,
-    OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
-    OUT next_ready boolean, OUT step bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
-    OUT ring_size bigint, OUT ring_filled double precision, OUT padded bigint, OUT padded_inline bigint,
-    OUT rejected_puts bigint, OUT rejected_takes bigint, OUT discarded_stale bigint,
-    OUT ahead_ms bigint, OUT granted_until timestamptz,
-    OUT clock_steps_back bigint, OUT backup_ids bigint, OUT next_asked boolean, OUT registry_error text,
-    OUT ids bigint, OUT records bigint, OUT refused_clock bigint,
-    OUT refused_rate bigint, OUT refused_registry bigint, OUT refused_ring bigint, OUT refused_used_up bigint,
-    OUT flush_waits bigint, OUT flush_wait_time double precision, OUT standby_waits bigint,
-    OUT standby_wait_time double precision, OUT clock_waits bigint, OUT clock_wait_time double precision,
-    OUT registry_waits bigint, OUT registry_wait_time double precision, OUT ring_waits bigint,
-    OUT ring_wait_time double precision,
-    OUT refused_standby bigint, OUT clock_jumps bigint, OUT generators integer, OUT segments integer,
-    OUT clock_moved_ms double precision)
+CREATE FUNCTION uid_internal.uid_live_generators(
+    OUT sequence regclass, OUT protection text, OUT node bigint, OUT datacenter_id integer, OUT worker_id integer,
+    OUT last_time timestamptz, OUT leased_until timestamptz, OUT ahead_ms bigint, OUT ring_size bigint,
+    OUT ring_filled double precision, OUT padded bigint, OUT padded_inline bigint, OUT rejected_puts bigint,
+    OUT rejected_takes bigint, OUT discarded_stale bigint, OUT granted_until timestamptz, OUT clock_steps_back bigint,
+    OUT backup_ids bigint)
 RETURNS SETOF record
-LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_slots';
-COMMENT ON FUNCTION uid_internal.uid_slots(boolean) IS
-  'Returns the slots in shared memory of generators and segments of this database that were used since the server '
-  'started: those of sequences that the caller has USAGE or SELECT on, and all for members of pg_read_all_stats. live '
-  'is true if the slot is ready, and no other session drops its sequence. With with_state => false there are only '
-  'counters, and those of the server in a row without a sequence.';
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_live_generators';
+COMMENT ON FUNCTION uid_internal.uid_live_generators() IS
+  'Returns the state in shared memory of generators of this database that were used since the server started: those '
+  'that the caller has USAGE or SELECT on, and all for members of pg_read_all_stats.';
 
-CREATE VIEW uid_stat AS
-SELECT sequence, kind, ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
-       flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
-       registry_waits, registry_wait_time, ring_waits, ring_wait_time
-  FROM uid_internal.uid_slots(false) WHERE sequence IS NOT NULL;
+CREATE FUNCTION uid_internal.uid_live_segments(
+    OUT sequence regclass, OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
+    OUT next_ready boolean, OUT step bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
+    OUT next_asked boolean, OUT registry_error text)
+RETURNS SETOF record
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_live_segments';
+COMMENT ON FUNCTION uid_internal.uid_live_segments() IS
+  'Returns the same of segments, except those that another session drops.';
+
+CREATE FUNCTION uid_internal.uid_counters(
+    OUT sequence regclass, OUT kind text, OUT ids bigint, OUT records bigint, OUT refused_clock bigint, OUT refused_rate bigint, OUT refused_registry bigint,
+    OUT refused_ring bigint, OUT refused_used_up bigint, OUT flush_waits bigint, OUT flush_wait_time double precision,
+    OUT standby_waits bigint, OUT standby_wait_time double precision, OUT clock_waits bigint,
+    OUT clock_wait_time double precision, OUT registry_waits bigint, OUT registry_wait_time double precision,
+    OUT ring_waits bigint, OUT ring_wait_time double precision)
+RETURNS SETOF record
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_counters';
+COMMENT ON FUNCTION uid_internal.uid_counters() IS
+  'Returns what the slots in shared memory of generators and segments of this database have counted, to the same roles.';
+
+CREATE FUNCTION uid_internal.uid_server_counters(
+    OUT ids bigint, OUT records bigint, OUT refused_clock bigint, OUT refused_rate bigint, OUT refused_registry bigint,
+    OUT refused_ring bigint, OUT refused_used_up bigint, OUT flush_waits bigint, OUT flush_wait_time double precision,
+    OUT standby_waits bigint, OUT standby_wait_time double precision, OUT clock_waits bigint,
+    OUT clock_wait_time double precision, OUT registry_waits bigint, OUT registry_wait_time double precision,
+    OUT ring_waits bigint, OUT ring_wait_time double precision, OUT refused_standby bigint,
+    OUT clock_jumps bigint, OUT generators integer, OUT segments integer, OUT clock_moved_ms double precision)
+RETURNS SETOF record
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'uid_server_counters';
+COMMENT ON FUNCTION uid_internal.uid_server_counters() IS
+  'Returns the counters of the server in one row.';
+
+CREATE VIEW uid_stat AS SELECT * FROM uid_internal.uid_counters();
 COMMENT ON VIEW uid_stat IS
   'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it '
   'is first used after a server start. They start at zero then, and never decrease. ids counts the ids and values '
@@ -42,12 +57,7 @@ COMMENT ON VIEW uid_stat IS
   'registry for the registry, ring for the refiller. A row is shown to roles with USAGE or SELECT on the sequence, '
   'and to members of pg_read_all_stats.';
 
-CREATE VIEW uid_stat_server AS
-SELECT ids, records, refused_clock, refused_rate, refused_registry, refused_ring, refused_used_up,
-       flush_waits, flush_wait_time, standby_waits, standby_wait_time, clock_waits, clock_wait_time,
-       registry_waits, registry_wait_time, ring_waits, ring_wait_time, refused_standby, clock_jumps,
-       generators, segments, clock_moved_ms
-  FROM uid_internal.uid_slots(false) WHERE sequence IS NULL;
+CREATE VIEW uid_stat_server AS SELECT * FROM uid_internal.uid_server_counters();
 COMMENT ON VIEW uid_stat_server IS
   'One row: the counters of uid_stat, summed over all databases of the server, with those of sequences that were '
   'dropped. They never decrease before the next server start. refused_standby counts draws that were refused during '
@@ -62,8 +72,7 @@ SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id
        s.discarded_stale, s.granted_until,
        s.clock_steps_back, s.backup_ids
   FROM uid_generator_config g
-  LEFT JOIN uid_internal.uid_slots() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid
-   AND s.kind = 'generator' AND s.live;
+  LEFT JOIN uid_internal.uid_live_generators() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator. protection is set if a number that was given keeps its ids apart from those of '
   'other databases, auto if only a hash of server and database does, and registry if the registry of the fleet granted the '
@@ -98,8 +107,8 @@ CREATE VIEW segment_status AS
 SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
        (s.range_length - s.range_left)::float8 OPERATOR(pg_catalog./) nullif(s.range_length, 0)::float8 AS share_used,
        s.next_ready, s.step, s.refills_late, s.refills_disturbed, n.registry_name, s.next_asked, s.registry_error
-  FROM uid_internal.uid_slots() s LEFT JOIN uid_segment n ON n.sequence::oid OPERATOR(pg_catalog.=) s.sequence::oid
- WHERE s.kind = 'segment' AND s.live;
+  FROM uid_internal.uid_live_segments() s
+  LEFT JOIN uid_segment n ON n.sequence::oid OPERATOR(pg_catalog.=) s.sequence::oid;
 COMMENT ON VIEW segment_status IS
   'Live state of each segment used since the server started: the range in use, the share of it that is used, and '
   'whether the next range is reserved. step is the number of values in the last range. refills_late counts ranges '

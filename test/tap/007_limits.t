@@ -77,7 +77,7 @@ is( sql($bare, "SELECT uid_encode('2026-01-01 00:00:00.002+00', 1, 2, 3), datace
 is(sql($bare, "SELECT segment_create('tickets', 10, 7), uid_generator_create('g')"),
 	'uid_segments.tickets|uid_generators.g', 'generators and segments can be made');
 is(sqlstate($bare, 'UPDATE t_sequence SET current_val = current_val + increment_val'), '55000', 'but no blocks be taken');
-is(sql($bare, "SELECT count(*) FROM $_"), 0, "$_ is empty") foreach 'segment_status', 'uid_stat', 'uid_stat_server', 'uid_internal.uid_slots() WHERE live';
+is(sql($bare, "SELECT count(*) FROM $_"), 0, "$_ is empty") foreach 'segment_status', 'uid_stat', 'uid_stat_server', 'uid_internal.uid_live_generators()', 'uid_internal.uid_live_segments()';
 is(sql($bare, 'SELECT DISTINCT worker_id, last_time, leased_until, ring_size FROM uid_generator_status'), '|||', 'uid_generator_status has NULLs');
 sql($bare, "SELECT segment_drop('tickets'); DROP SEQUENCE uid_generators.g, uid_generators.ring");
 is(sql($bare, 'SELECT (SELECT count(*) FROM uid_segment), (SELECT count(*) FROM uid_generator WHERE NOT builtin)'), '0|0', 'DROP takes rows along');

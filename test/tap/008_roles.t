@@ -79,7 +79,7 @@ is(sql("SET SESSION AUTHORIZATION bob; SELECT (uid_decode(uid_next())).generated
 {
 	my @calls = ("uid_next('uid_generators.a')", "count(*) FROM unnest(uid_next_array('uid_generators.a', 3))",
 		"segment_next('a')", "segment_next('uid_segments.a'::regclass)");
-	my $state = "SELECT (SELECT last_value FROM uid_generators.a), (SELECT last_value || is_called::text FROM uid_segments.a), (SELECT count(*) FROM uid_internal.uid_slots() WHERE live AND sequence::text ~ 'a\$')";
+	my $state = "SELECT (SELECT last_value FROM uid_generators.a), (SELECT last_value || is_called::text FROM uid_segments.a), (SELECT count(*) FROM uid_internal.uid_counters() WHERE sequence::text ~ 'a\$')";
 	my $before = sql($state);
 	foreach my $call (@calls)
 	{

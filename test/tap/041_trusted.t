@@ -115,7 +115,7 @@ is($node->safe_psql('renaming', "SELECT evtfoid::regproc FROM pg_event_trigger W
 $node->safe_psql('renaming', "DROP EXTENSION uidgen; DO \$\$ BEGIN IF to_regproc('prepared.uid_forget_dropped') IS NULL THEN PERFORM public.exchange(); END IF; END \$\$");
 # Two views, and what they call. The later GRANT finds other views.
 sql_as('mallory', 'renaming', 'CREATE VIEW home.uid_stat AS SELECT 1 AS one; CREATE VIEW home.uid_stat_server AS SELECT 1 AS one');
-like(create_and_rename('uid_slots'), qr/^55000: extension uidgen would depend on an object that is not its own\b/, 'an object in another schema is found at the end');
+like(create_and_rename('uid_server_counters'), qr/^55000: extension uidgen would depend on an object that is not its own\b/, 'an object in another schema is found at the end');
 $node->safe_psql('renaming', 'DROP EVENT TRIGGER watch_start; DROP EVENT TRIGGER watch_end');
 sql_as('mallory', 'renaming', 'DROP VIEW home.uid_stat, home.uid_stat_server');
 

@@ -12,7 +12,6 @@
 
 namespace uidgen::pg {
 
-// In the order of the columns of uid_slots() (sql/status.cpp).
 enum class Stat : uint32_t {
     ids, // here: of words that were reset, and of blocks
     records,
@@ -34,7 +33,33 @@ enum class Stat : uint32_t {
 };
 constexpr uint32_t stat_count = static_cast<uint32_t>(Stat::ring_wait_us) + 1;
 
+// The columns that show them.
+constexpr const char *stat_names[] = {
+    "ids",
+    "records",
+    "refused_clock",
+    "refused_rate",
+    "refused_registry",
+    "refused_ring",
+    "refused_used_up",
+    "flush_waits",
+    "flush_wait_time",
+    "standby_waits",
+    "standby_wait_time",
+    "clock_waits",
+    "clock_wait_time",
+    "registry_waits",
+    "registry_wait_time",
+    "ring_waits",
+    "ring_wait_time",
+};
+static_assert(sizeof(stat_names) / sizeof(stat_names[0]) == stat_count);
+
 constexpr uint32_t index(Stat stat) { return static_cast<uint32_t>(stat); }
+
+constexpr bool is_time(Stat stat) {
+    return stat > Stat::flush_waits && (index(stat) - index(Stat::flush_waits)) % 2 == 1;
+}
 
 // The Stat of the time that is spent in such waits.
 constexpr Stat time_of(Stat waits) { return static_cast<Stat>(index(waits) + 1); }

@@ -1,4 +1,4 @@
-// uid_slots(): the function behind the views of live state and of statistics.
+// The functions behind the views of live state and of statistics.
 
 #include "sequence/sequence.hpp"
 #include "generator/node_grant.hpp"
@@ -14,8 +14,8 @@ namespace {
 // A row of a function's result. What nothing is put in is NULL.
 struct Row {
     ReturnSetInfo *result;
-    Datum values[64]; // more than there are columns
-    bool nulls[64];
+    Datum values[32]; // more than there are columns
+    bool nulls[32];
 };
 
 Row new_row(ReturnSetInfo *result) {
@@ -131,7 +131,7 @@ bool may_see(Oid sequence) {
 
 // A slot at one moment.
 struct Look {
-    Oid sequence; // InvalidOid: it is free, or of another database
+    Oid sequence; // InvalidOid: it is free, of another database, or not for the user to see
     bool is_ready;
     uint64_t generation;
     Stats counted;
@@ -140,21 +140,21 @@ struct Look {
 Look look_at(Slot *slot) {
     lock_slot_shared(slot);
     const bool is_ours = slot->phase != SlotPhase::free && is_of_this_database(slot->key);
-    const Look look = {is_ours ? slot->key.sequence : InvalidOid, slot->phase == SlotPhase::ready,
-                       slot->generation.load(std::memory_order_relaxed), is_ours ? slot_counted(slot) : Stats{}};
+    Look look = {is_ours ? slot->key.sequence : InvalidOid, slot->phase == SlotPhase::ready,
+                 slot->generation.load(std::memory_order_relaxed), is_ours ? slot_counted(slot) : Stats{}};
     unlock_slot(slot);
+    if (is_ours && !may_see(look.sequence))
+        look.sequence = InvalidOid;
     return look;
 }
 
-// One column for each Stat, in their order, from "ids" on. Times are milliseconds, as in PostgreSQL's own views.
+// One column for each Stat. Times are milliseconds, as in PostgreSQL's own views.
 void put_stats(Row *row, const Stats &stats) {
-    const int first = column_number(row->result->setDesc, "ids") - 1;
-    for (uint32_t i = 0; i < stat_count; i++) {
-        const bool is_time = i >= index(Stat::flush_waits) && (i - index(Stat::flush_waits)) % 2 == 1;
-        row->values[first + i] = is_time ? Float8GetDatum(static_cast<double>(stats.values[i]) / us_per_ms)
-                                         : Int64GetDatum(static_cast<int64_t>(stats.values[i]));
-    }
-    memset(&row->nulls[first], false, stat_count);
+    for (uint32_t i = 0; i < stat_count; i++)
+        if (is_time(static_cast<Stat>(i)))
+            put(row, stat_names[i], Float8GetDatum(static_cast<double>(stats.values[i]) / us_per_ms));
+        else
+            put_number(row, stat_names[i], stats.values[i]);
 }
 
 // Null while another session drops the sequence, or if it is gone.
@@ -170,33 +170,46 @@ Relation open_unless_dropped(Oid sequence) {
     return nullptr;
 }
 
-// False: there is no live state. AccessShareLock on the sequence excludes DROP, but not that the slot is reset.
-bool put_live(Row *row, Slot *slot, const Look &look) {
-    if (slot->kind == SlotKind::generator) {
-        lock_slot_shared(slot);
-        put_generator(row, slot);
-        unlock_slot(slot);
-    } else {
-        Relation rel = open_unless_dropped(look.sequence);
-        if (rel == nullptr)
-            return false;
-        put_segment(row, slot, rel);
-        relation_close(rel, AccessShareLock);
-    }
+// False: there is no live state any more. A slot may be reset at any time.
+bool put_live_generator(Row *row, Slot *slot, const Look &look) {
+    lock_slot_shared(slot);
+    put_generator(row, slot);
+    unlock_slot(slot);
     return slot->generation.load(std::memory_order_acquire) == look.generation;
 }
 
-// The live state of a segment is behind a lock of its own and its page, so it is read only if it is asked for.
-void add_slot(ReturnSetInfo *result, Slot *slot, bool with_state) {
-    const Look look = look_at(slot);
-    if (!OidIsValid(look.sequence) || !may_see(look.sequence))
-        return;
-    Row row = new_row(result);
-    put(&row, "sequence", ObjectIdGetDatum(look.sequence));
-    put(&row, "kind", CStringGetTextDatum(slot->kind == SlotKind::generator ? "generator" : "segment"));
-    put(&row, "live", BoolGetDatum(with_state && look.is_ready && put_live(&row, slot, look)));
-    put_stats(&row, look.counted);
-    add(&row);
+bool put_live_segment(Row *row, Slot *slot, const Look &look) {
+    Relation rel = open_unless_dropped(look.sequence);
+    if (rel == nullptr)
+        return false;
+    put_segment(row, slot, rel);
+    relation_close(rel, AccessShareLock);
+    return slot->generation.load(std::memory_order_acquire) == look.generation;
+}
+
+bool put_counters(Row *row, Slot *slot, const Look &look) {
+    put(row, "kind", CStringGetTextDatum(slot->kind == SlotKind::generator ? "generator" : "segment"));
+    put_stats(row, look.counted);
+    return true;
+}
+
+ReturnSetInfo *new_result(FunctionCallInfo fcinfo) {
+    InitMaterializedSRF(fcinfo, 0);
+    return reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+}
+
+// A row for each slot of the kind, if put() finds what to put into it.
+void add_slots(ReturnSetInfo *result, SlotKind kind, bool live, bool (*put_rest)(Row *, Slot *, const Look &)) {
+    for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
+        CHECK_FOR_INTERRUPTS();
+        const Look look = look_at(slot);
+        if (!OidIsValid(look.sequence) || (live && !look.is_ready))
+            continue;
+        Row row = new_row(result);
+        put(&row, "sequence", ObjectIdGetDatum(look.sequence));
+        if (put_rest(&row, slot, look))
+            add(&row);
+    }
 }
 
 int32_t slots_of(SlotKind kind) {
@@ -208,7 +221,6 @@ int32_t slots_of(SlotKind kind) {
 void add_server(ReturnSetInfo *result) {
     Row row = new_row(result);
     put_stats(&row, slots_counted());
-    put(&row, "kind", CStringGetTextDatum("server"));
     put_count(&row, "refused_standby", server_state->refused_on_standby);
     put_count(&row, "clock_jumps", server_state->clock.jumps);
     put(&row, "generators", Int32GetDatum(slots_of(SlotKind::generator)));
@@ -224,18 +236,31 @@ using namespace uidgen::pg;
 
 extern "C" {
 
-UIDGEN_SQL_FUNCTION(uid_slots);
+UIDGEN_SQL_FUNCTION(uid_live_generators);
+UIDGEN_SQL_FUNCTION(uid_live_segments);
+UIDGEN_SQL_FUNCTION(uid_counters);
+UIDGEN_SQL_FUNCTION(uid_server_counters);
 
-Datum uid_slots(PG_FUNCTION_ARGS) {
-    const bool with_state = PG_GETARG_BOOL(0);
-    InitMaterializedSRF(fcinfo, 0);
-    auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+Datum uid_live_generators(PG_FUNCTION_ARGS) {
+    add_slots(new_result(fcinfo), SlotKind::generator, true, put_live_generator);
+    return static_cast<Datum>(0);
+}
+
+Datum uid_live_segments(PG_FUNCTION_ARGS) {
+    add_slots(new_result(fcinfo), SlotKind::segment, true, put_live_segment);
+    return static_cast<Datum>(0);
+}
+
+Datum uid_counters(PG_FUNCTION_ARGS) {
+    ReturnSetInfo *result = new_result(fcinfo);
     for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
-        for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
-            add_slot(result, slot, with_state);
-            CHECK_FOR_INTERRUPTS();
-        }
-    if (!with_state && attach_server_state())
+        add_slots(result, kind, false, put_counters);
+    return static_cast<Datum>(0);
+}
+
+Datum uid_server_counters(PG_FUNCTION_ARGS) {
+    ReturnSetInfo *result = new_result(fcinfo);
+    if (attach_server_state())
         add_server(result);
     return static_cast<Datum>(0);
 }

@@ -496,8 +496,8 @@ sub use_up_nodes
 	return;
 }
 
-# The former registry starts. It does not know of the new one, and what it has granted has ended, as has its fence. Unless
-# the new one stays away for longer, it would wait for more than an hour, so that this test may be slow.
+# The former registry starts. It does not know of the new one, and what it has granted has ended. Unless the new one
+# stays away for longer, it would wait for an hour, so that this test may be slow.
 sub be_back
 {
 	my ($self, $former, $lonely, $new_one, $has_no_key) = @_;
@@ -505,8 +505,8 @@ sub be_back
 	$self->start;
 	return if $has_no_key; # no line leads there
 	my $is_long = $new_one eq 'is down for longer';
-	my $waits = "UPDATE uid_fleet_state SET longest_grant = '1 hour', fence_base = fence_base - interval '1 hour'";
-	$is_long || defined $self->administer($waits) or $self->found('the tables of a former registry cannot be changed');
+	defined $self->administer("UPDATE uid_fleet_state SET longest_grant = '" . ($is_long ? "$self->{setting}{lease_s} s'" : "1 hour'"))
+	  or $self->found('the tables of a former registry cannot be changed');
 	$self->{servers}->set_mode_to($former, 'pass', $lonely);
 	return $self->wait_for_grant_of($former, $lonely) if $is_long;
 	$self->check_that_none_is_granted($lonely, 'a former registry', 1);

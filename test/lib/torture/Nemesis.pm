@@ -581,7 +581,7 @@ sub recreate_database
 	{
 		$self->sql('DROP DATABASE IF EXISTS twin');
 		$self->sql('CREATE DATABASE twin TEMPLATE mould OID 50000') // next;
-		my $first = $self->sql('SELECT count(*) FROM uid_internal.uid_slots() WHERE live; SELECT last_value FROM s;'
+		my $first = $self->sql('SELECT count(*) FROM uid_internal.uid_live_segments(); SELECT last_value FROM s;'
 			  . " SELECT segment_next('s'::regclass); SELECT last_value FROM s", database => 'twin') // next;
 		my ($slots, $before, $value, $after) = split /\n/, $first;
 		$self->found("a new database has $slots slots of the one before it") if $slots;
