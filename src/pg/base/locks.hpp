@@ -2,8 +2,8 @@
 // test/rules runs the analysis. All other compilations see nothing of it.
 //
 // A process holds at most one lock of each kind, so all locks of a kind are one to the analysis: it does not notice that
-// a function reads a slot under the lock of another slot. It looks at one function at a time. So what a function takes,
-// forbids and requires stands at its declaration.
+// a function reads a slot under the lock of another slot. It looks at one function at a time. So each declaration says
+// which locks the function takes, requires and forbids.
 #pragma once
 
 #include "postgres.hpp"
