@@ -1,7 +1,7 @@
 // What clang's thread safety analysis needs to know of the locks of src/pg. The contract is in memory/server_state.hpp.
 // test/rules runs the analysis. All other compilations see nothing of it.
 //
-// A process holds at most one lock of each kind, so all locks of a kind are one to the analysis: it does not notice that
+// A process holds at most one lock of each kind, so all locks of a kind are one to the analysis. It does not notice if
 // a function reads a slot under the lock of another slot. It looks at one function at a time. So each declaration says
 // which locks the function takes, requires and forbids.
 #pragma once

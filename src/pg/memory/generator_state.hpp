@@ -76,6 +76,9 @@ inline GeneratorState &generator_of(Slot *slot) { return reinterpret_cast<Genera
 inline const GeneratorState &generator_of(const Slot *slot) { return generator_of(const_cast<Slot *>(slot)); }
 
 // This process's view of a generator's ring. Valid as long as the slot's generation does not change.
-core::Ring<> ring_of(Slot *slot);
+inline core::Ring<> ring_of(Slot *slot) {
+    GeneratorState &generator = generator_of(slot);
+    return {&generator.ring.hints, in_area<std::atomic<uint64_t>>(generator.ring.cells), generator.config.cached.cells};
+}
 
 } // namespace uidgen::pg

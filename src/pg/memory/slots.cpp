@@ -6,7 +6,6 @@
 #include "segment_state.hpp"
 
 namespace uidgen::pg {
-
 namespace {
 
 using Cell = std::atomic<uint64_t>;
@@ -193,8 +192,7 @@ bool make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     if (is_stale) {
         remains = take_remains(slot, true);
         const int64_t until_us = slot->kind == SlotKind::generator ? slot_last_time(*slot) : 0;
-        const uint64_t drawn = ids_by_words(slot);
-        count(&slot->counters, Stat::ids, drawn); // the words lose what they say
+        count(&slot->counters, Stat::ids, ids_by_words(slot)); // the words lose what they say
         reset(slot, init, cells);
         if (slot->kind == SlotKind::generator)
             generator_of(slot).former_until_us = until_us;
@@ -388,11 +386,6 @@ void note_default(Oid generator) {
 
 core::PositionAllocator<> &word_of(Slot *slot) {
     return slot->kind == SlotKind::generator ? generator_of(slot).ticks : segment_of(slot).ordinals;
-}
-
-core::Ring<> ring_of(Slot *slot) {
-    GeneratorState &generator = generator_of(slot);
-    return {&generator.ring.hints, in_area<Cell>(generator.ring.cells), generator.config.cached.cells};
 }
 
 Slot *first_slot(SlotKind kind) {
