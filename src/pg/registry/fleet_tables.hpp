@@ -60,8 +60,8 @@ void write_state(const FleetState &state); // whether there was one or not; but 
 void put_clock_bound(int64_t us);
 void forget_grants(const char *key); // those of another fleet; and another key, a new one if it is null
 
-// The largest number without a proof (core/term.hpp, 14) that the login has shown, or any if it is null, and that counts
-// at the time of the view; 0: there is none.
+// The largest number without a proof (core/term.hpp, 14) that the login has shown, or any if it is null, and that
+// counts at the time of the view; 0: there is none.
 int64_t read_claimed(const core::RegistryView &view, const char *login);
 void put_claim(const core::RegistryView &view, const char *login, int64_t term, const FleetRequest &shown_by);
 void drop_claims(const char *login); // null: all

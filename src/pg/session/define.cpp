@@ -209,8 +209,8 @@ void begin_key(Oid sequence, const core::KeyDefinition &key) {
 // A first definition, and none any more
 // ---------------------------------------------------------------------------------------------------------
 
-// Everything that a first definition does but for the label itself. Locks the sequence and the extension, and writes the
-// dependency and the row of a segment.
+// Everything that a first definition does but for the label itself. Locks the sequence and the extension, and writes
+// the dependency and the row of a segment.
 void begin(Oid sequence, const core::Definition &definition) {
     lock_sequence(sequence, excludes_draws);
     check_can_be_defined(sequence);

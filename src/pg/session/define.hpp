@@ -29,8 +29,8 @@ void define(Oid sequence, const core::Definition &definition);
 
 // Locks a sequence and reads its definition for redefine(). Its kind is none if it is not of that kind.
 core::Definition lock_definition(Oid sequence, core::DefinitionKind kind);
-// Changes the definition that lock_definition() has returned, and stores the label. A generator's lease ends. For another
-// name of a segment, the caller excludes all sessions that draw from it.
+// Changes the definition that lock_definition() has returned, and stores the label. A generator's lease ends. For
+// another name of a segment, the caller excludes all sessions that draw from it.
 void redefine(Oid sequence, const core::Definition &former, const core::Definition &wanted);
 
 // Does both: change(&definition) says what becomes of it. False if it is not of that kind.
