@@ -177,11 +177,9 @@ void refill_range(const SessionEntry *e, Needed needed, int64_t *give_up_at_us) 
     wait_for_block(e->slot, source.definition, give_up_at_us, counters);
 }
 
-// Whether the next range is to be reserved or asked for while this one lasts. A server that has left its fleet draws
+// Whether there is something to reserve or to ask for while the range lasts. A server that has left its fleet draws
 // what it has.
-bool is_refill_due(const Slot *slot, const RangeState &state) {
-    if (state.prefetch_at == state.range.end || segment_of(slot).ordinals.last() + 1 < state.prefetch_at)
-        return false;
+bool may_refill(const Slot *slot, const RangeState &state) {
     return !state.is_block || (fleet_version() != 0 && blocks_look(slot).state != BlockState::ready);
 }
 
@@ -196,9 +194,12 @@ SegmentValues draw_from(SessionEntry *e, const RangeState &state, core::Durabili
         reached = durable(&e->slot->counters, written.lsn, level);
         ordinals.confirm(reached, written.until);
     }
-    if (is_refill_due(e->slot, state))
+    // One look at the word decides both. A session that does not see that the next range is due stops where it is, so
+    // that one session sees it.
+    const bool is_due = state.prefetch_at < range.end && ordinals.last() + 1 >= state.prefetch_at;
+    if (is_due && may_refill(e->slot, state))
         refill_range(e, Needed::later, nullptr);
-    const uint64_t limit = ordinals.last() + 1 < state.prefetch_at ? state.prefetch_at : range.end;
+    const uint64_t limit = is_due ? range.end : state.prefetch_at;
     const core::Run run = ordinals.take(0, limit, want);
     const auto increment = static_cast<uint64_t>(range.increment);
     const uint64_t origin = static_cast<uint64_t>(range.first) - range.begin * increment;

@@ -246,7 +246,10 @@ void session_relation_changed(Oid relation) {
 }
 
 // Of these the answer depends which privileges a role has, besides the sequence's row of pg_class.
-void session_roles_changed() { sequence_changes++; }
+void session_roles_changed() {
+    sequence_changes++;
+    open_all_again();
+}
 
 void note_default_changed() {
     if (!default_changed_here())
