@@ -227,6 +227,17 @@ $registry->psql('postgres', call($newcomer), @as_other);
 like($output, qr/,claimed,/, '... and newcomers of another login are refused');
 unlike($output, qr/uid_fleet"/, '... without its name');
 
+# The caller's costs make no index dearer than reading a whole table under the registry's lock.
+my $costs = join '', map { "SET $_ = 1e300;\n" } qw(random_page_cost cpu_index_tuple_cost cpu_operator_cost cpu_tuple_cost);
+my $scans = q{SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'uid_fleet_node';};
+my $flush = "DO \$\$ BEGIN PERFORM pg_stat_force_next_flush(); END \$\$;\n";
+$registry->psql('postgres', join("\n", $costs, $flush, $scans, call($newcomer) . ';', $flush, $scans), @as_other);
+like($output, qr/^(\d+)\n.*\n\g{1}$/, 'a call reads uid_fleet_node by its indexes, whatever costs its role has set');
+
+# A role that has granted what it has on a segment to others can be expelled.
+sql("GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet WITH GRANT OPTION; SET ROLE uid_fleet;"
+	  . " GRANT USAGE ON SEQUENCE uid_segments.orders TO other; RESET ROLE");
+
 # A role that is expelled while its transaction is open. Its call has passed PostgreSQL's check by then, which reads what the
 # session has cached.
 my $gate = hold_open($registry);

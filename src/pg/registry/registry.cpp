@@ -44,10 +44,15 @@ void set_locally(const char *name, const char *value, GucAction action) {
 // seconds without an answer. By then a call that waits for a lock or for the standby has failed.
 void set_for_statements(bool is_procedure) {
     const char *const settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
-                                       // Plans are made before the tables have grown, and are kept. Each has an index.
+                                       // Plans are made before the tables have grown, and are kept. Each has an index,
+                                       // which no costs of the caller make dearer than a scan that is off.
                                        {"enable_seqscan", "off"},
                                        {"enable_bitmapscan", "off"},
                                        {"enable_indexscan", "on"},
+                                       {"random_page_cost", "4"},
+                                       {"cpu_tuple_cost", "0.01"},
+                                       {"cpu_index_tuple_cost", "0.005"},
+                                       {"cpu_operator_cost", "0.0025"},
                                        {"jit", "off"},
                                        {"deadlock_timeout", "60s"}};
     for (const auto &setting : settings)

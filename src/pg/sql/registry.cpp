@@ -159,7 +159,7 @@ void revoke_segments(const Registry &registry, Oid role, const char *name) {
                  quote_identifier(get_namespace_name(registry.schema)), role));
     const char *sequences = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
     if (sequences != nullptr)
-        run(psprintf("REVOKE ALL ON SEQUENCE %s FROM %s", sequences, name));
+        run(psprintf("REVOKE ALL ON SEQUENCE %s FROM %s CASCADE", sequences, name));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ Datum uid_fleet_expel(PG_FUNCTION_ARGS) {
     open_registry(&registry, fcinfo);
     (void)lock_if_registry(&registry); // first, as uid_fleet_admit() does
     check_admitted(role, name);
-    run(psprintf("REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM %s", name));
+    run(psprintf("REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM %s CASCADE", name));
     revoke_segments(registry, role, name);
     drop_claims(GetUserNameFromId(role, false));
     close_registry(&registry);
