@@ -173,6 +173,18 @@ CREATE SEQUENCE uid_segments.orders;
 ALTER SEQUENCE former_orders OWNED BY identities.id CACHE 1;
 SELECT segment_next('orders'), name, sequence FROM uid_segment WHERE name = 'orders';
 DROP SEQUENCE uid_segments.orders;
+-- A sequence that a role has made beforehand stays that role's, of which a warning speaks.
+CREATE ROLE uidgen_squatter;
+GRANT USAGE, CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO uidgen_squatter;
+SET ROLE uidgen_squatter;
+CREATE SEQUENCE uid_generators.squatted INCREMENT 9223372036854775807 MINVALUE 1;
+CREATE SEQUENCE uid_segments.squatted;
+CREATE SEQUENCE uid_keys.squatted;
+RESET ROLE;
+SELECT uid_generator_create('squatted'), segment_create('squatted'), uid_key_create('squatted');
+DROP OWNED BY uidgen_squatter;
+DROP ROLE uidgen_squatter;
+
 -- One that has lost its label does not mean another sequence of its name.
 SELECT segment_create('bills', 7), segment_next('bills');
 CREATE SEQUENCE bills;
@@ -303,18 +315,30 @@ SELECT count(*) FROM uid_internal.uid_default_moved;
 SELECT * FROM outcomes('%s', 'TRUNCATE uid_internal.uid_segment_row', 'TRUNCATE uid_secrets.uid_key');
 
 -- A change of a table of others costs the next calls nothing of a definition: they read none. A change of their own does.
+-- One table in some hundred counts as one of the session's sequences (config/extension.cpp), so the fewest of five count.
 SELECT uid_generator_create('calm', 'js53'), segment_create('calm');
-CREATE TABLE bystander (n integer);
 CREATE VIEW calls (a, b, c, d, e) AS SELECT uid_next() > 0, uid_next('uid_generators.calm') > 0, segment_next('uid_segments.calm'::regclass) > 0, segment_next('calm') > 0, uid_timestamp(5, 'uid_generators.calm');
 CREATE FUNCTION reads() RETURNS numeric LANGUAGE sql RETURN
   (SELECT sum(pg_stat_get_xact_numscans(oid)) FROM pg_class WHERE relname IN ('pg_seclabel', 'pg_seclabel_object_index', 'pg_extension_name_index', 'uid_segment_row_pkey'));
+CREATE FUNCTION fewest_reads() RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE
+  before numeric;
+  fewest numeric;
+BEGIN
+  FOR i IN 1 .. 5 LOOP
+    EXECUTE format('CREATE TABLE bystander%s (n integer)', i);
+    PERFORM * FROM calls;
+    EXECUTE format('ALTER TABLE bystander%s ADD m integer', i);
+    before := reads();
+    PERFORM * FROM calls;
+    fewest := least(fewest, reads() - before);
+    EXECUTE format('DROP TABLE bystander%s', i);
+  END LOOP;
+  RETURN fewest;
+END
+$$;
 SELECT * FROM calls;
-BEGIN;
-ALTER TABLE bystander ADD m integer;
-SELECT reads() AS before \gset
-SELECT * FROM calls;
-SELECT reads() - :before AS reads;
-COMMIT;
+SELECT fewest_reads();
 SELECT segment_alter('calm', 5), uid_generator_alter('uid_generators.calm', lease_ms => 900);
 BEGIN;
 SELECT reads() AS before \gset
@@ -322,8 +346,7 @@ SELECT * FROM calls;
 SELECT reads() > :before AS reads;
 COMMIT;
 DROP VIEW calls;
-DROP FUNCTION reads;
-DROP TABLE bystander;
+DROP FUNCTION reads, fewest_reads;
 SELECT segment_drop('calm');
 DROP SEQUENCE uid_generators.calm;
 

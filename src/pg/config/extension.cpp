@@ -147,4 +147,14 @@ void check_owner(Oid sequence) {
         aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_SEQUENCE, get_rel_name(sequence));
 }
 
+void check_owner_of_new(Oid sequence) {
+    check_owner(sequence);
+    const Oid owner = owner_of(sequence);
+    if (owner != GetUserId())
+        ereport(WARNING, (errcode(ERRCODE_WARNING),
+                          errmsg("sequence \"%s\" belongs to role \"%s\"", get_rel_name(sequence),
+                                 GetUserNameFromId(owner, false)),
+                          errhint("If that role is not to own it, drop the sequence, and create it again.")));
+}
+
 } // namespace uidgen::pg

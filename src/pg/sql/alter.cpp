@@ -184,7 +184,7 @@ Datum uid_generator_create(PG_FUNCTION_ARGS) {
                                          skips ? 0 : errhint("Use another name, or pass if_not_exists => true.")));
         PG_RETURN_OID(sequence);
     }
-    check_owner(sequence);
+    check_owner_of_new(sequence);
     set_arguments(fcinfo, &definition, &generator_null);
     define(sequence, definition);
     if (!PG_ARGISNULL(2))
@@ -199,7 +199,7 @@ Datum uid_define_segment(PG_FUNCTION_ARGS) {
     for (const core::Field &field : core::fields_of(definition.kind))
         core::set_null(&definition, field);
     definition.segment.increment_val = 1;
-    check_owner(sequence);
+    check_owner_of_new(sequence);
     set_arguments(fcinfo, &definition, nullptr);
     define(sequence, definition);
     note_fleet(definition.segment);

@@ -236,7 +236,7 @@ Oid create_key(FunctionCallInfo fcinfo) {
              skips ? 0 : errhint("Use another name, drop the key with DROP SEQUENCE, or pass if_not_exists => true.")));
         return sequence;
     }
-    check_owner(sequence);
+    check_owner_of_new(sequence);
     if (definition.kind == core::DefinitionKind::none) {
         definition = new_key();
         define(sequence, definition);
