@@ -65,8 +65,8 @@ inline uint64 write_as_owner(Oid table, const char *statement, Arguments argumen
 // Error unless the current user owns the sequence.
 void check_owner(Oid sequence);
 
-// The same for a sequence that is to be defined. A WARNING if it belongs to another role, whose rights the user has: that
-// role may have made it, to own what the user creates.
+// The same for a sequence that is to be defined. A WARNING if it belongs to another role whose rights the user has: it
+// may have been made in order to own what the user creates.
 void check_owner_of_new(Oid sequence);
 
 // ---------------------------------------------------------------------------------------------------------
