@@ -78,7 +78,9 @@ void publish(MembershipState *state, const core::Membership &next) REQUIRES(slot
     MembershipFields &fields = state->fields;
     const bool renewed = next.holds && next.held.serial != fields.membership.held.serial;
     fields.renewals += renewed ? 1 : 0;
-    if (next.held.term != fields.membership.held.term)
+    // Where no session has asked in the present version, one does before it draws, and the database learns the term then.
+    const uint32_t known = state->requested_in.load(std::memory_order_relaxed);
+    if (next.held.term != fields.membership.held.term && known != 0 && known == fleet_version())
         state->requested_in.store(request_again, std::memory_order_relaxed);
     fields.membership = next;
     if (renewed)
