@@ -31,7 +31,8 @@ COMMENT ON VIEW uid_registry_status IS
   'nothing; refusal and error: why the registry granted nothing last time, in a word and as a message. '
   'If no generator has used the registry since the server started, there is one row without a generator.';
 
-CREATE SEQUENCE uid_internal.uid_fleet_term;
+-- One increment exceeds the maximum, so nextval cannot move it.
+CREATE SEQUENCE uid_internal.uid_fleet_term INCREMENT 9223372036854775807 MINVALUE 0 MAXVALUE 9223372036854775806 START 0;
 COMMENT ON SEQUENCE uid_internal.uid_fleet_term IS
   'The number of the term of the fleet''s registry in which ids of this database were drawn last. A server whose file of '
   'grants does not count, as after pg_upgrade, takes no answer of a registry with a smaller one. No dump has it.';

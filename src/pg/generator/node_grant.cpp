@@ -65,13 +65,13 @@ void leave_fleet(SessionEntry *e) {
 
 // The generator has not asked in this version, or the database must know the term of its grant.
 void ask_or_agree(const SessionEntry *e, uint32_t version, uint32_t known) {
+    const int64_t number = agree_on_fleet_term(); // first: until it is written, no session draws
     if (known == request_again) {
-        membership_of(e->slot).requested_in.store(version, std::memory_order_relaxed);
+        membership_agree(e->slot, version, number);
     } else {
         const int64_t mark = high_water_mark_of(e->sequence); // after the version
-        membership_request(e->slot, version, request_of(e, mark), mark > core::no_lease_yet);
+        membership_request(e->slot, request_of(e, mark), mark > core::no_lease_yet);
     }
-    agree_on_fleet_term();
 }
 
 } // namespace

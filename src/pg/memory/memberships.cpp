@@ -78,7 +78,8 @@ void publish(MembershipState *state, const core::Membership &next) REQUIRES(slot
     MembershipFields &fields = state->fields;
     const bool renewed = next.holds && next.held.serial != fields.membership.held.serial;
     fields.renewals += renewed ? 1 : 0;
-    // Where no session has asked in the present version, one does before it draws, and the database learns the term then.
+    // Where no session has asked in the present version, one does before it draws, and the database learns the term
+    // then.
     const uint32_t known = state->requested_in.load(std::memory_order_relaxed);
     if (next.held.term != fields.membership.held.term && known != 0 && known == fleet_version())
         state->requested_in.store(request_again, std::memory_order_relaxed);
@@ -108,9 +109,7 @@ void set_in_fleet(bool in_fleet) {
     fleet().version.store(in_fleet ? fleet().changes : 0, std::memory_order_release);
 }
 
-// Release: pairs with join_or_leave_fleet(), so that a session that sees the version finds the membership of that
-// request.
-void membership_request(Slot *slot, uint32_t version, const GrantRequest &request, bool has_mark) {
+void membership_request(Slot *slot, const GrantRequest &request, bool has_mark) {
     const uint64_t fresh = fresh_incarnation(); // may do I/O
     MembershipState &state = membership_of(slot);
     lock_slot(slot);
@@ -121,10 +120,21 @@ void membership_request(Slot *slot, uint32_t version, const GrantRequest &reques
     }
     state.fields.request = with_former(request, state.fields);
     state.fields.requested = true;
+    state.requested_in.store(request_again, std::memory_order_relaxed);
     unlock_slot(slot);
-    state.requested_in.store(version, std::memory_order_release);
     membership_note_use(slot, wall_clock_us());
     (void)wake_worker(SingleWorker::registrar); // a grant from the file must be renewed
+}
+
+// Release: pairs with join_or_leave_fleet(), so that a session that sees the version finds the membership of that
+// request.
+void membership_agree(Slot *slot, uint32_t version, int64_t number) {
+    MembershipState &state = membership_of(slot);
+    lock_slot(slot);
+    if (state.requested_in.load(std::memory_order_relaxed) == request_again &&
+        state.fields.membership.held.term.number <= number)
+        state.requested_in.store(version, std::memory_order_release);
+    unlock_slot(slot);
 }
 
 // A membership that was superseded draws nothing.
@@ -188,9 +198,10 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
 }
 
 int64_t fleet_term_seen(int64_t in_database) {
+    const int64_t now_us = wall_clock_us();
     lock_state();
     core::FleetSeen &seen = fleet().seen;
-    if (!fleet().knows_fleet && in_database > seen.term.number)
+    if (!fleet().knows_fleet && in_database > seen.term.number && core::can_be_drawn(in_database, now_us))
         seen = {seen.fleet, {in_database, 0}, 0, 0};
     const int64_t number = seen.term.number;
     unlock_state();

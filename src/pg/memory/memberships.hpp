@@ -57,7 +57,8 @@ struct MembershipFields {
     GrantError error;
 };
 
-// requested_in when a grant of another term has come, which the database must know (node/fleet_term.hpp).
+// requested_in after a request, and when a grant of another term has come: the database must know the term first
+// (node/fleet_term.hpp).
 constexpr uint32_t request_again = PG_UINT32_MAX;
 
 // A generator's membership in the fleet.
@@ -93,9 +94,13 @@ uint32_t fleet_version();
 // The setting changes. Does nothing but in the postmaster.
 void set_in_fleet(bool in_fleet);
 
-// Says what is asked of the registry in that version. A new membership begins without `has_mark`, if the membership
+// Says what is asked of the registry. A new membership begins without `has_mark`, if the membership
 // comes from the file (the generator never leased, so the grant in the file is not its own), and if the layout differs.
-void membership_request(Slot *slot, uint32_t version, const GrantRequest &request, bool has_mark);
+void membership_request(Slot *slot, const GrantRequest &request, bool has_mark);
+
+// After membership_request(), or a grant of another term: the database has that number by now, so sessions draw in that
+// version, unless a grant of a later term has come meanwhile.
+void membership_agree(Slot *slot, uint32_t version, int64_t number);
 
 GrantView membership_view(Slot *slot);
 GrantView grant_view_of(const MembershipFields &fields); // a copy, or under the slot's lock

@@ -7,7 +7,7 @@
 namespace uidgen::pg {
 
 // Its lock is released at once, because the number belongs to no transaction.
-void agree_on_fleet_term() {
+int64_t agree_on_fleet_term() {
     Relation rel = open_required_table(get_namespace_oid("uid_internal", false), "uid_fleet_term", RowExclusiveLock,
                                        RELKIND_SEQUENCE);
     SequencePage page = lock_page_for_writing(rel);
@@ -18,6 +18,7 @@ void agree_on_fleet_term() {
         write_page(&page, seen);
     unlock_page(&page);
     relation_close(rel, RowExclusiveLock);
+    return seen;
 }
 
 } // namespace uidgen::pg

@@ -2,13 +2,13 @@
 //
 // A server knows its fleet from the file of grants. pg_upgrade and base backups leave that out, so after them the
 // databases say which registries are earlier ones (core/membership.hpp, 4). The number is in a sequence, as the
-// high-water marks are, and logged before the first lease in a grant of that term. So each history of the database that
-// has the lease has the number.
+// high-water marks are, and logged before the first lease in a grant of that term, and before a block of it is drawn
+// from. So each history of the database that has these has the number.
 #pragma once
 
 namespace uidgen::pg {
 
-// Raises the database's number to what the server has seen, or the server's to the database's.
-void agree_on_fleet_term();
+// Raises the database's number to what the server has seen, or the server's to the database's. Returns it.
+int64_t agree_on_fleet_term();
 
 } // namespace uidgen::pg

@@ -3,6 +3,7 @@
 #include "blocks.hpp"
 
 #include "config/definition.hpp"
+#include "node/fleet_term.hpp"
 #include "sequence/sequence.hpp"
 #include "memory/segment_state.hpp"
 #include "session/slot_life.hpp"
@@ -137,6 +138,8 @@ Reservation reserve_range(const SessionEntry *e, const Source &source, Needed ne
     SegmentState &segment = segment_of(slot);
     const int64_t now_us = monotonic_us();
     Reservation result = {};
+    if (source.name != nullptr && needed == Needed::now && fleet_version() != 0)
+        agree_on_fleet_term(); // that of the block that may be taken
     const uint64_t lsn = with_locked_page(e, [&](SequencePage *page) REQUIRES(page_lock) -> uint64_t {
         const core::SequenceState counter = slot->expected.counter;
         result = {false, size_next_range(segment, source.bounds, now_us), counter.last_value};
