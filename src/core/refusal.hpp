@@ -127,7 +127,8 @@ constexpr RefusalRow refusals[] = {
     {Refusal::unknown_value, "unknown_value", Scope::request, nullptr, nullptr},
     {Refusal::used_up, "used_up", Scope::request, nullptr, nullptr},
     {Refusal::outdated, "outdated", Scope::registry, "only a former registry of this server's fleet answers",
-     "Start the present registry. If the former one must be the registry again, run SELECT uid_fleet_fence() there."},
+     "Start the present registry. If the former one must be the registry again, run SELECT uid_fleet_fence() there, or "
+     "SELECT uid_fleet_move() on this server."},
     {Refusal::unknown, "refused", Scope::request, nullptr, nullptr},
 };
 

@@ -36,9 +36,31 @@ my $of_segment = new_member('of_segment');
 my $standby = standby_of($member, 'standby');
 start_node($standby);
 $member->safe_psql('postgres', 'SELECT uid_next()');
-$of_segment->safe_psql('postgres', "SELECT uid_next(), segment_attach('shared', without_standby => true), segment_next('shared')");
+$of_segment->safe_psql('postgres', "SELECT uid_next(), segment_attach('shared', without_standby => true)");
 my $term = $first->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
 is(term_in_database($member), $term, 'the first draw leaves the term in the database');
+
+# A later term. A draw that is canceled before it has left the number leaves that to the next one.
+$first->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+$term = $first->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
+$of_segment->safe_psql('postgres', "SELECT segment_next('shared')");
+is(term_in_database($of_segment), $term, 'the first block in another term leaves that one');
+$member->safe_psql('postgres', "SELECT uid_generator_create('late')");
+my $session = hold_open($member);
+$session->query_safe('BEGIN');
+$session->query_safe('ALTER SEQUENCE uid_internal.uid_fleet_term CACHE 1');
+my $late = "SELECT uid_next('uid_generators.late')";
+is(sqlstate($member, "SET statement_timeout = '2s'; $late"), '57014', 'a draw waits for a lock on the number');
+$session->query_safe('ROLLBACK');
+$session->quit;
+is(sqlstate($member, $late), '00000', '... and after that');
+is(term_in_database($member), $term, '... leaves the number');
+
+# No clock has drawn a number that is more than a day ahead.
+my $invented = $term + 2 * 86_400_000_000;
+$member->safe_psql('postgres', "SELECT setval('uid_internal.uid_fleet_term', $invented), uid_generator_create('other')");
+is(sqlstate($member, "SELECT uid_next('uid_generators.other')"), '00000', 'a number far ahead does not count');
+is(term_in_database($member), $term, '... and is replaced');
 
 # The second registry takes over.
 $first->wait_for_catchup('second', 'replay', $first->lsn('flush'));
@@ -48,13 +70,13 @@ $second->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 my $later = $second->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
 $member->safe_psql('postgres', "SELECT uid_generator_create('newcomer')");
 $member->safe_psql('postgres', "SELECT uid_next('uid_generators.newcomer')");
-is(term_in_database($member), $later, 'the first draw in another term leaves that one');
+is(term_in_database($member), $later, 'a draw in the term of the server that takes over leaves that one');
 $of_segment->safe_psql('postgres', "SELECT count(segment_next('shared')) FROM generate_series(1, 10000)");
 is(term_in_database($of_segment), $later, '... as a block of a segment does');
 my $file = 'global/pgsql_tmp_uidgen.grants';
 
 # Only the former one answers.
-$member->wait_for_catchup($standby, 'replay', $member->lsn('insert'));
+$member->wait_for_catchup($standby, 'replay', $member->lsn('flush'));
 $member->stop;
 $second->stop('immediate');
 $first->start;
@@ -81,7 +103,7 @@ finds_only_a_former_registry($of_segment, "SELECT count(segment_next('shared')) 
 $first->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 ok(poll_until('a draw', sub { sqlstate($standby, 'SELECT uid_next()') eq '00000' }), 'a fence there makes it the registry again');
 cmp_ok(term_in_database($standby), '>', $later, '... in a later term');
-my $far = $later + 1_000_000_000_000;
+my $far = $later + 3_600_000_000;
 $upgraded->safe_psql('postgres', "SELECT setval('uid_internal.uid_fleet_term', $far)");
 $upgraded->safe_psql('postgres', 'SELECT uid_fleet_move()');
 is(sqlstate($upgraded, 'SELECT uid_next()'), '00000', 'after uid_fleet_move() a later term that a database knows does not count');
