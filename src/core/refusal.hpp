@@ -69,11 +69,11 @@ constexpr RefusalRow refusals[] = {
     {Refusal::other_fleet, "other_fleet", Scope::fleet, "the registry belongs to another fleet",
      "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet."},
     {Refusal::stale_registry, "stale_registry", Scope::registry,
-     "another server is the registry by now, or this one has lost commits",
+     "another server has become the registry, or this one has lost commits",
      "Check that uidgen.registry names the current primary server of the registry. If it does, run "
      "SELECT uid_fleet_fence() there."},
     {Refusal::unclaimed, "unclaimed", Scope::registry,
-     "the registry is not the server that it was, and nobody has said what it is",
+     "the registry is not the server that it was, and no administrator has confirmed it",
      "On the registry, as its owner, run SELECT uid_fleet_admit('role', 'successor') if it follows the former one, "
      "with 'unchanged' if nothing was lost and the former one has ended, or with 'new' if it is a copy with members of "
      "its own."},
@@ -102,7 +102,7 @@ constexpr RefusalRow refusals[] = {
      "Correct the clock of this server or of the registry. If the clock was ahead when ids were drawn, or the epoch of "
      "the generator is, wait until then."},
     {Refusal::invalid, "invalid", Scope::request, nullptr, "Update uidgen on the registry, and then on this server."},
-    {Refusal::unproven, "unproven", Scope::request, "this server shows what the registry has not given to it",
+    {Refusal::unproven, "unproven", Scope::request, "this server presents a proof that the registry did not issue",
      hint_of_superseded},
     {Refusal::none_free, "none_free", Scope::request, nullptr, nullptr},
     {Refusal::too_many_nodes, "too_many_nodes", Scope::request,

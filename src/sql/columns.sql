@@ -131,7 +131,7 @@ BEGIN
     -- A session that inserts has locked the table that refers first, too. The timeout is shorter than deadlock_timeout.
     RAISE EXCEPTION 'ids of column "%" of table % need bigint', column_name, table_name
       USING ERRCODE = 'datatype_mismatch',
-            HINT = format('Convert the columns that have them, which writes their tables anew while they are locked. '
+            HINT = format('Convert the columns that have them, which rewrites and locks their tables. '
                           'Repeat it after a lock timeout: BEGIN; SET LOCAL lock_timeout = ''200ms''; LOCK TABLE %s; '
                           '%s COMMIT;', tables, conversions);
   END IF;

@@ -3,10 +3,10 @@
 CREATE FUNCTION uid_fleet_fence(cancel boolean DEFAULT false) RETURNS timestamptz
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_fence';
 COMMENT ON FUNCTION uid_fleet_fence(boolean) IS
-  'Raises a fence on the registry of a fleet, and begins a term, so that no other registry counts any more. Run it if '
+  'Raises a fence on the registry of a fleet, and begins a term that supersedes every other registry. Run it if '
   'the registry may have lost commits. Members that are alive keep their nodes. Newcomers are accepted again from the '
   'returned time on. A standby that is promoted raises a fence by itself. With cancel => true the fence ends at once, and '
-  'a term begins without one. Do that only if no grant was lost, or no holder of a lost grant draws any more, and if '
+  'a term begins without one. Do that only if no grant was lost, or no holder of a lost grant still draws, and if '
   'no other registry grants; otherwise ids collide.';
 
 CREATE FUNCTION uid_fleet_fork() RETURNS void
@@ -28,7 +28,7 @@ CREATE FUNCTION uid_fleet_takeover(pool integer, node bigint) RETURNS timestampt
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_takeover';
 COMMENT ON FUNCTION uid_fleet_takeover(integer, bigint) IS
   'Takes a node from its holder before its grant ends, or ends a reservation. The node is free from the returned time '
-  'on. The holder must not run any more: if it does, ids collide. A node without a holder was used by a generator '
+  'on. The holder must have stopped for good; otherwise ids collide. A node without a holder was used by a generator '
   'before it joined the fleet: if it was used beyond the returned time, ids may repeat. It fails if the node was '
   'never granted, and while the registry refuses all members.';
 
@@ -69,7 +69,7 @@ COMMENT ON FUNCTION uid_fleet_admit(regrole, text, bigint, bigint, text) IS
 CREATE FUNCTION uid_fleet_expel(role regrole) RETURNS void
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_expel';
 COMMENT ON FUNCTION uid_fleet_expel(regrole) IS
-  'Undoes uid_fleet_admit(): the role may not call the registry any more. It also revokes the role''s privileges on the '
+  'Undoes uid_fleet_admit(): the role may no longer call the registry. It also revokes the role''s privileges on the '
   'sequences of segments. Members that connect with the role draw to the end of their grants. Its sessions stay until '
   'pg_terminate_backend() ends them, but they cannot call the registry. Only superusers and the owner of the database may '
   'call it.';

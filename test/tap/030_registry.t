@@ -285,7 +285,7 @@ is(ask($other, member('m'), dbname => 'moved')->{refusal}, '', '... and newcomer
 go_on(1);
 is(ask($fourth, my $mistaken = member('n'))->{refusal}, '', 'the former registry is still open');
 is(ask($fourth, $moved_ann)->{refusal}, 'stale_registry', '... until a member that has moved calls it');
-like(slurp_file($fourth->logfile), qr/LOG:  registry grants nothing any more: a:5432 has shown it a later term/, '... and the log says which');
+like(slurp_file($fourth->logfile), qr/LOG:  registry no longer grants anything: a:5432 has shown it a later term/, '... and the log says which');
 my $closed = ask($fourth, { %$moved_ann, incarnation => undef });
 is("$closed->{refusal} $closed->{is_open}", 'stale_registry false', '... and it answers no one');
 is(ask($other, shown_last(member('o'), $closed), dbname => 'moved')->{refusal}, 'fenced',

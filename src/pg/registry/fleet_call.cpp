@@ -22,7 +22,7 @@ void note_shown(Registry *registry, const FleetRequest &r) {
     state.view.shown = shown;
     write_state(state);
     ereport(LOG,
-            (is_later ? errmsg("registry grants nothing any more: %s:%s has shown it a later term", r.host, r.port)
+            (is_later ? errmsg("registry no longer grants anything: %s:%s has shown it a later term", r.host, r.port)
                       : errmsg("registry accepts no newcomers: %s:%s has shown it that there is another registry",
                                r.host, r.port),
              errdetail("This registry is in term " INT64_FORMAT ", and that server has seen term " INT64_FORMAT "%s.",

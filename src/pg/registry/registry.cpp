@@ -293,7 +293,7 @@ void draw_term(Registry *registry, Commits of_former, const char *reason) {
                          "lost reservation must be replaced by another node.")));
     else
         ereport(LOG,
-                (errmsg("registry goes on in term " INT64_FORMAT " without a fence: %s", view.term.number, reason)));
+                (errmsg("registry continues in term " INT64_FORMAT " without a fence: %s", view.term.number, reason)));
 }
 
 } // namespace uidgen::pg

@@ -149,7 +149,7 @@ Datum uid_keep_local(PG_FUNCTION_ARGS) {
                  errmsg("cannot truncate table \"%s\"", RelationGetRelationName(trigger->tg_relation)),
                  errdetail("Its rows describe sequences, or keep nodes from being granted twice."),
                  errhint("Drop generators with uid_generator_drop(), segments with segment_drop(), and keys with DROP "
-                         "SEQUENCE. Free a node whose holder does not run any more with uid_fleet_takeover().")));
+                         "SEQUENCE. To free a node whose holder no longer runs, call uid_fleet_takeover().")));
     if (IsLogicalWorker())
         return static_cast<Datum>(0); // leaves the change out
     return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple);

@@ -91,7 +91,7 @@ void begin_fleet(Registry *registry, const Lost &lost = {}) {
 [[noreturn]] void report_kind(const Registry &registry, const char *kind) {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             kind == nullptr ? errmsg("it must be said what kind of registry this is")
+             kind == nullptr ? errmsg("the kind of this registry must be specified")
                              : errmsg("this database cannot become the registry as \"%s\"", kind),
              registry.unclaimed != nullptr ? errdetail("It differs from the former registry: %s.", registry.unclaimed)
                                            : errdetail("This database has no fleet."),
@@ -360,7 +360,7 @@ Datum uid_fleet_fork(PG_FUNCTION_ARGS) {
     if (was_called && registry.unclaimed == nullptr && read_latest_grants(state.view).end_us > state.view.now_us)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("this registry has members"),
-                 errdetail("They would draw nothing any more once their grants end."),
+                 errdetail("They could no longer draw once their grants end."),
                  errhint("Change uidgen.registry on all members first, or wait until their grants have ended.")));
     begin_fleet(&registry);
     close_registry(&registry);
