@@ -12,48 +12,33 @@
 
 namespace uidgen::pg {
 
-enum class Stat : uint32_t {
-    ids, // here: of words that were reset, and of blocks
-    records,
-    refused_clock,
-    refused_rate,
-    refused_registry,
-    refused_ring,
-    refused_used_up,
-    flush_waits,
-    flush_wait_us, // behind each wait is its time
-    standby_waits,
-    standby_wait_us,
-    clock_waits,
-    clock_wait_us,
-    registry_waits,
-    registry_wait_us,
-    ring_waits,
-    ring_wait_us,
-};
-constexpr uint32_t stat_count = static_cast<uint32_t>(Stat::ring_wait_us) + 1;
+// Each is a column of the same name. Here `ids` are those of words that were reset, and of blocks. Behind each kind of
+// waits is their time, in microseconds.
+// clang-format off
+#define UIDGEN_STATS(stat)                        \
+    stat(ids)                                     \
+    stat(records)                                 \
+    stat(refused_clock)                           \
+    stat(refused_rate)                            \
+    stat(refused_registry)                        \
+    stat(refused_ring)                            \
+    stat(refused_used_up)                         \
+    stat(flush_waits) stat(flush_wait_time)       \
+    stat(standby_waits) stat(standby_wait_time)   \
+    stat(clock_waits) stat(clock_wait_time)       \
+    stat(registry_waits) stat(registry_wait_time) \
+    stat(ring_waits) stat(ring_wait_time)
+// clang-format on
 
-// The columns that show them.
-constexpr const char *stat_names[] = {
-    "ids",
-    "records",
-    "refused_clock",
-    "refused_rate",
-    "refused_registry",
-    "refused_ring",
-    "refused_used_up",
-    "flush_waits",
-    "flush_wait_time",
-    "standby_waits",
-    "standby_wait_time",
-    "clock_waits",
-    "clock_wait_time",
-    "registry_waits",
-    "registry_wait_time",
-    "ring_waits",
-    "ring_wait_time",
-};
-static_assert(sizeof(stat_names) / sizeof(stat_names[0]) == stat_count);
+#define UIDGEN_STAT(name) name,
+enum class Stat : uint32_t { UIDGEN_STATS(UIDGEN_STAT) };
+#undef UIDGEN_STAT
+
+#define UIDGEN_STAT(name) #name,
+constexpr const char *stat_names[] = {UIDGEN_STATS(UIDGEN_STAT)};
+#undef UIDGEN_STAT
+
+constexpr uint32_t stat_count = sizeof(stat_names) / sizeof(stat_names[0]);
 
 constexpr uint32_t index(Stat stat) { return static_cast<uint32_t>(stat); }
 
