@@ -86,14 +86,15 @@ NodeGrant join_or_leave_fleet(SessionEntry *e) {
             leave_fleet(e);
         return no_fleet;
     }
+    // uid_fleet_move() may have the server forget the term of a grant. Then no number of tries is enough.
+    constexpr int most_tries = 5;
     int tries = 0;
     do {
         if (unlikely(known != version))
             ask_or_agree(e, version, known);
         view = membership_view(e->slot);
         known = requested_in.load(std::memory_order_acquire); // after the view: a grant of another term may have come
-    } while (unlikely(known != version) &&
-             ++tries < 5); // uid_fleet_move() may have the server forget the term of a grant
+    } while (unlikely(known != version) && ++tries < most_tries);
     return {true, view};
 }
 
