@@ -132,23 +132,36 @@ first() {
         awk -v n="$transactions" 'NR % n == int(n / 2) {print $2}'
 }
 
+# start_counting name function: A server on a copy of the data, whose processes each count what that function calls.
+start_counting() {
+    cp -R "$data" "$data-$1"
+    valgrind --tool=callgrind --trace-children=yes --callgrind-out-file="$profiles/$1.%p" \
+        --toggle-collect="$2" --dump-instr=no \
+        "$tree$bindir/postgres" -D "$data-$1" >"$UIDGEN_WORK/log/$1" 2>&1 &
+    server=$!
+    until psql -c 'SELECT 1' >/dev/null 2>&1; do sleep 1; done
+}
+
+# counted name pid: What that process has counted, once it has ended.
+counted() {
+    until grep -qs '^totals:' "$profiles/$1.$2"; do sleep 1; done
+    sed -n 's/^totals: //p' "$profiles/$1.$2"
+}
+
+stop_counting() {
+    kill -INT "$server"
+    wait "$server" || true
+}
+
 # The first call of a connection to a server that has preloaded the library, when other sessions have drawn already.
 # Counts the executor and all that the call reads.
 connection() {
-    cp -R "$data" "$data-connection"
-    valgrind --tool=callgrind --trace-children=yes --callgrind-out-file="$profiles/connection.%p" \
-        --toggle-collect=standard_ExecutorRun --dump-instr=no \
-        "$tree$bindir/postgres" -D "$data-connection" >"$UIDGEN_WORK/log/connection" 2>&1 &
-    server=$!
-    until psql -c 'SELECT 1' >/dev/null 2>&1; do sleep 1; done
+    start_counting connection standard_ExecutorRun
     warm_up | psql >/dev/null
     functions | cut -f2 | while read -r call; do
-        pid=$(psql -At -c "SELECT $call" -c 'SELECT pg_backend_pid()' | tail -n 1)
-        until grep -qs '^totals:' "$profiles/connection.$pid"; do sleep 1; done
-        sed -n 's/^totals: //p' "$profiles/connection.$pid"
+        counted connection "$(psql -At -c "SELECT $call" -c 'SELECT pg_backend_pid()' | tail -n 1)"
     done
-    kill -INT "$server"
-    wait "$server" || true
+    stop_counting
 }
 
 # Two databases with 10,000 CHECK constraints each. One has the extension.
@@ -165,25 +178,17 @@ make_bystanders() {
 # A CREATE and a DROP of a temporary table in each, after the first ones of the connection. Other people's DDL costs with
 # the extension what the event trigger on drops costs, however many constraints there are.
 bystanders() {
-    cp -R "$data" "$data-bystanders"
-    valgrind --tool=callgrind --trace-children=yes --callgrind-out-file="$profiles/bystanders.%p" \
-        --toggle-collect=ProcessUtility --dump-instr=no \
-        "$tree$bindir/postgres" -D "$data-bystanders" >"$UIDGEN_WORK/log/bystanders" 2>&1 &
-    server=$!
-    until psql -c 'SELECT 1' >/dev/null 2>&1; do sleep 1; done
+    start_counting bystanders ProcessUtility
     for database in bare extended; do
         for n in 5 25; do
-            pid=$({
+            counted bystanders "$({
                 yes 'CREATE TEMPORARY TABLE passing (n integer); DROP TABLE passing;' | head -n "$n"
                 echo 'SELECT pg_backend_pid();'
-            } | psql -At -d "$database")
-            until grep -qs '^totals:' "$profiles/bystanders.$pid"; do sleep 1; done
-            sed -n 's/^totals: //p' "$profiles/bystanders.$pid"
+            } | psql -At -d "$database")"
         done | awk 'NR == 1 {few = $1} NR == 2 {print ($1 - few) / 20}'
     done | awk 'NR == 1 {without = $1}
         NR == 2 {printf "a temporary table        without %d  with the extension %d  ratio %.2f\n", without, $1, $1 / without}'
-    kill -INT "$server"
-    wait "$server" || true
+    stop_counting
 }
 
 mkdir "$profiles"
