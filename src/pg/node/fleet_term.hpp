@@ -6,6 +6,8 @@
 // from. So each history of the database that has these has the number.
 #pragma once
 
+#include <cstdint>
+
 namespace uidgen::pg {
 
 // Raises the database's number to what the server has seen, or the server's to the database's. Returns it.
