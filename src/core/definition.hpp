@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "clock_policy.hpp"
+#include "field.hpp"
 #include "layout.hpp"
 #include "node.hpp"
 
@@ -18,23 +19,6 @@ namespace uidgen::core {
 // ---------------------------------------------------------------------------------------------------------
 
 constexpr int64_t null_number = INT64_MIN; // a number that is null; a text is null as a null pointer
-
-// Times are microseconds since 1970-01-01 UTC. A boolean is 0 or 1, a choice the number of its word.
-enum class FieldType : uint8_t { number, boolean, choice, time, text };
-
-struct Field {
-    FieldType type;
-    int64_t least; // of a text: bytes
-    int64_t most;
-    const char *const *words; // of a choice or boolean
-    bool nullable;
-    const char *word = nullptr;
-    size_t offset = 0; // in the struct of its kind
-    using Value = int64_t;
-};
-struct TextField : Field {
-    using Value = const char *;
-};
 
 // Where a generator's worker id comes from.
 enum class WorkerPolicy : uint32_t {
@@ -66,16 +50,23 @@ constexpr const char *when_ring_empty_names[] = {"pad", "wait", "error"};
 
 constexpr bool or_null = true;
 
-constexpr Field number(int64_t least, int64_t most, bool nullable = false) {
-    return {FieldType::number, least, most, nullptr, nullable};
+// A field without its name and offset, and the type of its member.
+template <typename T> struct Kind : Field { using Member = T; };
+template <typename T = int64_t>
+constexpr Kind<T> values(FieldType type, int64_t least, int64_t most, bool nullable,
+                         const char *const *words = nullptr) {
+    return {{nullptr, type, 0, nullable, null_number, least, most, words}};
 }
-constexpr Field boolean() { return {FieldType::boolean, 0, 1, boolean_names, false}; }
-template <size_t count> constexpr Field choice(const char *const (&words)[count]) {
-    return {FieldType::choice, 0, count - 1, words, false};
+constexpr auto number(int64_t least, int64_t most, bool nullable = false) {
+    return values(FieldType::int64, least, most, nullable);
 }
-constexpr Field time() { return {FieldType::time, 0, max_instant_us, nullptr, false}; }
-constexpr TextField text(int64_t most, bool nullable = false) {
-    return {{FieldType::text, 1, most, nullptr, nullable}};
+constexpr auto flag() { return values(FieldType::flag, 0, 1, false, boolean_names); }
+template <size_t count> constexpr auto choice(const char *const (&words)[count]) {
+    return values(FieldType::choice, 0, count - 1, false, words);
+}
+constexpr auto time() { return values(FieldType::time, 0, max_instant_us, false); }
+constexpr auto text(int64_t most, bool nullable = false) {
+    return values<const char *>(FieldType::text, 1, most, nullable);
 }
 
 } // namespace detail
@@ -94,18 +85,18 @@ constexpr TextField text(int64_t most, bool nullable = false) {
     field(datacenter_bits, number(0, max_field_bits))           \
     field(worker_bits, number(0, max_field_bits))               \
     field(sequence_bits, number(0, max_field_bits))             \
-    field(sequence_first, boolean())                            \
-    field(backup_worker, boolean())                             \
+    field(sequence_first, flag())                               \
+    field(backup_worker, flag())                                \
     field(lease_ms, number(1, longest_ahead_ms))                \
     field(max_ahead_ms, number(1, longest_ahead_ms))            \
     field(when_full, choice(when_full_names)) /* WhenFull */    \
     field(when_back, choice(when_back_names)) /* WhenBack */    \
     field(tolerance_ms, number(0, longest_ms, or_null))         \
-    field(spread, boolean())                                    \
+    field(spread, flag())                                       \
     field(worker_policy, choice(worker_policy_names))           \
     field(worker_number, number(0, INT32_MAX, or_null))         \
     field(datacenter_id, number(0, INT32_MAX, or_null))         \
-    field(own_pool, boolean())                                  \
+    field(own_pool, flag())                                     \
     field(mode, choice(mode_names))                             \
     field(boost_power, number(0, 20))                           \
     field(padding_factor, number(1, 100))                       \
@@ -114,7 +105,7 @@ constexpr TextField text(int64_t most, bool nullable = false) {
     field(when_ring_empty, choice(when_ring_empty_names))       \
     field(max_staleness_ms, number(1, longest_ms))              \
     field(created, time())                                      \
-    field(is_default, boolean())
+    field(is_default, flag())
 
 #define UIDGEN_SEGMENT_FIELDS(field)                            \
     field(name, text(longest_name))                             \
@@ -129,46 +120,17 @@ constexpr TextField text(int64_t most, bool nullable = false) {
     field(id, number(1, INT64_MAX)) /* of its secrets */
 // clang-format on
 
-struct Fields {
-    const Field *first;
-    const Field *last; // one beyond
-
-    constexpr const Field *begin() const noexcept { return first; }
-    constexpr const Field *end() const noexcept { return last; }
-};
-
 namespace detail {
-
-#define UIDGEN_MEMBER(word, values) decltype(values)::Value word;
-#define UIDGEN_NAMED(word, values) named(#word, offsetof(Struct, word), values),
-
-// The struct of a kind, and its fields.
-#define UIDGEN_KIND(name, LIST)                                                                                        \
-    struct name {                                                                                                      \
-        LIST(UIDGEN_MEMBER)                                                                                            \
-    };                                                                                                                 \
-    template <> struct FieldsOf<name> {                                                                                \
-        using Struct = name;                                                                                           \
-        static constexpr Field all[] = {LIST(UIDGEN_NAMED)};                                                           \
-    };
-
-constexpr Field named(const char *word, size_t offset, Field field) {
-    field.word = word;
-    field.offset = offset;
-    return field;
-}
-template <typename Struct> struct FieldsOf;
-
-UIDGEN_KIND(GeneratorDefinition, UIDGEN_GENERATOR_FIELDS)
-UIDGEN_KIND(SegmentDefinition, UIDGEN_SEGMENT_FIELDS)
-UIDGEN_KIND(KeyDefinition, UIDGEN_KEY_FIELDS)
-
-template <size_t count> constexpr Fields all_of(const Field (&fields)[count]) { return {fields, fields + count}; }
-
-inline bool is_word(const char *word, const char *at, size_t size) noexcept {
-    return strncmp(word, at, size) == 0 && word[size] == '\0';
-}
-
+#define UIDGEN_MEMBER(word, values) decltype(values)::Member word;
+struct GeneratorDefinition {
+    UIDGEN_GENERATOR_FIELDS(UIDGEN_MEMBER)
+};
+struct SegmentDefinition {
+    UIDGEN_SEGMENT_FIELDS(UIDGEN_MEMBER)
+};
+struct KeyDefinition {
+    UIDGEN_KEY_FIELDS(UIDGEN_MEMBER)
+};
 } // namespace detail
 
 using detail::GeneratorDefinition;
@@ -187,62 +149,26 @@ struct Definition {
     };
 };
 
-constexpr Fields fields_of(DefinitionKind kind) noexcept {
-    switch (kind) {
-    case DefinitionKind::generator:
-        return detail::all_of(detail::FieldsOf<GeneratorDefinition>::all);
-    case DefinitionKind::segment:
-        return detail::all_of(detail::FieldsOf<SegmentDefinition>::all);
-    case DefinitionKind::key:
-        return detail::all_of(detail::FieldsOf<KeyDefinition>::all);
-    case DefinitionKind::none:
-        break;
-    }
-    return {nullptr, nullptr};
-}
+namespace detail {
 
-// Null if the kind has no such field.
-inline const Field *find_field(DefinitionKind kind, const char *word, size_t size) noexcept {
-    for (const Field &field : fields_of(kind))
-        if (detail::is_word(field.word, word, size))
-            return &field;
-    return nullptr;
+constexpr Field named(const char *name, size_t offset, Field field) {
+    field.name = name;
+    field.offset = offset;
+    return field;
 }
-inline const Field *find_field(DefinitionKind kind, const char *word) noexcept {
-    return find_field(kind, word, strlen(word));
-}
+#define UIDGEN_OF(member, word, values) named(#word, offsetof(Definition, member.word), values),
+#define UIDGEN_OF_GENERATOR(word, values) UIDGEN_OF(generator, word, values)
+#define UIDGEN_OF_SEGMENT(word, values) UIDGEN_OF(segment, word, values)
+#define UIDGEN_OF_KEY(word, values) UIDGEN_OF(key, word, values)
+constexpr Field of_generator[] = {UIDGEN_GENERATOR_FIELDS(UIDGEN_OF_GENERATOR)};
+constexpr Field of_segment[] = {UIDGEN_SEGMENT_FIELDS(UIDGEN_OF_SEGMENT)};
+constexpr Field of_key[] = {UIDGEN_KEY_FIELDS(UIDGEN_OF_KEY)};
+constexpr Fields of_kinds[] = {{nullptr, nullptr}, fields_in(of_generator), fields_in(of_segment), fields_in(of_key)};
 
-// The number of one of a choice's words; -1 if it is none of them.
-inline int64_t choice_of(const Field &field, const char *word, size_t size) noexcept {
-    for (int64_t i = 0; i <= field.most; i++)
-        if (detail::is_word(field.words[i], word, size))
-            return i;
-    return -1;
-}
-inline int64_t choice_of(const Field &field, const char *word) noexcept { return choice_of(field, word, strlen(word)); }
+} // namespace detail
 
-// The field of a definition of its kind: text_in() of a text, number_in() of all others.
-inline int64_t *number_in(Definition *d, const Field &field) noexcept {
-    return reinterpret_cast<int64_t *>(reinterpret_cast<char *>(&d->generator) + field.offset);
-}
-inline int64_t number_in(const Definition &d, const Field &field) noexcept {
-    return *number_in(const_cast<Definition *>(&d), field);
-}
-inline const char **text_in(Definition *d, const Field &field) noexcept {
-    return reinterpret_cast<const char **>(reinterpret_cast<char *>(&d->generator) + field.offset);
-}
-inline const char *text_in(const Definition &d, const Field &field) noexcept {
-    return *text_in(const_cast<Definition *>(&d), field);
-}
-inline bool is_null(const Definition &d, const Field &field) noexcept {
-    return field.type == FieldType::text ? text_in(d, field) == nullptr : number_in(d, field) == null_number;
-}
-inline void set_null(Definition *d, const Field &field) noexcept {
-    if (field.type == FieldType::text)
-        *text_in(d, field) = nullptr;
-    else
-        *number_in(d, field) = null_number;
-}
+// The fields of a Definition of that kind.
+constexpr const Fields &fields_of(DefinitionKind kind) noexcept { return detail::of_kinds[static_cast<size_t>(kind)]; }
 
 // ---------------------------------------------------------------------------------------------------------
 // What a generator's definition means. It must be valid.
@@ -333,10 +259,10 @@ namespace detail {
 constexpr DefinitionFault no_fault = {FaultKind::none};
 
 inline bool fits(const Definition &d, const Field &field) noexcept {
-    if (is_null(d, field))
+    if (is_null(&d, field))
         return field.nullable;
     const int64_t value =
-        field.type == FieldType::text ? static_cast<int64_t>(strlen(text_in(d, field))) : number_in(d, field);
+        field.type == FieldType::text ? static_cast<int64_t>(strlen(text_in(&d, field))) : number_in(&d, field);
     return value >= field.least && value <= field.most;
 }
 
@@ -350,7 +276,7 @@ struct Rule {
 template <size_t count> DefinitionFault first_broken(DefinitionKind kind, const Rule (&rules)[count]) noexcept {
     for (const Rule &rule : rules)
         if (rule.broken)
-            return {FaultKind::rule, find_field(kind, rule.word), nullptr, 0, rule.detail, rule.hint};
+            return {FaultKind::rule, find_field(fields_of(kind), rule.word), nullptr, 0, rule.detail, rule.hint};
     return no_fault;
 }
 

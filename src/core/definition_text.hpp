@@ -81,30 +81,22 @@ inline void put_time(Writer *to, int64_t instant_us) noexcept {
 }
 
 inline void put_value(Writer *to, const Definition &d, const Field &field) noexcept {
-    if (is_null(d, field)) {
+    if (is_null(&d, field)) {
         to->put("null");
-        return;
-    }
-    switch (field.type) {
-    case FieldType::number:
-        to->format("%lld", number_in(d, field));
-        break;
-    case FieldType::boolean:
-    case FieldType::choice:
-        to->put(field.words[number_in(d, field)]);
-        break;
-    case FieldType::time:
-        put_time(to, number_in(d, field));
-        break;
-    case FieldType::text:
+    } else if (field.type == FieldType::text) {
         to->put('"');
-        for (const char *c = text_in(d, field); *c != '\0'; c++) {
+        for (const char *c = text_in(&d, field); *c != '\0'; c++) {
             if (*c == '"')
                 to->put('"');
             to->put(*c);
         }
         to->put('"');
-        break;
+    } else if (field.type == FieldType::time) {
+        put_time(to, number_in(&d, field));
+    } else if (field.words != nullptr) {
+        to->put(field.words[number_in(&d, field)]);
+    } else {
+        to->format("%lld", number_in(&d, field));
     }
 }
 
@@ -147,7 +139,7 @@ inline bool read_value(Definition *to, const Field &field, const char **at, char
     const char *begin = *at;
     const bool is_text = field.type == FieldType::text;
     if (is_text && *begin == '"') {
-        *text_in(to, field) = *space;
+        field_in<const char *>(to, field) = *space;
         const bool ends = read_text(at, space);
         const bool alone = **at == ' ' || **at == '\0';
         *at += strcspn(*at, " ");
@@ -158,7 +150,7 @@ inline bool read_value(Definition *to, const Field &field, const char **at, char
     set_null(to, field);
     if (is_text || is_word("null", begin, size))
         return field.nullable && is_word("null", begin, size);
-    *number_in(to, field) = read_number(field, begin, size);
+    set_number(to, field, read_number(field, begin, size));
     if (!fits(*to, field))
         return false;
     char canonical[64] = {};
@@ -177,7 +169,7 @@ inline size_t print(const Definition &d, char *out, size_t size) noexcept {
     writer.put(definition_kinds[static_cast<size_t>(d.kind)]);
     for (const Field &field : fields_of(d.kind)) {
         writer.put(' ');
-        writer.put(field.word);
+        writer.put(field.name);
         writer.put('=');
         detail::put_value(&writer, d, field);
     }
@@ -187,34 +179,27 @@ inline size_t print(const Definition &d, char *out, size_t size) noexcept {
 // The same with one value, which may be out of its bounds.
 inline size_t print_value(const Definition &d, const Field &field, char *out, size_t size) noexcept {
     detail::Writer writer = {out, size};
-    if (field.type == FieldType::text || detail::fits(d, field) || is_null(d, field))
+    if (field.type == FieldType::text || detail::fits(d, field) || is_null(&d, field))
         detail::put_value(&writer, d, field);
     else
-        writer.format("%lld", number_in(d, field));
+        writer.format("%lld", number_in(&d, field));
     return writer.finish();
 }
 
 // The same with what a value may be, as a sentence for a hint.
 inline size_t print_allowed(const Field &field, char *out, size_t size) noexcept {
     detail::Writer writer = {out, size};
-    switch (field.type) {
-    case FieldType::number:
-        writer.format("Use a number from %lld to %lld", field.least, field.most);
-        break;
-    case FieldType::boolean:
-    case FieldType::choice:
-        for (int64_t i = 0; i <= field.most; i++) {
-            writer.put(i == 0 ? "Use one of '" : "', '");
-            writer.put(field.words[i]);
-        }
-        writer.put('\'');
-        break;
-    case FieldType::time:
-        writer.put("Use a finite time from 1970 on, in UTC as in 2026-01-31T23:59:59.999999Z");
-        break;
-    case FieldType::text:
+    if (field.type == FieldType::text)
         writer.format("Use a text in double quotes of %lld to %lld bytes", field.least, field.most);
-        break;
+    else if (field.type == FieldType::time)
+        writer.put("Use a finite time from 1970 on, in UTC as in 2026-01-31T23:59:59.999999Z");
+    else if (field.words == nullptr)
+        writer.format("Use a number from %lld to %lld", field.least, field.most);
+    else
+        writer.put("Use one of '");
+    for (int64_t i = 0; field.words != nullptr && i <= field.most; i++) {
+        writer.put(field.words[i]);
+        writer.put(i < field.most ? "', '" : "'");
     }
     writer.put(field.nullable ? ", or null." : ".");
     return writer.finish();
@@ -229,17 +214,17 @@ inline DefinitionFault parse(const char *text, Definition *to, char *space) noex
     const char *end = text + strcspn(text, " ");
     *to = {};
     for (uint8_t kind = 1; kind <= static_cast<uint8_t>(DefinitionKind::key); kind++)
-        if (detail::is_word(definition_kinds[kind], at, static_cast<size_t>(end - at)))
+        if (is_word(definition_kinds[kind], at, static_cast<size_t>(end - at)))
             to->kind = static_cast<DefinitionKind>(kind);
     if (to->kind == DefinitionKind::none)
         return fault(FaultKind::kind, nullptr, at, end);
 
-    const Fields fields = fields_of(to->kind);
+    const Fields &fields = fields_of(to->kind);
     uint64_t seen = 0; // a bit for each field
     const auto bit = [&fields](const Field *field) { return UINT64_C(1) << (field - fields.begin()); };
     for (at = end + strspn(end, " "); *at != '\0'; at = end + strspn(end, " ")) {
         end = at + strcspn(at, " =");
-        const Field *field = find_field(to->kind, at, static_cast<size_t>(end - at));
+        const Field *field = find_field(fields, at, static_cast<size_t>(end - at));
         if (field == nullptr || *end != '=')
             return fault(FaultKind::word, nullptr, at, end);
         if ((seen & bit(field)) != 0)

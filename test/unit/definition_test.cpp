@@ -29,7 +29,7 @@ struct Parsed {
     }
     // What the fault points at.
     std::string at() const { return fault.at == nullptr ? "" : std::string(fault.at, fault.size); }
-    std::string field() const { return fault.field == nullptr ? "" : fault.field->word; }
+    std::string field() const { return fault.field == nullptr ? "" : fault.field->name; }
 
     std::string source;
     std::vector<char> space;
@@ -46,7 +46,8 @@ std::string text_of(const Definition &d) {
     return printed([&](char *out, size_t size) { return print(d, out, size); });
 }
 std::string value_of(const Definition &d, const char *word) {
-    return printed([&](char *out, size_t size) { return print_value(d, *find_field(d.kind, word), out, size); });
+    return printed(
+        [&](char *out, size_t size) { return print_value(d, *find_field(fields_of(d.kind), word), out, size); });
 }
 
 std::string with(const std::string &text, const std::string &from, const std::string &to) {
@@ -144,7 +145,7 @@ TEST(Definition, Faults) {
     expect_fault("key", FaultKind::missing, "id", "");
     for (const std::string &text : valid)
         for (const Field &field : fields_of(Parsed(text).definition.kind)) {
-            const std::string word = field.word;
+            const std::string word = field.name;
             if (field.type == FieldType::text)
                 continue;
             const size_t at = text.find(" " + word + "=");
@@ -221,12 +222,12 @@ TEST(Definition, BoundsOfEachField) {
                 continue;
             for (const int64_t bound : {field.least, field.most}) {
                 Definition d = parsed.definition;
-                *number_in(&d, field) = bound;
+                set_number(&d, field, bound);
                 const DefinitionFault fault = check(d);
-                EXPECT_TRUE(fault.kind == FaultKind::none || fault.kind == FaultKind::rule) << field.word;
+                EXPECT_TRUE(fault.kind == FaultKind::none || fault.kind == FaultKind::rule) << field.name;
                 const Parsed again(text_of(d));
-                EXPECT_EQ(again.fault.kind, fault.kind) << field.word;
-                EXPECT_EQ(number_in(again.definition, field), bound) << field.word;
+                EXPECT_EQ(again.fault.kind, fault.kind) << field.name;
+                EXPECT_EQ(number_in(&again.definition, field), bound) << field.name;
             }
             for (const bool below : {true, false}) {
                 int64_t beyond = 0;
@@ -234,17 +235,17 @@ TEST(Definition, BoundsOfEachField) {
                 if (below ? __builtin_sub_overflow(field.least, 1, &beyond)
                           : __builtin_add_overflow(field.most, 1, &beyond))
                     continue;
-                *number_in(&d, field) = beyond;
+                set_number(&d, field, beyond);
                 const DefinitionFault fault = check(d);
                 if (field.nullable && beyond == null_number)
                     continue;
-                EXPECT_EQ(fault.kind, FaultKind::value) << field.word;
+                EXPECT_EQ(fault.kind, FaultKind::value) << field.name;
                 EXPECT_EQ(fault.field, &field);
-                EXPECT_EQ(value_of(d, field.word), std::to_string(beyond));
+                EXPECT_EQ(value_of(d, field.name), std::to_string(beyond));
             }
             Definition d = parsed.definition;
-            *number_in(&d, field) = null_number;
-            EXPECT_EQ(check(d).kind == FaultKind::value, !field.nullable) << field.word;
+            set_null(&d, field);
+            EXPECT_EQ(check(d).kind == FaultKind::value, !field.nullable) << field.name;
         }
     }
 }
@@ -256,8 +257,8 @@ TEST(Definition, FieldsAreTheMembers) {
         std::set<std::string> words;
         for (const Field &field : fields_of(kind)) {
             offsets.insert(field.offset);
-            words.insert(field.word);
-            EXPECT_EQ(find_field(kind, field.word), &field);
+            words.insert(field.name);
+            EXPECT_EQ(find_field(fields_of(kind), field.name), &field);
             EXPECT_EQ(field.offset % sizeof(int64_t), 0U);
         }
         EXPECT_EQ(offsets.size(), size / sizeof(int64_t));
@@ -268,8 +269,8 @@ TEST(Definition, FieldsAreTheMembers) {
     covers(DefinitionKind::key, sizeof(KeyDefinition));
     EXPECT_EQ(fields_of(DefinitionKind::none).begin(), fields_of(DefinitionKind::none).end());
     EXPECT_EQ(check(Definition{}).kind, FaultKind::kind);
-    EXPECT_EQ(find_field(DefinitionKind::key, "i"), nullptr);
-    EXPECT_EQ(find_field(DefinitionKind::key, "id2"), nullptr);
+    EXPECT_EQ(find_field(fields_of(DefinitionKind::key), "i"), nullptr);
+    EXPECT_EQ(find_field(fields_of(DefinitionKind::key), "id2"), nullptr);
 }
 
 TEST(Definition, Rules) {
@@ -347,7 +348,8 @@ TEST(Definition, Meaning) {
 
 TEST(Definition, Allowed) {
     const auto allowed = [](DefinitionKind kind, const char *word) {
-        return printed([&](char *out, size_t size) { return print_allowed(*find_field(kind, word), out, size); });
+        return printed(
+            [&](char *out, size_t size) { return print_allowed(*find_field(fields_of(kind), word), out, size); });
     };
     EXPECT_EQ(allowed(DefinitionKind::generator, "time_bits"), "Use a number from 1 to 47.");
     EXPECT_EQ(allowed(DefinitionKind::segment, "step"), "Use a number from 1 to 1099511627776, or null.");
@@ -355,7 +357,7 @@ TEST(Definition, Allowed) {
     EXPECT_EQ(allowed(DefinitionKind::generator, "when_back"), "Use one of 'hold', 'wait', 'backup', 'error'.");
     for (const DefinitionKind kind : {DefinitionKind::generator, DefinitionKind::segment, DefinitionKind::key})
         for (const Field &field : fields_of(kind))
-            EXPECT_EQ(allowed(kind, field.word).back(), '.');
+            EXPECT_EQ(allowed(kind, field.name).back(), '.');
     // A choice or a time that is out of its bounds shows as a number.
     const Parsed parsed(js53);
     Definition d = parsed.definition;
@@ -391,14 +393,15 @@ TEST(Definition, RandomRoundTrips) {
             name += "\"= ax\xE4\n'"[below(8)];
         for (const Field &field : fields_of(d.kind)) {
             if (field.type == FieldType::text)
-                *text_in(&d, field) = field.nullable && below(2) == 0 ? nullptr : name.c_str();
+                field_in<const char *>(&d, field) = field.nullable && below(2) == 0 ? nullptr : name.c_str();
             else if (field.nullable && below(3) == 0)
-                *number_in(&d, field) = null_number;
+                set_null(&d, field);
             else
-                *number_in(&d, field) = static_cast<int64_t>(
-                    static_cast<uint64_t>(field.least) +
-                    (below(static_cast<uint64_t>(field.most) - static_cast<uint64_t>(field.least) + 1) >>
-                     (below(2) * below(40))));
+                set_number(&d, field,
+                           static_cast<int64_t>(
+                               static_cast<uint64_t>(field.least) +
+                               (below(static_cast<uint64_t>(field.most) - static_cast<uint64_t>(field.least) + 1) >>
+                                (below(2) * below(40)))));
         }
         const std::string text = text_of(d);
         const Parsed parsed(text);

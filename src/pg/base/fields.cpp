@@ -5,80 +5,58 @@
 namespace uidgen::pg {
 namespace {
 
-template <typename T> T &field_in(void *record, const Field &field) {
-    return *reinterpret_cast<T *>(static_cast<char *>(record) + field.offset);
-}
-template <typename T> const T &field_in(const void *record, const Field &field) {
-    return *reinterpret_cast<const T *>(static_cast<const char *>(record) + field.offset);
-}
+using core::field_in;
+using core::number_in;
+using core::set_number;
 
-// Null: the field is NULL, or it is no text.
-const char *text_in(const void *record, const Field &field) {
+bool is_text(const Field &field) { return field.type >= FieldType::text && field.type <= FieldType::refusal; }
+
+// Of a text; null: the field is NULL.
+const char *text_of(const void *record, const Field &field) {
     if (field.type == FieldType::text)
-        return field_in<const char *>(record, field);
-    if (field.type != FieldType::refusal || field_in<core::Refusal>(record, field) == core::Refusal::none)
-        return nullptr;
-    return core::row_of(field_in<core::Refusal>(record, field)).word;
+        return core::text_in(record, field);
+    if (field.type == FieldType::choice)
+        return number_in(record, field) == field.none ? nullptr : field.words[number_in(record, field)];
+    const auto refusal = field_in<core::Refusal>(record, field);
+    return refusal == core::Refusal::none ? nullptr : core::row_of(refusal).word;
 }
 
-// A null pointer is NULL.
-void set_text(void *record, const Field &field, const char *text) {
+bool set_text(void *record, const Field &field, const char *text) {
     if (field.type == FieldType::text)
         field_in<const char *>(record, field) = text;
+    else if (field.type == FieldType::refusal)
+        field_in<core::Refusal>(record, field) = core::refusal_of(text);
     else
-        field_in<core::Refusal>(record, field) = text == nullptr ? core::Refusal::none : core::refusal_of(text);
+        set_number(record, field, core::choice_of(field, text, strlen(text)));
+    return field.type != FieldType::choice || number_in(record, field) >= 0;
 }
 
-bool is_text(const Field &field) { return field.type == FieldType::text || field.type == FieldType::refusal; }
-
-// Of a field that is neither text nor a list.
-int64_t number_in(const void *record, const Field &field) {
-    switch (field.type) {
-    case FieldType::int32:
-        return field_in<int32_t>(record, field);
-    case FieldType::boolean:
-        return field_in<bool>(record, field) ? 1 : 0;
-    default:
-        return field_in<int64_t>(record, field);
-    }
-}
-
-void set_number(void *record, const Field &field, int64_t value) {
-    switch (field.type) {
-    case FieldType::int32:
-        field_in<int32_t>(record, field) = static_cast<int32_t>(value);
-        break;
-    case FieldType::boolean:
-        field_in<bool>(record, field) = value != 0;
-        break;
-    default:
-        field_in<int64_t>(record, field) = value;
-    }
-}
-
-void set_null(void *record, const Field &field) {
-    if (is_text(field))
-        set_text(record, field, nullptr);
+void put_null(void *record, const Field &field) {
+    if (field.type == FieldType::refusal)
+        field_in<core::Refusal>(record, field) = core::Refusal::none;
     else if (field.type == FieldType::list)
         field_in<core::Former>(record, field).count = 0;
     else
-        set_number(record, field, field.none);
+        core::set_null(record, field);
 }
 
 bool is_null_in(const void *record, const Field &field) {
     if (is_text(field))
-        return text_in(record, field) == nullptr;
-    return field.type != FieldType::list && field.none != required && number_in(record, field) == field.none;
+        return text_of(record, field) == nullptr;
+    return field.type != FieldType::list && field.nullable && core::is_null(record, field);
 }
 
 // Every integer fits a number, because its Datum is sign-extended.
 static_assert(sizeof(Datum) == sizeof(int64_t));
 
-int column_of(const Field &field, TupleDesc desc) {
-    const int column = SPI_fnumber(desc, field.name);
+// `likely` is looked at first.
+int column_of(const Field &field, TupleDesc desc, int likely) {
+    const bool is_there =
+        likely <= desc->natts && namestrcmp(&TupleDescAttr(desc, likely - 1)->attname, field.name) == 0;
+    const int column = is_there ? likely : SPI_fnumber(desc, field.name);
     if (column > 0) {
         const FormData_pg_attribute *attribute = TupleDescAttr(desc, column - 1);
-        const bool is_number = field.type <= FieldType::boolean && attribute->attbyval;
+        const bool is_number = field.type <= FieldType::flag && attribute->attbyval;
         if (is_number || attribute->atttypid == field_type_oid(field.type))
             return column;
     }
@@ -88,7 +66,7 @@ int column_of(const Field &field, TupleDesc desc) {
 
 Datum field_datum(const void *record, const Field &field) {
     if (is_text(field))
-        return CStringGetTextDatum(text_in(record, field));
+        return CStringGetTextDatum(text_of(record, field));
     const int64_t number = number_in(record, field);
     return Int64GetDatum(field.type == FieldType::time ? to_timestamptz(number) : number);
 }
@@ -104,7 +82,7 @@ void append_number(StringInfo into, int64_t number, int64_t bytes) {
 
 void append_value(StringInfo into, const void *record, const Field &field) {
     if (is_text(field)) {
-        const char *text = text_in(record, field);
+        const char *text = text_of(record, field);
         append_number(into, static_cast<int64_t>(strlen(text)), 4);
         appendStringInfoString(into, text);
     } else if (field.type == FieldType::list) {
@@ -156,15 +134,14 @@ bool take_list(Message *from, int64_t bytes, core::Former *list) {
 bool take_value(Message *from, int64_t bytes, void *record, const Field &field) {
     int64_t number = 0;
     if (bytes == -1) {
-        set_null(record, field);
-        return field.none != required;
+        put_null(record, field);
+        return field.nullable;
     }
     if (is_text(field)) {
         const char *text = take(from, bytes);
         if (text == nullptr)
             return false;
-        set_text(record, field, pnstrdup(text, static_cast<Size>(bytes)));
-        return true;
+        return set_text(record, field, pnstrdup(text, static_cast<Size>(bytes)));
     }
     if (field.type == FieldType::list)
         return take_list(from, bytes, &field_in<core::Former>(record, field));
@@ -176,37 +153,44 @@ bool take_value(Message *from, int64_t bytes, void *record, const Field &field) 
 
 } // namespace
 
+bool set_value(void *record, const Field &field, Datum value) {
+    if (is_text(field))
+        return set_text(record, field, TextDatumGetCString(value));
+    const bool is_time = field.type == FieldType::time;
+    const int64_t number = is_time ? to_unix_us(DatumGetTimestampTz(value)) : DatumGetInt64(value);
+    set_number(record, field, number);
+    return number != field.none && (!is_time || number >= 0); // infinity wraps
+}
+
 void clear_fields(const Fields &fields, void *record) {
-    for (int i = 0; i < fields.count; i++)
-        set_null(record, fields.fields[i]);
+    for (const Field &field : fields)
+        put_null(record, field);
 }
 
 void read_fields(const Fields &fields, void *into, HeapTuple tuple, TupleDesc desc) {
-    for (int i = 0; i < fields.count; i++) {
-        const Field &field = fields.fields[i];
+    int column = 0;
+    for (const Field &field : fields) {
         bool null = true;
-        const Datum value = heap_getattr(tuple, column_of(field, desc), desc, &null);
-        if (null && field.none == required)
+        column = column_of(field, desc, column + 1);
+        const Datum value = heap_getattr(tuple, column, desc, &null);
+        if (null && !field.nullable)
             ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("\"%s\" must not be null", field.name)));
         if (null)
-            set_null(into, field);
-        else if (is_text(field))
-            set_text(into, field, TextDatumGetCString(value));
+            put_null(into, field);
         else
-            set_number(into, field,
-                       field.type == FieldType::time ? to_unix_us(DatumGetTimestampTz(value)) : DatumGetInt64(value));
+            (void)set_value(into, field, value);
     }
 }
 
 HeapTuple form_fields(const Fields &fields, const void *from, TupleDesc desc) {
     Datum values[most_fields] = {};
     bool nulls[most_fields];
+    int column = 0;
     if (desc->natts > most_fields)
         elog(ERROR, "too many columns: %d", desc->natts);
     memset(nulls, true, sizeof(nulls));
-    for (int i = 0; i < fields.count; i++) {
-        const Field &field = fields.fields[i];
-        const int column = column_of(field, desc);
+    for (const Field &field : fields) {
+        column = column_of(field, desc, column + 1);
         nulls[column - 1] = is_null_in(from, field);
         if (!nulls[column - 1])
             values[column - 1] = field_datum(from, field);
@@ -217,15 +201,14 @@ HeapTuple form_fields(const Fields &fields, const void *from, TupleDesc desc) {
 char *field_names(const Fields &fields, const char *before) {
     StringInfoData list;
     initStringInfo(&list);
-    for (int i = 0; i < fields.count; i++)
-        appendStringInfo(&list, "%s%s%s", i > 0 ? ", " : "", before, fields.fields[i].name);
+    for (const Field &field : fields)
+        appendStringInfo(&list, "%s%s%s", list.len > 0 ? ", " : "", before, field.name);
     return list.data;
 }
 
 void append_row(StringInfo into, const Fields &fields, const void *from) {
-    append_number(into, fields.count, 4);
-    for (int i = 0; i < fields.count; i++) {
-        const Field &field = fields.fields[i];
+    append_number(into, fields.count(), 4);
+    for (const Field &field : fields) {
         append_number(into, field_type_oid(field.type), 4);
         if (is_null_in(from, field))
             append_number(into, -1, 4);
@@ -236,14 +219,14 @@ void append_row(StringInfo into, const Fields &fields, const void *from) {
 
 bool take_row(Message *from, const Fields &fields, void *into) {
     int64_t columns = 0;
-    if (!take_number(from, 4, &columns) || columns < fields.count)
+    if (!take_number(from, 4, &columns) || columns < fields.count())
         return false;
     for (int64_t i = 0; i < columns; i++) {
         int64_t type = 0;
         int64_t bytes = 0;
         if (!take_number(from, 4, &type) || !take_number(from, 4, &bytes))
             return false;
-        const Field *field = i < fields.count ? &fields.fields[i] : nullptr;
+        const Field *field = i < fields.count() ? &fields.first[i] : nullptr;
         const bool taken = field == nullptr
                                ? bytes == -1 || take(from, bytes) != nullptr
                                : type == field_type_oid(field->type) && take_value(from, bytes, into, *field);

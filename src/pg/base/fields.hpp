@@ -1,48 +1,27 @@
-// Structs whose fields are columns: of a table, of a composite type, of a message. Which field is which column is said
-// once, in a table of fields. Each function here goes one way.
+// Structs whose fields are columns: of a table, of a composite type, of a message (core/field.hpp). Each function here
+// goes one way.
 #pragma once
 
-#include <cstddef>
 #include <type_traits>
 
+#include "core/field.hpp"
 #include "core/grant.hpp"
 #include "postgres.hpp"
 
 namespace uidgen::pg {
 
-enum class FieldType : uint8_t {
-    int32,
-    int64, // or uint64_t, as bigint
-    boolean,
-    time, // int64_t: microseconds since 1970-01-01; as timestamptz
-    text,
-    refusal, // core::Refusal, as its word
-    list,    // core::Former; in messages only, as bytea
-};
+using core::Field;
+using core::Fields;
+using core::fields_in;
+using core::FieldType;
+
 constexpr Oid field_type_oid(FieldType type) {
-    constexpr Oid types[] = {INT4OID, INT8OID, BOOLOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, BYTEAOID};
+    constexpr Oid types[] = {INT4OID, INT8OID, BOOLOID, BOOLOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, BYTEAOID};
     return types[static_cast<int>(type)];
 }
 
-struct Field {
-    const char *name;
-    FieldType type;
-    uint16 offset;
-    int64_t none; // the value that is SQL's NULL; required: there is none. Of text NULL is a null pointer.
-};
-
-constexpr int64_t required = PG_INT64_MIN;
+constexpr int64_t required = PG_INT64_MIN; // the `none` of a field that is never NULL
 constexpr int most_fields = 64;
-
-// A table of fields.
-struct Fields {
-    const Field *fields;
-    int count;
-};
-template <size_t n> constexpr Fields fields_in(const Field (&fields)[n]) {
-    static_assert(n <= most_fields);
-    return {fields, static_cast<int>(n)};
-}
 
 template <typename T> constexpr FieldType field_type() {
     if constexpr (std::is_same_v<T, int32_t>)
@@ -60,12 +39,16 @@ template <typename T> constexpr FieldType field_type() {
 }
 
 #define UIDGEN_FIELD(Struct, member, name, none)                                                                       \
-    Field { name, field_type<decltype(Struct::member)>(), offsetof(Struct, member), none }
+    Field { name, field_type<decltype(Struct::member)>(), offsetof(Struct, member), (none) != required, none }
 #define UIDGEN_TIME_FIELD(Struct, member, name, none)                                                                  \
-    Field { name, FieldType::time, offsetof(Struct, member), none }
+    Field { name, FieldType::time, offsetof(Struct, member), (none) != required, none }
 
 // Sets all fields to NULL.
 void clear_fields(const Fields &fields, void *record);
+
+// Sets the field to a value of the type that such columns have. A text is in the current memory context. False: the
+// field cannot have that value, and is something else now.
+bool set_value(void *record, const Field &field, Datum value);
 
 // Reads the columns of those names into the struct. A column may have another type of integer than the field. Texts are
 // in the current memory context. An error names the column if it is NULL and required.

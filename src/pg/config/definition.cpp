@@ -2,48 +2,24 @@
 
 #include "rows.hpp"
 #include "base/errors.hpp"
+#include "base/fields.hpp"
 #include "base/time_source.hpp"
 #include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
 
-LabelScan begin_labels(Oid sequence, Snapshot snapshot) {
-    ScanKeyData keys[3];
-    ScanKeyInit(&keys[0], Anum_pg_seclabel_objoid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(sequence));
-    ScanKeyInit(&keys[1], Anum_pg_seclabel_classoid, BTEqualStrategyNumber, F_OIDEQ,
-                ObjectIdGetDatum(RelationRelationId));
-    ScanKeyInit(&keys[2], Anum_pg_seclabel_objsubid, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(0));
-    Relation catalog = table_open(SecLabelRelationId, AccessShareLock);
-    const bool is_of_one = OidIsValid(sequence);
-    return {catalog,
-            systable_beginscan(catalog, SecLabelObjectIndexId, is_of_one, snapshot, is_of_one ? 3 : 2,
-                               is_of_one ? keys : keys + 1),
-            InvalidOid, nullptr};
-}
-
-namespace {
-
-const text *text_in(const LabelScan &scan, AttrNumber column) {
+bool is_label(Row row) {
+    const auto *label = reinterpret_cast<const FormData_pg_seclabel *>(GETSTRUCT(row.tuple));
     bool null = false;
-    return DatumGetTextPP(heap_getattr(scan.tuple, column, RelationGetDescr(scan.catalog), &null));
+    const text *provider = DatumGetTextPP(heap_getattr(row.tuple, Anum_pg_seclabel_provider, row.desc, &null));
+    return label->classoid == RelationRelationId && label->objsubid == 0 &&
+           VARSIZE_ANY_EXHDR(provider) == strlen(label_provider) &&
+           memcmp(VARDATA_ANY(provider), label_provider, strlen(label_provider)) == 0;
 }
 
-} // namespace
-
-const char *label_in(const LabelScan &scan) { return text_to_cstring(text_in(scan, Anum_pg_seclabel_label)); }
-
-bool move_next(LabelScan *scan) {
-    while (HeapTupleIsValid(scan->tuple = systable_getnext(scan->scan))) {
-        const text *provider = text_in(*scan, Anum_pg_seclabel_provider);
-        if (VARSIZE_ANY_EXHDR(provider) != strlen(label_provider) ||
-            memcmp(VARDATA_ANY(provider), label_provider, strlen(label_provider)) != 0)
-            continue;
-        scan->sequence = reinterpret_cast<const FormData_pg_seclabel *>(GETSTRUCT(scan->tuple))->objoid;
-        return true;
-    }
-    systable_endscan(scan->scan);
-    table_close(scan->catalog, AccessShareLock);
-    return false;
+const char *label_in(Row row) {
+    bool null = false;
+    return TextDatumGetCString(heap_getattr(row.tuple, Anum_pg_seclabel_label, row.desc, &null));
 }
 
 core::DefinitionFault parse_label(const char *label, core::Definition *definition) {
@@ -71,7 +47,7 @@ const char *why(const core::DefinitionFault &fault) {
     case core::FaultKind::repeated:
         return psprintf("\"%s\" is there twice.", at);
     case core::FaultKind::missing:
-        return psprintf("\"%s\" is missing.", fault.field->word);
+        return psprintf("\"%s\" is missing.", fault.field->name);
     default:
         return psprintf("\"%s\" is not a field and its value.", at);
     }
@@ -91,7 +67,7 @@ void report_fault(const core::Definition &definition, const core::DefinitionFaul
         core::print_value(definition, *fault.field, buffer, sizeof(buffer));
     char allowed[256];
     core::print_allowed(*fault.field, allowed, sizeof(allowed));
-    report_generator_field(fault.field->word, value, fault.hint != nullptr ? fault.hint : pstrdup(allowed),
+    report_generator_field(fault.field->name, value, fault.hint != nullptr ? fault.hint : pstrdup(allowed),
                            fault.detail);
 }
 
@@ -110,10 +86,11 @@ Label label_of(Oid sequence) {
     Label label = {nullptr, false, false};
     if (!OidIsValid(sequence))
         return label;
-    LabelScan scan = begin_labels(sequence);
-    while (move_next(&scan))
-        label = {label_in(scan), TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(scan.tuple->t_data)),
-                 (scan.tuple->t_data->t_infomask & HEAP_UPDATED) != 0};
+    for_each_label(sequence, [&](Row row) {
+        const HeapTupleHeader header = row.tuple->t_data;
+        label = {label_in(row), TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(header)),
+                 (header->t_infomask & HEAP_UPDATED) != 0};
+    });
     return label;
 }
 
@@ -132,90 +109,13 @@ core::Definition read_definition(Oid sequence, core::DefinitionKind kind, Relati
     return definition;
 }
 
-// ---------------------------------------------------------------------------------------------------------
-// Rows
-// ---------------------------------------------------------------------------------------------------------
-
-namespace {
-
-[[noreturn]] void report_value(const core::Field &field, const char *value) {
-    report_fault({}, {core::FaultKind::value, &field, value, strlen(value)});
-}
-
-} // namespace
-
-void set_field(core::Definition *definition, const core::Field &field, Datum value, Oid type) {
-    int64_t number = 0;
-    switch (field.type) {
-    case core::FieldType::text:
-        *core::text_in(definition, field) = TextDatumGetCString(value);
+void set_field(core::Definition *definition, const core::Field &field, Datum value) {
+    if (set_value(definition, field, value))
         return;
-    case core::FieldType::choice:
-        number = core::choice_of(field, TextDatumGetCString(value));
-        if (number < 0)
-            report_value(field, TextDatumGetCString(value));
-        break;
-    case core::FieldType::time:
-        // A time that is infinite, or far away, must not wrap into a valid one.
-        number = to_unix_us(DatumGetTimestampTz(value));
-        if (TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(value)) || number < 0)
-            report_value(field, timestamptz_to_str(DatumGetTimestampTz(value)));
-        break;
-    case core::FieldType::boolean:
-        number = DatumGetBool(value) ? 1 : 0;
-        break;
-    case core::FieldType::number:
-        number = type == INT8OID ? DatumGetInt64(value) : type == INT4OID ? DatumGetInt32(value) : DatumGetInt16(value);
-    }
-    if (number == core::null_number)
-        report_value(field, psprintf(INT64_FORMAT, number));
-    *core::number_in(definition, field) = number;
-}
-
-void set_fields(core::Definition *definition, HeapTuple row, TupleDesc desc) {
-    for (const core::Field &field : core::fields_of(definition->kind)) {
-        bool null = true;
-        const int number = SPI_fnumber(desc, field.word);
-        const Datum value = number > 0 ? heap_getattr(row, number, desc, &null) : Datum(0);
-        if (number > 0 && null)
-            core::set_null(definition, field);
-        else if (number > 0)
-            set_field(definition, field, value, SPI_gettypeid(desc, number));
-    }
-}
-
-namespace {
-
-Datum datum_of(const core::Definition &definition, const core::Field &field) {
-    switch (field.type) {
-    case core::FieldType::text:
-        return CStringGetTextDatum(core::text_in(definition, field));
-    case core::FieldType::choice:
-        return CStringGetTextDatum(field.words[core::number_in(definition, field)]);
-    case core::FieldType::time:
-        return TimestampTzGetDatum(to_timestamptz(core::number_in(definition, field)));
-    default: // every integer and boolean is the low bits of its Datum
-        return Int64GetDatum(core::number_in(definition, field));
-    }
-}
-
-} // namespace
-
-Datum row_of_definition(const core::Definition &definition, TupleDesc desc) {
-    Datum values[64] = {};
-    bool nulls[64];
-    int number = 0;
-    memset(nulls, true, sizeof(nulls));
-    for (const core::Field &field : core::fields_of(definition.kind)) {
-        const bool is_next = number >= 0 && number < desc->natts &&
-                             strcmp(NameStr(TupleDescAttr(desc, number)->attname), field.word) == 0;
-        number = is_next ? number + 1 : SPI_fnumber(desc, field.word);
-        if (number <= 0 || number > 64 || core::is_null(definition, field))
-            continue;
-        values[number - 1] = datum_of(definition, field);
-        nulls[number - 1] = false;
-    }
-    return HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
+    const char *given = field.type == FieldType::choice ? TextDatumGetCString(value)
+                        : field.type == FieldType::time ? timestamptz_to_str(DatumGetTimestampTz(value))
+                                                        : psprintf(INT64_FORMAT, DatumGetInt64(value));
+    report_fault({}, {core::FaultKind::value, &field, given, strlen(given)});
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -258,17 +158,12 @@ namespace {
 Oid find_lost_generator() {
     Oid found = InvalidOid;
     const Oid schema = get_namespace_oid("uid_generators", false);
-    ScanKeyData key;
-    ScanKeyInit(&key, Anum_pg_class_relnamespace, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(schema));
-    Relation catalog = table_open(RelationRelationId, AccessShareLock);
-    SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 1, &key);
-    while (HeapTuple tuple = systable_getnext(scan)) {
-        const Oid sequence = reinterpret_cast<const FormData_pg_class *>(GETSTRUCT(tuple))->oid;
+    const ScanKeyData key = equals(Anum_pg_class_relnamespace, F_OIDEQ, ObjectIdGetDatum(schema));
+    for_each_row(table_open(RelationRelationId, AccessShareLock), InvalidOid, &key, [&](Row row) {
+        const Oid sequence = reinterpret_cast<const FormData_pg_class *>(GETSTRUCT(row.tuple))->oid;
         if (is_lease_sequence(sequence) && !has_label(sequence))
             found = sequence;
-    }
-    systable_endscan(scan);
-    table_close(catalog, AccessShareLock);
+    });
     return found;
 }
 
@@ -292,15 +187,13 @@ Oid builtin_generator() { return get_relname_relid("uid_default", get_namespace_
 // One label at most says so. Of the others most are left out without being parsed.
 Oid find_default_generator() {
     Oid found = InvalidOid;
-    LabelScan scan = begin_labels();
-    while (move_next(&scan)) {
+    for_each_label(InvalidOid, [&](Row row) {
         core::Definition definition;
-        const char *label = label_in(scan);
-        if (strstr(label, "is_default=true") != nullptr &&
-            parse_label(label, &definition).kind == core::FaultKind::none &&
+        const char *label = label_in(row);
+        if (strstr(label, "is_default=true") != nullptr && parses(label, &definition) &&
             definition.kind == core::DefinitionKind::generator && definition.generator.is_default != 0)
-            found = scan.sequence;
-    }
+            found = labeled_in(row);
+    });
     return found;
 }
 

@@ -6,27 +6,34 @@
 #pragma once
 
 #include "core/definition_text.hpp"
-#include "extension.hpp"
+#include "rows.hpp"
 #include "memory/slots.hpp"
 
 namespace uidgen::pg {
 
 constexpr char label_provider[] = "uidgen";
 
-// A scan over the labels of one sequence, or of all of them.
-struct LabelScan {
-    Relation catalog;
-    SysScanDesc scan;
-    Oid sequence; // of the label that was read
-    HeapTuple tuple;
-};
-LabelScan begin_labels(Oid sequence = InvalidOid, Snapshot snapshot = nullptr);
-// False at the end, which ends the scan.
-bool move_next(LabelScan *scan);
-// Of a version that no transaction sees the text may be gone.
-const char *label_in(const LabelScan &scan);
+// The row of a label of uidgen in pg_seclabel. Of a version that no transaction sees the text may be gone.
+bool is_label(Row row);
+const char *label_in(Row row);
+inline Oid labeled_in(Row row) { return reinterpret_cast<const FormData_pg_seclabel *>(GETSTRUCT(row.tuple))->objoid; }
+
+// Calls visit(row) for each of a sequence, or of all (InvalidOid).
+template <typename Visit> void for_each_label(Oid sequence, Visit visit, Snapshot snapshot = nullptr) {
+    const ScanKeyData key = equals(Anum_pg_seclabel_objoid, F_OIDEQ, ObjectIdGetDatum(sequence));
+    const bool is_of_one = OidIsValid(sequence);
+    const auto visit_label = [&](Row row) {
+        if (is_label(row))
+            visit(row);
+    };
+    for_each_row(table_open(SecLabelRelationId, AccessShareLock), is_of_one ? SecLabelObjectIndexId : InvalidOid,
+                 is_of_one ? &key : nullptr, visit_label, snapshot);
+}
 
 core::DefinitionFault parse_label(const char *label, core::Definition *definition);
+inline bool parses(const char *label, core::Definition *definition) {
+    return parse_label(label, definition).kind == core::FaultKind::none;
+}
 const char *print_label(const core::Definition &definition);
 // The fault that a definition has.
 [[noreturn]] void report_fault(const core::Definition &definition, const core::DefinitionFault &fault);
@@ -46,20 +53,16 @@ inline bool has_label(Oid sequence) { return label_of(sequence).text != nullptr;
 
 // Calls visit(sequence, definition) for each definition of that kind that can be read.
 template <typename Visit> void for_each_definition(core::DefinitionKind kind, Visit visit) {
-    LabelScan scan = begin_labels();
-    while (move_next(&scan)) {
+    for_each_label(InvalidOid, [&](Row row) {
         core::Definition definition;
-        if (parse_label(label_in(scan), &definition).kind == core::FaultKind::none && definition.kind == kind)
-            visit(scan.sequence, definition);
-    }
+        if (parses(label_in(row), &definition) && definition.kind == kind)
+            visit(labeled_in(row), definition);
+    });
 }
 
-// Sets one field, or those that the row has columns of. The value is of a type that the install script gives the field.
-// An error names a value that is none of the field's.
-void set_field(core::Definition *definition, const core::Field &field, Datum value, Oid type);
-void set_fields(core::Definition *definition, HeapTuple row, TupleDesc desc);
-// The type must be blessed.
-Datum row_of_definition(const core::Definition &definition, TupleDesc desc);
+// Sets a field to a value of the type that the install script gives it. An error names a value that is none of the
+// field's.
+void set_field(core::Definition *definition, const core::Field &field, Datum value);
 
 // ---------------------------------------------------------------------------------------------------------
 // Generators

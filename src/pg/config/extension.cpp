@@ -1,5 +1,6 @@
 #include "extension.hpp"
 
+#include "rows.hpp"
 #include "base/compat.hpp"
 #include "base/errors.hpp"
 #include "sequence/sequence.hpp"
@@ -32,17 +33,11 @@ void forget_all_names() {
 
 Extension find_extension() {
     Extension found = {InvalidOid, InvalidOid, InvalidOid};
-    ScanKeyData key;
-    ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ, CStringGetDatum("uidgen"));
-    Relation rel = table_open(ExtensionRelationId, AccessShareLock);
-    SysScanDesc scan = systable_beginscan(rel, ExtensionNameIndexId, true, nullptr, 1, &key);
-    HeapTuple tuple = systable_getnext(scan);
-    if (HeapTupleIsValid(tuple)) {
-        const auto *extension = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple));
+    const ScanKeyData key = equals(Anum_pg_extension_extname, F_NAMEEQ, CStringGetDatum("uidgen"));
+    for_each_row(table_open(ExtensionRelationId, AccessShareLock), ExtensionNameIndexId, &key, [&](Row row) {
+        const auto *extension = reinterpret_cast<Form_pg_extension>(GETSTRUCT(row.tuple));
         found = {extension->oid, extension->extnamespace, extension->extowner};
-    }
-    systable_endscan(scan);
-    table_close(rel, AccessShareLock);
+    });
     return found;
 }
 

@@ -8,13 +8,9 @@ namespace uidgen::pg {
 namespace {
 
 bool is_in(Oid catalog, Oid index, AttrNumber oid_column, Oid oid) {
-    ScanKeyData key;
-    ScanKeyInit(&key, oid_column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
-    Relation table = table_open(catalog, AccessShareLock);
-    SysScanDesc scan = systable_beginscan(table, index, true, nullptr, 1, &key);
-    const bool found = HeapTupleIsValid(systable_getnext(scan));
-    systable_endscan(scan);
-    table_close(table, AccessShareLock);
+    bool found = false;
+    const ScanKeyData key = equals(oid_column, F_OIDEQ, ObjectIdGetDatum(oid));
+    for_each_row(table_open(catalog, AccessShareLock), index, &key, [&](Row) { found = true; });
     return found;
 }
 
@@ -46,31 +42,18 @@ const char *text_column(Row row, const char *name) {
     return is_null(row, name) ? "" : TextDatumGetCString(column(row, name));
 }
 
-namespace {
-
-// Begins a scan for the row whose primary key, a column of that name, equals the value by the function `equal`.
-SysScanDesc begin_scan(Relation table, const char *name, RegProcedure equal, Datum value) {
-    const TupleDesc desc = RelationGetDescr(table);
+Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value) {
+    Relation rel = open_required_table(schema, table);
+    const TupleDesc desc = RelationGetDescr(rel);
     Oid *types = nullptr;
     int arguments = 0;
     (void)get_func_signature(equal, &types, &arguments);
     const AttrNumber number = column_number(desc, name, types[0]);
-    list_free(RelationGetIndexList(table)); // finds out rd_pkindex
-    ScanKeyData key;
-    ScanKeyEntryInitialize(&key, 0, number, BTEqualStrategyNumber, InvalidOid,
-                           TupleDescAttr(desc, number - 1)->attcollation, equal, value);
-    return systable_beginscan(table, table->rd_pkindex, OidIsValid(table->rd_pkindex), nullptr, 1, &key);
-}
-
-} // namespace
-
-Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value) {
-    Relation rel = open_required_table(schema, table);
-    SysScanDesc scan = begin_scan(rel, name, equal, value);
-    const Row row = {heap_copytuple(systable_getnext(scan)), CreateTupleDescCopyConstr(RelationGetDescr(rel))};
-    systable_endscan(scan);
-    table_close(rel, AccessShareLock);
-    return row;
+    list_free(RelationGetIndexList(rel)); // finds out rd_pkindex
+    Row found = {nullptr, CreateTupleDescCopyConstr(desc)};
+    const ScanKeyData key = equals(number, equal, value, TupleDescAttr(desc, number - 1)->attcollation);
+    for_each_row(rel, rel->rd_pkindex, &key, [&](Row row) { found.tuple = heap_copytuple(row.tuple); });
+    return found;
 }
 
 // In a moment in which the extension is dropped, the relation of that name may be one of the schema's owner.

@@ -12,6 +12,24 @@ struct Row {
     TupleDesc desc;
 };
 
+inline ScanKeyData equals(AttrNumber column, RegProcedure equal, Datum value, Oid collation = C_COLLATION_OID) {
+    ScanKeyData key;
+    ScanKeyEntryInitialize(&key, 0, column, BTEqualStrategyNumber, InvalidOid, collation, equal, value);
+    return key;
+}
+
+// Calls visit(row) for each row of an open table that fits the key (null: for each), as of the snapshot (null: now, as
+// catalogs are read), and closes the table. The index is InvalidOid: there is none.
+template <typename Visit>
+void for_each_row(Relation table, Oid index, const ScanKeyData *key, Visit visit, Snapshot snapshot = nullptr) {
+    ScanKeyData copy = key != nullptr ? *key : ScanKeyData{}; // which the scan changes
+    SysScanDesc scan = systable_beginscan(table, index, OidIsValid(index), snapshot, key != nullptr ? 1 : 0, &copy);
+    for (HeapTuple tuple; HeapTupleIsValid(tuple = systable_getnext(scan));)
+        visit(Row{tuple, RelationGetDescr(table)});
+    systable_endscan(scan);
+    table_close(table, AccessShareLock);
+}
+
 // The number of a column; error if there is none of that name and, where it is given, that type. In a moment in which
 // the extension is dropped, the table may be one of the schema's owner. So a type is given before a Datum is used as a
 // pointer, or compared in an index.
@@ -38,15 +56,5 @@ void copy_clipped(char *to, const char *from, size_t size);
 // A copy of the row whose primary key has that value, as of now: with a new snapshot, as catalogs are read. Without one
 // the tuple is null.
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value);
-
-// Calls visit(row) for each row.
-template <typename Visit> void for_each_row(Oid schema, const char *table, Visit visit) {
-    Relation rel = open_required_table(schema, table);
-    SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, nullptr, 0, nullptr);
-    for (HeapTuple tuple; HeapTupleIsValid(tuple = systable_getnext(scan));)
-        visit(Row{tuple, RelationGetDescr(rel)});
-    systable_endscan(scan);
-    table_close(rel, AccessShareLock);
-}
 
 } // namespace uidgen::pg

@@ -95,7 +95,7 @@ NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout) 
     NodeHistory history = {};
     StringInfoData rows;
     initStringInfo(&rows);
-    for_each_row(schema, node_table_name, [&](Row row) {
+    for_each_row(open_required_table(schema, node_table_name), InvalidOid, nullptr, [&](Row row) {
         const int64_t node = node_in_row(row, layout);
         if (database_of(row) != MyDatabaseId || !is_of_this_server(row)) {
             history.rows_of_another = history.rows_of_another || OidIsValid(database_of(row));

@@ -13,17 +13,16 @@ bool refuse_field(Call *call, const char *name, const char *value) {
 
 // Members send UTF-8. What this database cannot have is replaced. False: a text is too long, and the request refused.
 bool take_texts(Call *call) {
-    for (int i = 0; i < request_fields.count; i++) {
-        const Field &field = request_fields.fields[i];
-        auto **text = reinterpret_cast<char **>(reinterpret_cast<char *>(&call->request) + field.offset);
-        if (field.type != FieldType::text || *text == nullptr)
+    for (const Field &field : request_fields) {
+        char *text = field.type == FieldType::text ? core::field_in<char *>(&call->request, field) : nullptr;
+        if (text == nullptr)
             continue;
-        const size_t length = strlen(*text);
+        const size_t length = strlen(text);
         if (length > longest_text)
             return refuse_field(call, field.name, "too long");
-        if (GetDatabaseEncoding() == PG_UTF8 && pg_verifymbstr(*text, static_cast<int>(length), true))
+        if (GetDatabaseEncoding() == PG_UTF8 && pg_verifymbstr(text, static_cast<int>(length), true))
             continue;
-        for (char *c = *text; *c != '\0'; c++)
+        for (char *c = text; *c != '\0'; c++)
             *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
     }
     return true;

@@ -392,16 +392,16 @@ Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment
 // The last version of the label, which this transaction has deleted.
 core::Definition read_dropped_definition(Oid sequence) {
     core::Definition dropped = {};
-    LabelScan scan = begin_labels(sequence, SnapshotAny);
-    while (move_next(&scan)) {
-        HeapTupleHeader header = scan.tuple->t_data;
+    const auto visit = [&](Row row) {
+        HeapTupleHeader header = row.tuple->t_data;
         const bool is_deleted_here = (header->t_infomask & HEAP_XMAX_INVALID) == 0 &&
-                                     ItemPointerEquals(&header->t_ctid, &scan.tuple->t_self) &&
+                                     ItemPointerEquals(&header->t_ctid, &row.tuple->t_self) &&
                                      TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(header));
         core::Definition definition;
-        if (is_deleted_here && parse_label(label_in(scan), &definition).kind == core::FaultKind::none)
+        if (is_deleted_here && parses(label_in(row), &definition))
             dropped = definition;
-    }
+    };
+    for_each_label(sequence, visit, SnapshotAny);
     return dropped;
 }
 

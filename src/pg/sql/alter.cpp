@@ -6,6 +6,7 @@
 //   2. Where a function has a number that stands for NULL, that sets a field that may be NULL to NULL.
 
 #include "base/errors.hpp"
+#include "base/fields.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "config/rows.hpp"
@@ -16,11 +17,6 @@
 namespace uidgen::pg {
 
 namespace {
-
-bool is_number(Oid type, Datum value, const int64_t *number) {
-    return number != nullptr && ((type == INT8OID && DatumGetInt64(value) == *number) ||
-                                 (type == INT4OID && DatumGetInt32(value) == *number));
-}
 
 constexpr int64_t generator_null = -1;
 constexpr int64_t segment_null = 0;
@@ -36,13 +32,15 @@ void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const 
     const int count = get_func_arg_info(function, &types, &names, &modes);
     ReleaseSysCache(function);
     for (int i = 1; i < count; i++) {
-        const core::Field *field = core::find_field(definition->kind, names[i]);
+        const core::Field *field = core::find_field(core::fields_of(definition->kind), names[i]);
         if (field == nullptr || fcinfo->args[i].isnull)
             continue;
-        if (field->nullable && is_number(types[i], fcinfo->args[i].value, null_number))
-            set_null(definition, *field);
+        const Datum given = fcinfo->args[i].value;
+        const Datum value = types[i] == INT4OID ? Int32GetDatum(DatumGetInt32(given)) : given; // JIT extends no sign
+        if (field->nullable && null_number != nullptr && DatumGetInt64(value) == *null_number)
+            core::set_null(definition, *field);
         else
-            set_field(definition, *field, fcinfo->args[i].value, types[i]);
+            set_field(definition, *field, value);
     }
 }
 
@@ -74,7 +72,15 @@ core::Definition preset_named(Oid schema, const text *preset) {
                         errmsg("preset \"%s\" does not exist", preset == nullptr ? "<NULL>" : shown(preset)),
                         errhint("Run SELECT preset FROM uid_preset to list the presets.")));
     MemoryContext spi = MemoryContextSwitchTo(caller);
-    set_fields(&definition, SPI_tuptable->vals[0], SPI_tuptable->tupdesc);
+    for (const core::Field &field : core::fields_of(definition.kind)) {
+        bool null = false;
+        const int column = SPI_fnumber(SPI_tuptable->tupdesc, field.name);
+        const Datum value = column > 0 ? SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column, &null) : 0;
+        if (null)
+            core::set_null(&definition, field);
+        else if (column > 0)
+            set_field(&definition, field, value);
+    }
     MemoryContextSwitchTo(spi);
     check_spi(SPI_finish(), "SPI_finish", select);
     core::GeneratorDefinition &g = definition.generator;
@@ -196,8 +202,7 @@ Datum uid_define_segment(PG_FUNCTION_ARGS) {
     const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
     core::Definition definition = {};
     definition.kind = core::DefinitionKind::segment;
-    for (const core::Field &field : core::fields_of(definition.kind))
-        core::set_null(&definition, field);
+    clear_fields(core::fields_of(definition.kind), &definition);
     definition.segment.increment_val = 1;
     check_owner_of_new(sequence);
     set_arguments(fcinfo, &definition, nullptr);
@@ -214,7 +219,8 @@ Datum uid_definition(PG_FUNCTION_ARGS) {
     if (parse_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), &definition).kind != core::FaultKind::none ||
         is_row == (definition.kind == core::DefinitionKind::key))
         PG_RETURN_NULL();
-    return is_row ? row_of_definition(definition, desc) : Int64GetDatum(definition.key.id);
+    return is_row ? HeapTupleGetDatum(form_fields(core::fields_of(definition.kind), &definition, desc))
+                  : Int64GetDatum(definition.key.id);
 }
 
 Datum uid_has_label(PG_FUNCTION_ARGS) { PG_RETURN_BOOL(has_label(PG_GETARG_OID(0))); }
