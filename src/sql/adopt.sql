@@ -1,128 +1,330 @@
--- Moving a column, second part: uid_adopt() and uid_release(), which owners of tables call.
+-- Moving a column from a sequence to uidgen and back: uid_adopt() and uid_release(), which owners of tables call.
 --
 -- A plan is a list of lines: statements, and comments that begin with --. uid_adopt() and uid_release() return a plan.
 -- Unless it is a dry run, they first lock the table, then make the plan, then run its statements one by one. So what
 -- the plan says of rows still holds when it runs. These functions are VOLATILE, because a query of a STABLE function
 -- would not see rows that were committed while the lock was waited for.
+--
+-- What the column was is noted in the comment of its sequence, which a dump has, too: the next value, because imports
+-- set the counter to the largest id of the generator, and the identity.
+--
+-- With this search_path a relation's name is printed with its schema.
 
--- The statements of a plan belong into one transaction of the coordinator, but Citus must run some on all nodes.
-CREATE FUNCTION uid_internal.uid_distributed_plan(table_name regclass, column_name name, generator regclass)
+CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass, OUT next numeric)
+LANGUAGE plpgsql STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  EXECUTE format('SELECT last_value::numeric + CASE WHEN is_called THEN q.seqincrement ELSE 0 END
+                    FROM %s, pg_sequence q WHERE q.seqrelid = $1', sequence) INTO next USING sequence;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_sequence_next(regclass) IS
+  'Returns the value that nextval() would return, which may be beyond the end of the sequence.';
+
+CREATE FUNCTION uid_internal.uid_movable_column(table_name regclass, column_name name,
+    OUT attnum smallint, OUT identity text, OUT expression text, OUT drawn_by text, OUT source regclass,
+    OUT sequence regclass, OUT increment bigint, OUT options text, OUT comment text, OUT noted_next numeric,
+    OUT noted_identity text, OUT floor bigint, OUT next numeric, OUT is_distributed boolean)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  home text := uid_internal.uid_home();
+  owner oid;
+  is_inherited boolean;
+  is_integer boolean;
+BEGIN
+  -- The sequence is that of the identity, or the one that was kept for it, if the column was a serial before, which
+  -- leaves another one. A domain has the output function of its type. The type of another role has that role's casts
+  -- and operators.
+  SELECT a.attnum, CASE a.attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END,
+         pg_get_expr(d.adbin, d.adrelid), u.drawn_by, u.source, q.seqrelid, q.seqincrement, q.options,
+         CASE WHEN q.note IS NULL THEN q.text ELSE nullif(q.note[1], '') END, q.note[2], q.note[3],
+         t.relowner, a.attinhcount > 0,
+         a.attgenerated = '' AND y.typoutput IN ('int2out'::regproc, 'int4out'::regproc, 'int8out'::regproc)
+    INTO attnum, identity, expression, drawn_by, source, sequence, increment, options, comment, noted_next,
+         noted_identity, owner, is_inherited, is_integer
+    FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid
+    JOIN pg_type y ON y.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = t.oid AND d.adnum = a.attnum
+    CROSS JOIN LATERAL (
+      SELECT min(f.proname::text) AS drawn_by, min(s.oid)::regclass AS source
+        FROM pg_depend p LEFT JOIN pg_class s ON s.tableoid = p.refclassid AND s.oid = p.refobjid AND s.relkind = 'S'
+        LEFT JOIN pg_proc f ON f.tableoid = p.refclassid AND f.oid = p.refobjid
+         AND f.pronamespace = home::regnamespace AND f.proname IN ('uid_next', 'segment_next')
+       WHERE p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid) u
+    LEFT JOIN LATERAL (
+      SELECT s.seqrelid, s.seqincrement, c.text, n.note,
+             format('INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s', s.seqincrement, s.seqmin, s.seqmax,
+                    s.seqstart, s.seqcache, CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END) AS options
+        FROM pg_depend o JOIN pg_sequence s ON s.seqrelid = o.objid
+       CROSS JOIN LATERAL obj_description(o.objid, 'pg_class') c(text)
+       CROSS JOIN LATERAL regexp_match(c.text,
+               E'^(.*?)\n?kept by uid_adopt[(][)]; next value (-?[0-9]+)(?:, (ALWAYS|BY DEFAULT) identity)?$') n(note)
+       WHERE o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass AND o.refobjid = t.oid
+         AND o.refobjsubid = a.attnum AND o.deptype IN ('a', 'i')
+       ORDER BY o.deptype DESC, n.note IS NULL, o.objid LIMIT 1) q ON true
+   WHERE t.oid = table_name AND t.relkind IN ('r', 'p') AND a.attname = column_name AND a.attnum > 0;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'column "%" of table % does not exist', column_name, coalesce(table_name::text, 'NULL')
+      USING ERRCODE = 'undefined_column', HINT = 'Use a column of an ordinary table or a partitioned one.';
+  ELSIF NOT pg_has_role(owner, 'USAGE') THEN
+    RAISE EXCEPTION 'must be owner of table %', table_name USING ERRCODE = 'insufficient_privilege';
+  ELSIF is_inherited THEN
+    RAISE EXCEPTION 'column "%" of table % is inherited', column_name, table_name
+      USING ERRCODE = 'wrong_object_type', HINT = 'Name the parent instead. Its partitions and children change with it.';
+  ELSIF NOT is_integer THEN
+    RAISE EXCEPTION 'column "%" of table % cannot draw ids', column_name, table_name
+      USING ERRCODE = 'datatype_mismatch',
+            HINT = 'Use a column of type bigint, integer or smallint that is not generated.';
+  ELSIF drawn_by = 'segment_next' AND source IS NULL THEN
+    RAISE EXCEPTION 'default of column "%" of table % names a segment by text', column_name, table_name
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = format('Pass its sequence: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT '
+                          '%s.segment_next(''uid_segments.name''::regclass).', table_name, column_name, home);
+  END IF;
+  IF drawn_by = 'uid_next' THEN -- an hour for a clock that was ahead at the creation
+    EXECUTE format('SELECT %s.uid_lower_bound(g.created - interval ''1 hour'', g.generator)
+                      FROM uid_internal.generators g WHERE g.generator = $1 OR $1 IS NULL AND g.is_default', home)
+      INTO floor USING source;
+  END IF;
+  IF sequence IS NOT NULL THEN
+    -- A counter above the floor was set there, as setval(max(id)) does.
+    next := uid_internal.uid_sequence_next(sequence);
+    next := CASE WHEN next >= floor THEN noted_next ELSE greatest(next, noted_next,
+              CASE drawn_by WHEN 'segment_next' THEN uid_internal.uid_sequence_next(source) END) END;
+  END IF;
+  is_distributed := false;
+  IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+    EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition d WHERE d.logicalrelid = $1)'
+      INTO is_distributed USING table_name;
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_movable_column(regclass, name) IS
+  'Returns what uid_adopt() and uid_release() need to know of a column, and fails if they cannot change it: its '
+  'identity or default, the function of uidgen that the default calls, and the sequence that this draws from; the '
+  'sequence that the column owns, the options that make one like it, its comment, and what uid_adopt() has noted at '
+  'its end; below which number no id of the generator is; the first value that no sequence has given to the column, if '
+  'it is known; and whether Citus distributes the table.';
+
+CREATE FUNCTION uid_internal.uid_check_width(table_name regclass, column_name name, attnum smallint) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  conversions text;
+  tables text;
+BEGIN
+  WITH RECURSIVE holding(relation, number) AS (
+    SELECT table_name::oid, attnum
+     UNION
+    SELECT n.relation, n.number FROM holding h CROSS JOIN LATERAL (
+      SELECT k.conrelid, k.conkey[i] FROM pg_constraint k, generate_subscripts(k.conkey, 1) i
+       WHERE k.contype = 'f' AND k.confrelid = h.relation AND k.confkey[i] = h.number
+       UNION ALL
+      SELECT b.attrelid, b.attnum
+        FROM pg_attribute a JOIN pg_inherits p ON a.attrelid IN (p.inhrelid, p.inhparent)
+        JOIN pg_attribute b ON b.attrelid IN (p.inhrelid, p.inhparent) AND b.attname = a.attname
+       WHERE a.attrelid = h.relation AND a.attnum = h.number) n(relation, number)
+  ), c AS (
+    SELECT h.relation::regclass::text AS relation, a.attname, h.relation = table_name AS is_first,
+           y.typoutput IN ('int2out'::regproc, 'int4out'::regproc) AND a.attinhcount = 0 AS is_narrow
+      FROM holding h JOIN pg_attribute a ON a.attrelid = h.relation AND a.attnum = h.number
+      JOIN pg_type y ON y.oid = a.atttypid)
+  SELECT string_agg(format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint;', relation, attname), ' '
+                    ORDER BY is_first DESC, relation COLLATE "C", attname) FILTER (WHERE is_narrow),
+         concat(string_agg(DISTINCT relation || ', ', '') FILTER (WHERE NOT is_first), table_name)
+    INTO conversions, tables FROM c;
+  IF conversions IS NOT NULL THEN
+    -- A session that inserts has locked the table that refers first, too. The timeout is shorter than deadlock_timeout.
+    RAISE EXCEPTION 'ids of column "%" of table % need bigint', column_name, table_name
+      USING ERRCODE = 'datatype_mismatch',
+            HINT = format('Convert the columns that have them, which rewrites and locks their tables. '
+                          'Repeat it after a lock timeout: BEGIN; SET LOCAL lock_timeout = ''200ms''; LOCK TABLE %s; '
+                          '%s COMMIT;', tables, conversions);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_check_width(regclass, name, smallint) IS
+  'Fails unless the ids of a column fit all columns that would have to hold them: itself, the columns that refer to '
+  'it by foreign keys, and so on, each with its partitions and children.';
+
+CREATE FUNCTION uid_internal.uid_beyond_plan(table_name regclass, column_name name, source regclass,
+    is_generator boolean) RETURNS text
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  next numeric;
+  stride bigint := 1;
+  end_of text := 'max';
+  furthest bigint;
+BEGIN
+  IF is_generator THEN
+    EXECUTE format('SELECT %s.uid_next(%s)', uid_internal.uid_home(), quote_literal(source::text) || '::regclass')
+      INTO next;
+  ELSE
+    -- Of an attached segment, only the registry knows which values come next.
+    SELECT q.seqincrement, CASE WHEN q.seqincrement > 0 THEN 'max' ELSE 'min' END INTO stride, end_of
+      FROM pg_sequence q JOIN pg_class c ON c.oid = q.seqrelid AND c.relpersistence = 'p'
+     WHERE q.seqrelid = source
+       AND NOT EXISTS (SELECT FROM uid_internal.segments g WHERE g.sequence = source AND g.fleet > 0);
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'column "%" of table % cannot draw from %', column_name, table_name, source
+        USING ERRCODE = 'wrong_object_type',
+              HINT = 'Pass a generator, or a permanent sequence that is not attached to a fleet''s registry.';
+    END IF;
+    next := uid_internal.uid_sequence_next(source);
+  END IF;
+  EXECUTE format('SELECT %s(%I)::bigint FROM %s', end_of, column_name, table_name) INTO furthest;
+  IF (furthest - next) * stride >= 0 THEN
+    RAISE EXCEPTION 'ids of % would not be beyond those in column "%" of table %', source, column_name, table_name
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = format('The next id is %s, and the column has the id %s.', next, furthest),
+            HINT = CASE WHEN is_generator THEN
+                     format('Call again when the clock is past the time of that id, or pass a generator with an earlier '
+                            'epoch or more bits below the time, made with uid_generator_create(above => %s).', furthest)
+                   ELSE
+                     format('If the column has ids of a generator, call uid_release() first. Otherwise run SELECT '
+                            'setval(%L, %s(%I)) FROM %s.', source::text, end_of, column_name, table_name) END;
+  END IF;
+  RETURN format('-- furthest id: %s; the next one of %s is %s', coalesce(furthest::text, 'none'), source, next);
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_beyond_plan(regclass, name, regclass, boolean) IS
+  'Returns the comment that says which ids a column gets from now on, and fails unless they are beyond those in it.';
+
+CREATE FUNCTION uid_internal.uid_grant_plan(table_name regclass, sequence regclass, is_new boolean) RETURNS text
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  owner oid := (SELECT c.relowner FROM pg_class c WHERE c.oid = sequence);
+  roles text := (
+    SELECT string_agg(quote_ident(r.name), ', ' ORDER BY r.name)
+      FROM (SELECT DISTINCT CASE x.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(x.grantee) END
+              FROM pg_class c
+             CROSS JOIN LATERAL (SELECT coalesce(c.relacl, acldefault('r', c.relowner)) UNION ALL
+                                 SELECT a.attacl FROM pg_attribute a WHERE a.attrelid = c.oid) g(acl)
+             CROSS JOIN LATERAL aclexplode(g.acl) x
+             WHERE c.oid = table_name AND x.privilege_type = 'INSERT' AND x.grantee <> owner) r(name)
+     WHERE is_new OR NOT has_sequence_privilege(r.name, sequence, 'USAGE, UPDATE'));
+  line text := format('GRANT USAGE ON SEQUENCE %s TO ', sequence) || roles || ';';
+BEGIN
+  IF line IS NOT NULL AND NOT pg_has_role(owner, 'USAGE')
+     AND NOT has_sequence_privilege(sequence, 'USAGE WITH GRANT OPTION') THEN
+    RAISE EXCEPTION 'roles that insert into table % may not draw from %', table_name, sequence
+      USING ERRCODE = 'insufficient_privilege', HINT = format('The owner of %s can run: %s', sequence, line);
+  END IF;
+  RETURN line;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_grant_plan(regclass, regclass, boolean) IS
+  'Returns the statement that lets each role draw from a generator or sequence that may insert into a table, and fails '
+  'if the caller cannot run it. A new sequence has no privileges yet.';
+
+-- The statements for a table of Citus belong into one transaction of the coordinator, but Citus must run some on all
+-- nodes.
+CREATE FUNCTION uid_internal.uid_adopt_plan(table_name regclass, column_name name, c record, generator regclass)
 RETURNS text[]
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  is_distributed boolean := false;
   home text := uid_internal.uid_home();
-  chosen text := coalesce(generator, (SELECT g.generator FROM uid_internal.generators g WHERE g.is_default))::text;
-  furthest bigint;
-BEGIN
-  IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-    EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition d WHERE d.logicalrelid = $1)'
-      INTO is_distributed USING table_name;
-  END IF;
-  IF NOT is_distributed THEN
-    RETURN NULL;
-  END IF;
-  EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO furthest;
-  RETURN ARRAY[
-    '-- The table is distributed by Citus, so dry_run => false fails. Run these statements yourself.',
-    '-- They need the generator on each node, and a column of type bigint without an identity.',
-    format('SELECT run_command_on_all_nodes(%L);',
-           format('SELECT %s.uid_generator_raise(%L, %s)', home, chosen, coalesce(furthest, 0))),
-    format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.uid_next(%s);', table_name, column_name, home,
-           quote_literal(generator::text) || '::text::regclass')];
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_distributed_plan(regclass, name, regclass) IS
-  'Returns what a person can do in the place of uid_adopt() for a table that Citus distributes; NULL for any other.';
-
-CREATE FUNCTION uid_internal.uid_adopt_plan(table_name regclass, column_name name, generator regclass)
-RETURNS SETOF text
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  c record;
-  kept record;
+  chosen regclass := coalesce(generator, (SELECT g.generator FROM uid_internal.generators g WHERE g.is_default));
   is_generator boolean := generator IS NULL
     OR EXISTS (SELECT FROM uid_internal.generators g WHERE g.generator = uid_adopt_plan.generator);
+  of_column text := format('ALTER TABLE %s ALTER COLUMN %I ', table_name, column_name);
+  furthest bigint;
+  beyond text;
   grants text;
-  chosen regclass := coalesce(generator, (SELECT g.generator FROM uid_internal.generators g WHERE g.is_default));
 BEGIN
-  SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
-  SELECT * INTO kept FROM uid_internal.uid_sequence_next(c.sequence);
-  RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', c.relation);
-  RETURN NEXT format('-- former default: %s',
-                     coalesce(c.expression, 'GENERATED ' || c.identity || ' AS IDENTITY', 'none'));
+  IF c.is_distributed THEN
+    EXECUTE format('SELECT max(%I)::bigint FROM %s', column_name, table_name) INTO furthest;
+    RETURN ARRAY[
+      '-- The table is distributed by Citus, so dry_run => false fails. Run these statements yourself.',
+      '-- They need the generator on each node, and a column of type bigint without an identity.',
+      format('SELECT run_command_on_all_nodes(%L);',
+             format('SELECT %s.uid_generator_raise(%L, %s)', home, chosen, coalesce(furthest, 0))),
+      of_column || format('SET DEFAULT %s.uid_next(%s);', home, quote_literal(generator::text) || '::text::regclass')];
+  END IF;
   grants := uid_internal.uid_grant_plan(table_name, chosen, c.identity IS NOT NULL AND chosen = c.sequence);
   IF is_generator THEN
-    PERFORM uid_internal.uid_check_width(table_name, c.attnum, column_name);
+    PERFORM uid_internal.uid_check_width(table_name, column_name, c.attnum);
   END IF;
-  RETURN NEXT uid_internal.uid_beyond_plan(table_name, column_name, chosen, is_generator);
-  IF NOT is_generator AND generator IS DISTINCT FROM c.sequence THEN
-    RETURN NEXT '-- nextval makes sessions discard a range that they have reserved below the largest id.';
-    RETURN NEXT format('SELECT nextval(%L::regclass);', generator::text);
-  END IF;
-  IF c.identity IS NOT NULL THEN
-    RETURN QUERY SELECT * FROM uid_internal.uid_keep_sequence_plan(c.sequence, c.relation, column_name);
-  END IF;
-  IF is_generator THEN
-    RETURN QUERY SELECT unnest(ARRAY[
-                          '-- Imports and ORMs send setval(max(id)).',
-                          format('ALTER SEQUENCE %s AS bigint MAXVALUE 9223372036854775807;', q.seqrelid::regclass)])
+  beyond := uid_internal.uid_beyond_plan(table_name, column_name, chosen, is_generator);
+  RETURN ARRAY[
+      format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', table_name),
+      format('-- former default: %s', coalesce(c.expression, 'GENERATED ' || c.identity || ' AS IDENTITY', 'none')),
+      beyond]
+    || CASE WHEN NOT is_generator AND generator IS DISTINCT FROM c.sequence THEN ARRAY[
+      '-- nextval makes sessions discard a range that they have reserved below the largest id.',
+      format('SELECT nextval(%L::regclass);', generator::text)] END
+    || CASE WHEN c.identity IS NOT NULL THEN (
+    SELECT ARRAY[
+      '-- DROP IDENTITY drops the sequence, so another one with the same name and counter takes its place.',
+      format('ALTER SEQUENCE %s RENAME TO %I;', c.sequence, x.aside),
+      format('CREATE SEQUENCE %s AS %s %s;', c.sequence, format_type(q.seqtypid, NULL), c.options),
+      format('SELECT setval(%L::regclass, last_value, is_called) FROM %s.%I;', c.sequence::text,
+             s.relnamespace::regnamespace, x.aside),
+      of_column || 'DROP IDENTITY;',
+      format('ALTER SEQUENCE %s OWNER TO %s;', c.sequence, s.relowner::regrole),
+      format('ALTER SEQUENCE %s OWNED BY %s.%I;', c.sequence, table_name, column_name)]
+      FROM pg_class s JOIN pg_sequence q ON q.seqrelid = s.oid, format('uid_adopt_%s', s.oid) x(aside)
+     WHERE s.oid = c.sequence) END
+    || CASE WHEN is_generator THEN ARRAY(
+    SELECT unnest(ARRAY[
+      '-- Imports and ORMs send setval(max(id)).',
+      format('ALTER SEQUENCE %s AS bigint MAXVALUE 9223372036854775807;', q.seqrelid::regclass)])
       FROM pg_depend d JOIN pg_sequence q ON q.seqrelid = d.objid
      WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = table_name
        AND d.refobjsubid = c.attnum AND d.deptype IN ('a', 'i') AND q.seqmax < 9223372036854775807
-     ORDER BY q.seqrelid::regclass::text COLLATE "C";
-  END IF;
-  -- While the column draws from a generator, its sequence counts nothing.
-  IF c.sequence IS NOT NULL AND c.drawn_by IS DISTINCT FROM 'uid_next' THEN
-    RETURN NEXT '-- uid_release() reads in the comment how to go back.';
-    RETURN NEXT format('COMMENT ON SEQUENCE %s IS %L;', c.sequence, concat_ws(E'\n', kept.comment, format(
-      'kept by uid_adopt(); next value %s%s',
-      greatest(kept.next, kept.noted_next, (uid_internal.uid_sequence_next(c.segment)).next),
-      ', ' || coalesce(c.identity, kept.noted_identity) || ' identity')));
-  END IF;
-  RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.%s(%s);', c.relation, column_name,
-                     uid_internal.uid_home(), CASE WHEN is_generator THEN 'uid_next' ELSE 'segment_next' END,
-                     quote_literal(generator::text) || '::regclass');
-  RETURN NEXT grants;
+     ORDER BY q.seqrelid::regclass::text COLLATE "C") END
+    -- While the column draws from a generator, its sequence counts nothing.
+    || CASE WHEN c.sequence IS NOT NULL AND c.drawn_by IS DISTINCT FROM 'uid_next' THEN ARRAY[
+      '-- uid_release() reads in the comment how to go back.',
+      format('COMMENT ON SEQUENCE %s IS %L;', c.sequence, concat_ws(E'\n', c.comment,
+             format('kept by uid_adopt(); next value %s%s', c.next,
+                    ', ' || coalesce(c.identity, c.noted_identity) || ' identity')))] END
+    || ARRAY[
+      of_column || format('SET DEFAULT %s.%s(%s);', home,
+                          CASE WHEN is_generator THEN 'uid_next' ELSE 'segment_next' END,
+                          quote_literal(generator::text) || '::regclass'),
+      grants];
 END
 $$;
-COMMENT ON FUNCTION uid_internal.uid_adopt_plan(regclass, name, regclass) IS
-  'Returns the lines of uid_adopt(): statements, and comments that begin with --.';
+COMMENT ON FUNCTION uid_internal.uid_adopt_plan(regclass, name, record, regclass) IS
+  'Returns the lines of uid_adopt(): statements, and comments that begin with --. For a table that Citus distributes, '
+  'they say what a person can do instead.';
 
-CREATE FUNCTION uid_internal.uid_first_free(table_name regclass, column_name name, start bigint,
-    OUT first numeric, OUT line text)
-RETURNS record
+CREATE FUNCTION uid_internal.uid_release_plan(table_name regclass, column_name name, c record, start bigint)
+RETURNS text[]
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  c record;
-  kept record;
-  floor bigint;     -- ids of the generator are at or above it
-  largest bigint;   -- largest id below floor
+  identity text := CASE WHEN c.sequence IS NULL THEN 'BY DEFAULT' ELSE c.noted_identity END;
+  of_column text := format('ALTER TABLE %s ALTER COLUMN %I ', table_name, column_name);
+  largest bigint;   -- largest id below those of the generator
+  first numeric;    -- of the sequence
   collision bigint; -- the smallest id that the sequence would meet
 BEGIN
-  SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
-  SELECT * INTO kept FROM uid_internal.uid_sequence_next(c.sequence);
-  -- An hour for a clock that was ahead at the creation.
-  EXECUTE format('SELECT %1$s.uid_lower_bound(g.created - interval ''1 hour'', g.generator)
-                    FROM uid_internal.generators g WHERE g.generator = $1', uid_internal.uid_home())
-    INTO floor USING c.generator;
+  IF c.drawn_by IS NULL THEN
+    RAISE EXCEPTION 'column "%" of table % does not draw its default from uidgen', column_name, table_name
+      USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = 'Run SELECT * FROM uid_generator_columns to list the columns that draw from generators.';
+  END IF;
   EXECUTE format('SELECT max(%1$I)::bigint FROM %2$s WHERE %1$I < coalesce($1, 9223372036854775807)', column_name,
-                 c.relation) INTO largest USING floor;
-  -- A counter above the floor was set there, as setval(max(id)) does. The sequence keeps to its stride.
-  first := CASE WHEN kept.next >= floor THEN kept.noted_next
-                ELSE greatest(kept.next, kept.noted_next, (uid_internal.uid_sequence_next(c.segment)).next) END;
-  first := coalesce(start, CASE WHEN kept.increment > 0 THEN
-                      first + greatest(ceil((largest + 1 - first) / kept.increment), 0) * kept.increment END);
-  EXECUTE format('SELECT min(%1$I)::bigint FROM %2$s WHERE %1$I >= $1', column_name, c.relation)
-    INTO collision USING coalesce(first, floor);
+                 table_name) INTO largest USING c.floor;
+  -- The sequence keeps to its stride.
+  first := coalesce(start, CASE WHEN c.increment > 0 THEN
+                      c.next + greatest(ceil((largest + 1 - c.next) / c.increment), 0) * c.increment END);
+  EXECUTE format('SELECT min(%1$I)::bigint FROM %2$s WHERE %1$I >= $1', column_name, table_name)
+    INTO collision USING coalesce(first, c.floor);
   IF first IS NULL OR collision - first < 4294967296 THEN
-    RAISE EXCEPTION 'a sequence of column "%" of table % cannot begin at %', column_name, c.relation,
+    RAISE EXCEPTION 'a sequence of column "%" of table % cannot begin at %', column_name, table_name,
                     coalesce(first::text, 'an unknown number')
       USING ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = format('The largest small id is %s, and the smallest one that a sequence could meet is %s.',
@@ -130,58 +332,29 @@ BEGIN
             HINT = 'Pass as start a value beyond all numbers that a sequence has given to the column, which is '
                    'followed by at least 2^32 unused ones.';
   END IF;
-  line := format('-- largest small id: %s', coalesce(largest::text, 'none'))
-          || CASE WHEN collision IS NULL THEN '' ELSE
-               format('; the sequence can count %s values before it meets %s. After an import use setval(max(id) '
-                      'FILTER (WHERE id < %2$s)).', collision - first, collision) END;
+  RETURN ARRAY[
+      format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', table_name),
+      format('-- largest small id: %s', coalesce(largest::text, 'none'))
+      || CASE WHEN collision IS NULL THEN '' ELSE
+           format('; the sequence can count %s values before it meets %s. After an import use setval(max(id) '
+                  'FILTER (WHERE id < %2$s)).', collision - first, collision) END]
+    || CASE WHEN identity IS NULL THEN ARRAY[
+      format('SELECT setval(%L::regclass, %s, false);', c.sequence::text, first),
+      of_column || format('SET DEFAULT nextval(%L::regclass);', c.sequence::text),
+      uid_internal.uid_grant_plan(table_name, c.sequence, false)]
+    ELSE ARRAY[
+      of_column || 'DROP DEFAULT;',
+      'DROP SEQUENCE ' || c.sequence || ';',
+      of_column || 'SET NOT NULL;',
+      of_column || format('ADD GENERATED %s AS IDENTITY%s;', identity,
+                          format(' (SEQUENCE NAME %s ', c.sequence) || c.options || ')'),
+      of_column || format('RESTART WITH %s;', first)] END
+    || CASE WHEN c.noted_next IS NOT NULL THEN format('COMMENT ON SEQUENCE %s IS %L;', c.sequence, c.comment) END;
 END
 $$;
-COMMENT ON FUNCTION uid_internal.uid_first_free(regclass, name, bigint) IS
-  'Returns the first value of the sequence that a column goes back to, and a comment on it. It fails if that value is '
-  'not known, or if the sequence would soon meet ids of the column.';
-
-CREATE FUNCTION uid_internal.uid_release_plan(table_name regclass, column_name name, start bigint)
-RETURNS SETOF text
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  c record;
-  kept record;
-  free record;
-  identity text;
-BEGIN
-  SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
-  SELECT * INTO kept FROM uid_internal.uid_sequence_next(c.sequence);
-  IF c.drawn_by IS NULL THEN
-    RAISE EXCEPTION 'column "%" of table % does not draw its default from uidgen', column_name, c.relation
-      USING ERRCODE = 'object_not_in_prerequisite_state',
-            HINT = 'Run SELECT * FROM uid_generator_columns to list the columns that draw from generators.';
-  END IF;
-  identity := CASE WHEN c.sequence IS NULL THEN 'BY DEFAULT' ELSE kept.noted_identity END;
-  SELECT * INTO free FROM uid_internal.uid_first_free(table_name, column_name, start);
-  RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', c.relation);
-  RETURN NEXT free.line;
-  IF identity IS NULL THEN
-    RETURN NEXT format('SELECT setval(%L::regclass, %s, false);', c.sequence::text, free.first);
-    RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass);', c.relation, column_name,
-                       c.sequence::text);
-    RETURN NEXT uid_internal.uid_grant_plan(table_name, c.sequence, false);
-  ELSE
-    RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT;', c.relation, column_name);
-    RETURN NEXT 'DROP SEQUENCE ' || c.sequence || ';';
-    RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', c.relation, column_name);
-    RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY%s;', c.relation, column_name,
-                       identity, format(' (SEQUENCE NAME %s ', c.sequence) || kept.options || ')');
-    RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I RESTART WITH %s;', c.relation, column_name, free.first);
-  END IF;
-  IF kept.noted_next IS NOT NULL THEN
-    RETURN NEXT format('COMMENT ON SEQUENCE %s IS %L;', c.sequence, kept.comment);
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_release_plan(regclass, name, bigint) IS
-  'Returns the lines of uid_release(): statements, and comments that begin with --.';
+COMMENT ON FUNCTION uid_internal.uid_release_plan(regclass, name, record, bigint) IS
+  'Returns the lines of uid_release(): statements, and comments that begin with --. It fails if the first value of the '
+  'sequence that the column goes back to is not known, or if the sequence would soon meet ids of the column.';
 
 -- Estimates of the recursive queries of the catalog are so high that PostgreSQL would compile them.
 CREATE FUNCTION uid_internal.uid_move(table_name regclass, column_name name, is_adoption boolean, generator regclass,
@@ -195,22 +368,16 @@ AS $$
 DECLARE
   began timestamptz := clock_timestamp();
   attempt_ms integer := 0;
-  c record;
+  c record := uid_internal.uid_movable_column(table_name, column_name);
   plan text[];
   line text;
 BEGIN
-  SELECT * INTO c FROM uid_internal.uid_movable_column(table_name, column_name);
-  plan := uid_internal.uid_distributed_plan(table_name, column_name, generator);
-  IF is_adoption AND dry_run IS NOT FALSE AND plan IS NOT NULL THEN
-    RETURN QUERY SELECT p FROM unnest(plan) p WHERE p <> '';
-    RETURN;
-  ELSIF plan IS NOT NULL THEN
-    RAISE EXCEPTION 'table % is distributed by Citus', c.relation
+  IF c.is_distributed AND NOT (is_adoption AND dry_run IS NOT FALSE) THEN
+    RAISE EXCEPTION 'table % is distributed by Citus', table_name
       USING ERRCODE = 'feature_not_supported',
             HINT = CASE WHEN is_adoption THEN 'Run the statements that a dry run shows.'
                    ELSE 'Set another default with ALTER TABLE.' END;
-  END IF;
-  IF NOT dry_run AND current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+  ELSIF NOT dry_run AND current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
     RAISE EXCEPTION 'a column can be moved only in a transaction of isolation level READ COMMITTED'
       USING ERRCODE = 'invalid_transaction_state',
             DETAIL = 'The snapshot of this transaction may be older than the largest id.';
@@ -222,17 +389,15 @@ BEGIN
     BEGIN
       PERFORM set_config('lock_timeout', attempt_ms::text, true);
       IF NOT dry_run THEN
-        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', c.relation);
+        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', table_name);
         -- Others may draw from the sequence of a column, too. LOCK takes no sequence, and this changes nothing.
         IF c.sequence IS NOT NULL AND c.identity IS NULL THEN
-          EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.%I', c.sequence, c.relation, column_name);
+          EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.%I', c.sequence, table_name, column_name);
         END IF;
+        c := uid_internal.uid_movable_column(table_name, column_name);
       END IF;
-      IF is_adoption THEN
-        plan := ARRAY(SELECT uid_internal.uid_adopt_plan(table_name, column_name, generator));
-      ELSE
-        plan := ARRAY(SELECT uid_internal.uid_release_plan(table_name, column_name, start));
-      END IF;
+      plan := CASE WHEN is_adoption THEN uid_internal.uid_adopt_plan(table_name, column_name, c, generator)
+                   ELSE uid_internal.uid_release_plan(table_name, column_name, c, start) END;
       FOREACH line IN ARRAY plan LOOP
         CONTINUE WHEN dry_run IS NOT FALSE OR line IS NULL OR line LIKE '--%';
         EXECUTE line;
@@ -247,7 +412,7 @@ BEGIN
   END LOOP;
   -- So that a name cannot end a comment.
   RETURN QUERY SELECT CASE WHEN p LIKE '--%' THEN translate(p, E'\n\r', '  ') ELSE p END
-    FROM unnest(plan || CASE WHEN dry_run IS NOT FALSE THEN
+    FROM unnest(plan || CASE WHEN dry_run IS NOT FALSE AND NOT c.is_distributed THEN
       '-- This was a dry run. To run the statements in one transaction, add dry_run => false.' END) p WHERE p <> '';
 END
 $$;

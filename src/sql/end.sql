@@ -51,8 +51,7 @@ GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout,
   uid_internal.uid_add_segment, uid_internal.uid_show_block,
   uid_internal.uid_live_generators, uid_internal.uid_live_segments, uid_internal.uid_counters, uid_internal.uid_server_counters,
   uid_internal.uid_sequence_next, uid_internal.uid_movable_column, uid_internal.uid_check_width,
-  uid_internal.uid_beyond_plan, uid_internal.uid_grant_plan,
-  uid_internal.uid_keep_sequence_plan, uid_internal.uid_distributed_plan, uid_internal.uid_adopt_plan, uid_internal.uid_first_free,
+  uid_internal.uid_beyond_plan, uid_internal.uid_grant_plan, uid_internal.uid_adopt_plan,
   uid_internal.uid_release_plan, uid_internal.uid_move TO PUBLIC;
 GRANT SELECT ON uid_internal.generators, uid_internal.segments, uid_internal.keys TO PUBLIC;
 
