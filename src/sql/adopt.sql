@@ -14,13 +14,17 @@ CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass, OUT next numer
 LANGUAGE plpgsql STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+  increment bigint := (SELECT q.seqincrement FROM pg_sequence q WHERE q.seqrelid = sequence);
 BEGIN
-  EXECUTE format('SELECT last_value::numeric + CASE WHEN is_called THEN q.seqincrement ELSE 0 END
-                    FROM %s, pg_sequence q WHERE q.seqrelid = $1', sequence) INTO next USING sequence;
+  IF increment IS NOT NULL THEN
+    EXECUTE format('SELECT last_value::numeric + CASE WHEN is_called THEN $1 ELSE 0 END FROM %s', sequence)
+      INTO next USING increment;
+  END IF;
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_sequence_next(regclass) IS
-  'Returns the value that nextval() would return, which may be beyond the end of the sequence.';
+  'Returns the value that nextval() would return, which may be beyond the end of the sequence; NULL if it is none.';
 
 CREATE FUNCTION uid_internal.uid_movable_column(table_name regclass, column_name name,
     OUT attnum smallint, OUT identity text, OUT expression text, OUT drawn_by text, OUT source regclass,
