@@ -111,8 +111,8 @@ WITH subject(place, title, members) AS (VALUES
   SELECT 0, 0, 0::oid, '', '# Reference
 
 This page says what each function, view, table and setting does, and who may use it. Functions without a line on privileges may be '
-    'called by every role with USAGE on the schema of the extension. Arguments with DEFAULT may be left out; a function that '
-    'gets NULL for another one returns NULL or says in its error what it needs. Superusers and owners may do everything. '
+    'called by every role with USAGE on the schema of the extension. Arguments with DEFAULT may be left out; if any other '
+    'argument is NULL, a function returns NULL, or its error says what it needs. Superusers and owners may do everything. '
     'test/reference.sql makes this page from the comments in the database, which psql shows with \df+ and \d+.'
    UNION ALL
   SELECT s.place, 0, 0::oid, '', '## ' || s.title FROM subject s

@@ -74,14 +74,13 @@ constexpr RefusalRow refusals[] = {
      "SELECT uid_fleet_fence() there."},
     {Refusal::unclaimed, "unclaimed", Scope::registry,
      "the registry is not the server that it was, and no administrator has confirmed it",
-     "On the registry, as its owner, run SELECT uid_fleet_admit('role', 'successor') if it follows the former one, "
-     "with 'unchanged' if nothing was lost and the former one has ended, or with 'new' if it is a copy with members of "
-     "its own."},
+     "On the registry, as its owner, run SELECT uid_fleet_admit('role', 'successor') if it follows the former one. "
+     "If nothing was lost, or it is a copy, see docs/runbooks/registry-copy.md."},
     {Refusal::handing_over, "handing_over", Scope::registry, "the registry is being handed over to another server",
      "Wait for the switchover. If it does not happen, run SELECT uid_fleet_handover(cancel => true) on the registry."},
     {Refusal::no_standby, "no_standby", Scope::registry, "the registry has no synchronous standby",
      "Set synchronous_standby_names on the registry. Or, if it may lose commits, run UPDATE uid_fleet_state SET "
-     "synchronous = false there, and make its standbys again."},
+     "synchronous = false there, and rebuild its standbys."},
     {Refusal::rival, "rival", Scope::registry, "there are two registries of this fleet",
      "Stop one of them, and run SELECT uid_fleet_fence() on the other one."},
     {Refusal::claimed, "claimed", Scope::request, "the registry was shown a later term that it cannot verify",

@@ -124,16 +124,17 @@ CREATE FUNCTION uid_key_create(name text, width integer DEFAULT 63, version_bits
     if_not_exists boolean DEFAULT false) RETURNS regclass
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_create';
 COMMENT ON FUNCTION uid_key_create(text, integer, integer, boolean) IS
-  'Creates a key for uid_conceal() and uid_reveal(), with a random secret that no function returns. Concealed ids have '
-  'width bits: 20 + version_bits to 63, or 53 for JavaScript. The upper version_bits, 0 to 10, show the version of the '
-  'key, so that uid_key_rotate() can make 2^version_bits versions; ids then have width - version_bits bits. If the key '
-  'exists, it fails; with if_not_exists a NOTICE says so, and nothing is changed. The caller owns the key, and needs CREATE on the schema uid_keys. Let other roles use it with GRANT USAGE ON SEQUENCE. Drop it '
-  'with DROP SEQUENCE: what was concealed with it can never be revealed again, unless a dump has the key.';
+  'Creates a key for uid_conceal() and uid_reveal(), with a random secret that no function returns. Concealed ids '
+  'have width bits, from 20 + version_bits to 63; use 53 for JavaScript. The upper version_bits, 0 to 10, show the '
+  'version of the key, so that uid_key_rotate() can make 2^version_bits versions; ids then have width - version_bits '
+  'bits. The call fails if the key exists; with if_not_exists it then issues a NOTICE and changes nothing. The caller '
+  'owns the key, and needs CREATE on the schema uid_keys. Let other roles use it with GRANT USAGE ON SEQUENCE. DROP '
+  'SEQUENCE drops it; what was concealed with it can then never be revealed, unless a dump has the key.';
 
 CREATE FUNCTION uid_key_rotate(name text) RETURNS integer
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_rotate';
 COMMENT ON FUNCTION uid_key_rotate(text) IS
-  'Makes a new version of a key and returns its number. uid_conceal() uses it from the commit on. uid_reveal() still '
+  'Makes a new version of a key and returns its number. uid_conceal() uses it after the commit. uid_reveal() still '
   'reveals what the former versions concealed, because each concealed id shows its version. It fails if the version '
   'bits of the key are used up, or if it has none. Only the owner of the key may call it.';
 
@@ -141,7 +142,7 @@ CREATE FUNCTION uid_conceal(id bigint, key_name text) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_conceal';
 COMMENT ON FUNCTION uid_conceal(bigint, text) IS
   'Returns the concealed id for an id: FF1 (NIST SP 800-38G) of its bits, with the newest version of the key. With '
-  'one version of a key, different ids have different concealed ids. The id is from 0 to largest_id of '
+  'one version of a key, different ids have different concealed ids. The id must be from 0 to largest_id of '
   'uid_key_config. The caller needs USAGE on the key''s sequence in uid_keys. Concealment hides order, time and '
   'number of ids, and is no access control.';
 

@@ -4,25 +4,25 @@
 CREATE FUNCTION uid_next() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';
 COMMENT ON FUNCTION uid_next() IS
-  'Returns the next id of the default generator, which is unique, positive, and larger than every earlier id. '
-  'Exceptions to the order are ids of a backup worker, cached mode, and uid_default_set(generator, above => false). '
-  'Use it as DEFAULT uid_next(). A call that waits for the clock or for the registry fails after uidgen.max_wait. On '
-  'a standby, and when the time of the layout has ended, it fails at once.';
+  'Returns the next id of the default generator, which is unique, positive, and larger than every earlier id. The '
+  'order has three exceptions: a backup worker, cached mode, and a default chosen by uid_default_set(generator, above '
+  '=> false). Use it as DEFAULT uid_next(). A call that waits for the clock or for the registry fails after '
+  'uidgen.max_wait. On a standby, and once the time bits of the layout are used up, it fails at once.';
 
 -- Functions with an argument that are called once per row are not STRICT. They return NULL for NULL themselves, which
 -- saves a dozen instructions.
 CREATE FUNCTION uid_next(generator regclass) RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_of';
 COMMENT ON FUNCTION uid_next(regclass) IS
-  'Returns the next id of a generator. The caller needs USAGE on its sequence. It fails as uid_next() does, and if '
-  'the sequence does not belong to a generator.';
+  'Returns the next id of a generator. The caller needs USAGE on its sequence. It fails in the same cases as '
+  'uid_next(), and if the sequence does not belong to a generator.';
 
 CREATE FUNCTION uid_next_array(count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array';
 COMMENT ON FUNCTION uid_next_array(bigint) IS
   'Returns count ids of the default generator in ascending order, as an array. The call takes all ids before it '
-  'returns, so a call that fails leaves a gap. It fails as uid_next() does, if count is negative, and if the array '
-  'would exceed 1 GB.';
+  'returns, so a call that fails leaves a gap. It fails in the same cases as uid_next(), if count is negative, and if '
+  'the array would exceed 1 GB.';
 
 CREATE FUNCTION uid_next_array(generator regclass, count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array';
@@ -34,7 +34,7 @@ CREATE FUNCTION uid_last() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'uid_last';
 COMMENT ON FUNCTION uid_last() IS
   'Returns the last id that this session drew from any generator. After uid_next_array(), that is the last id of the '
-  'array. It fails before the first id. It ignores ids that parallel workers drew, and checks no privilege.';
+  'array. It fails if the session has drawn none. It ignores ids that parallel workers drew, and checks no privilege.';
 
 -- The functions that only compute are not STRICT: without a generator they use the layout of the default one.
 CREATE FUNCTION uid_decode(id bigint, generator regclass DEFAULT NULL,
@@ -54,7 +54,7 @@ RETURNS bigint
 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_encode';
 COMMENT ON FUNCTION uid_encode(timestamptz, integer, integer, integer, regclass) IS
   'Returns the id with the given parts in the layout of a generator (NULL: the default one). If a part does not fit, '
-  'the error names it. The function only computes, and draws no id.';
+  'the error names it. The function only computes the id, and draws none.';
 
 CREATE FUNCTION uid_timestamp(id bigint, generator regclass DEFAULT NULL) RETURNS timestamptz
 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp';
@@ -65,10 +65,10 @@ COMMENT ON FUNCTION uid_timestamp(bigint, regclass) IS
 CREATE FUNCTION uid_timestamp(id bigint, epoch timestamptz, tick_us bigint, shift integer) RETURNS timestamptz
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_timestamp_fixed';
 COMMENT ON FUNCTION uid_timestamp(bigint, timestamptz, bigint, integer) IS
-  'Returns the time at which an id was made, from the numbers of its layout. Use it in generated columns and '
-  'indexes. epoch is the time of tick 0, tick_us the length of a tick in microseconds (1 to 3600000000), and shift '
-  'the number of bits below the time (0 to 62): datacenter_bits + worker_bits + sequence_bits. NULL for a number '
-  'below every id of the layout; a negative number and one out of its range are errors.';
+  'Returns the time at which an id was made, from the numbers of its layout. Use it in generated columns and indexes. '
+  'epoch is the time of tick 0, tick_us the length of a tick in microseconds (1 to 3600000000), and shift the number '
+  'of bits below the time (0 to 62): datacenter_bits + worker_bits + sequence_bits. The result is NULL for a number '
+  'below every id of the layout. A negative number, and an argument out of its range, are errors.';
 
 CREATE FUNCTION uid_lower_bound(ts timestamptz, generator regclass DEFAULT NULL) RETURNS bigint
 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound';
@@ -80,8 +80,8 @@ COMMENT ON FUNCTION uid_lower_bound(timestamptz, regclass) IS
 CREATE FUNCTION uid_lower_bound(ts timestamptz, epoch timestamptz, tick_us bigint, shift integer) RETURNS bigint
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_lower_bound_fixed';
 COMMENT ON FUNCTION uid_lower_bound(timestamptz, timestamptz, bigint, integer) IS
-  'Returns the smallest value above every id that can have been made before ts, from the numbers of a layout, which '
-  'are those of uid_timestamp(). Use it in partition bounds and indexes.';
+  'Returns the smallest value above every id that can have been made before ts, from the numbers of a layout, as '
+  'uid_timestamp() takes them. Use it in partition bounds and indexes.';
 
 -- Short texts. None of these functions is LEAKPROOF: their errors tell about their argument.
 CREATE FUNCTION uid_to_base62(id bigint) RETURNS text
@@ -94,15 +94,16 @@ COMMENT ON FUNCTION uid_to_base62(bigint) IS
 CREATE FUNCTION uid_from_base62(value text) RETURNS bigint
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_base62';
 COMMENT ON FUNCTION uid_from_base62(text) IS
-  'Returns the id that uid_to_base62() has converted. Leading zeros may be missing. An empty text, a character that is '
-  'not a digit, and a number above 9223372036854775807 are errors.';
+  'Returns the id for a text of uid_to_base62(). Leading zeros may be missing. An empty text, a character that is not '
+  'a digit, and a number above 9223372036854775807 are errors.';
 
 CREATE FUNCTION uid_next_uuid() RETURNS uuid
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid';
 COMMENT ON FUNCTION uid_next_uuid() IS
   'Draws the next id of the default generator and returns it as a UUID of version 7, which is as unique and as '
-  'ordered as the id. It has the id''s time in milliseconds, and its other bits are random. Use it as DEFAULT '
-  'uid_next_uuid(). uid_last() returns the id, and so does uid_from_uuid().';
+  'ordered as the id. It contains the whole id, beginning with its time in milliseconds; the bits that the id leaves '
+  'free are random, except for some check bits. Use it as DEFAULT uid_next_uuid(). uid_last() returns the id, and so '
+  'does uid_from_uuid().';
 
 CREATE FUNCTION uid_next_uuid(generator regclass) RETURNS uuid
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_uuid';
@@ -121,8 +122,8 @@ CREATE FUNCTION uid_from_uuid(value uuid, generator regclass DEFAULT NULL) RETUR
 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_from_uuid';
 COMMENT ON FUNCTION uid_from_uuid(uuid, regclass) IS
   'Returns the id in a UUID that uid_next_uuid() or uid_to_uuid() made with the layout of a generator (NULL: the '
-  'default one). Any other UUID is an error, unless its check bits fit by chance, as they do in one of 65,536 UUIDs '
-  'of version 7 of other programs.';
+  'default one). Any other UUID is an error, unless its check bits match by chance, as in one of 65,536 UUIDs of '
+  'version 7 from other programs.';
 
 CREATE FUNCTION uid_internal.uid_make_sequence(kind text, sequence name, start bigint, increment bigint,
     min_value bigint, max_value bigint, cycle boolean) RETURNS boolean
@@ -159,13 +160,12 @@ RETURNS regclass
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_create';
 COMMENT ON FUNCTION uid_generator_create IS
   'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, whose security label defines it. '
-  'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one; meaning '
-  'and unit are those of the column of uid_generator, and -1 stands for NULL in a field that may be NULL. With above, '
-  'all ids are above that id. A sequence of that name and the caller''s that has lost its label, in a restore without '
-  'labels, is taken over. It fails if a field is out of range, or if the generator exists; with if_not_exists a NOTICE says '
-  'so, and nothing is changed. A WARNING says if the time of '
-  'the layout ends within two years, has ended, or has not begun. The caller needs CREATE on the schema '
-  'uid_generators. Draw with '
+  'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. The '
+  'columns of uid_generator explain meaning and unit; -1 stands for NULL in a field that may be NULL. With above, all '
+  'ids are above that id. If the caller owns a sequence of that name without a label, as after a restore without '
+  'labels, it is taken over. The call fails if a field is out of range, or if the generator exists; with '
+  'if_not_exists it then issues a NOTICE and changes nothing. It issues a WARNING if the time of the layout ends '
+  'within two years, has ended, or has not begun. The caller needs CREATE on the schema uid_generators. Draw with '
   'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE.';
 
 CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void
@@ -187,27 +187,29 @@ CREATE FUNCTION uid_generator_alter(generator regclass,
     datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_alter';
 COMMENT ON FUNCTION uid_generator_alter IS
-  'Changes fields of a generator. An argument that is NULL leaves its field unchanged, and -1 sets a field that may be '
-  'NULL to NULL. The layout (epoch, tick_us, widths, field order, backup_worker) can change only before the first id. '
-  'After that, create a new generator above the old one: uid_generator_create(..., above => ...). Limits and policies '
-  'can change at any time. The call waits for transactions that draw, in short attempts between which others draw, and, if max_ahead_ms '
-  'becomes shorter than the generator''s lead, for the clock. The next id starts above the current lease. Where the worker id is drawn '
-  '(worker_policy disposable, no registry), the generator draws a new one. Only the owner of the sequence may call it.';
+  'Changes fields of a generator. An argument that is NULL leaves its field unchanged, and -1 sets a field that may '
+  'be NULL to NULL. The layout (epoch, tick_us, widths, field order, backup_worker) can change only before the first '
+  'id. After that, create a new generator above the old one: uid_generator_create(..., above => ...). Limits and '
+  'policies can change at any time. The call waits for transactions that have drawn, in short attempts, so that other '
+  'sessions can draw in between. If max_ahead_ms becomes shorter than the generator''s lead, it also waits for the '
+  'clock. The next id starts above the current lease. A generator whose worker id is drawn (worker_policy disposable, '
+  'no registry) draws a new one. Only the owner of the sequence may call it.';
 
 CREATE FUNCTION uid_generator_drop(generator regclass) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_drop';
 COMMENT ON FUNCTION uid_generator_drop(regclass) IS
-  'Drops a generator. Only the owner of the sequence may call it. It fails for the default '
-  'generator, and for a generator in a column default.';
+  'Drops a generator. Only the owner of the sequence may call it. It fails for the default generator, and for a '
+  'generator that a column default uses.';
 
 CREATE FUNCTION uid_default_set(generator regclass, above boolean DEFAULT true) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_default_set';
 COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
   'Makes a generator the default: the one behind uid_next() in this database. The call raises it above the ids of the '
-  'former default. If that is not possible, because they are ahead of the clock, it fails. With above => false the new '
-  'default begins at the clock instead. Until the clock has passed the old ids, new ones do not sort after them, and '
-  'stay unique if the nodes of both generators differ. The call fails if the nodes are known to be equal, or the '
-  'layouts differ, and says in a WARNING what is not known. It compares the ids of other generators, too. It waits for '
-  'transactions that draw from the former default, in short attempts between which others draw. If that was dropped, create the new one above its ids, '
-  'with the parameter above of uid_generator_create(). Only the owner of the database or of the extension may call '
-  'it. Grant USAGE on the sequence of the new default to the roles that draw.';
+  'former default, and fails if these are too far ahead of the clock. With above => false the new default begins at '
+  'the clock instead. Until the clock has passed the old ids, new ones do not sort after them, and are unique only if '
+  'the nodes of both generators differ. Then the call fails if the nodes are known to be equal or the layouts differ, '
+  'and a WARNING says what is not known. Ids of other generators are compared, too. The call waits for transactions '
+  'that have drawn from the former default, in short attempts, so that other sessions can draw in between. If the '
+  'former default was dropped, create the new one above its ids, with the parameter above of uid_generator_create(). '
+  'Only the owner of the database or of the extension may call it. Grant USAGE on the sequence of the new default to '
+  'the roles that draw.';

@@ -36,8 +36,8 @@ SELECT l.objoid::regclass AS generator,
  WHERE l.classoid = 'pg_catalog.pg_class'::regclass::oid AND l.objsubid = 0 AND l.provider = 'uidgen'::text
    AND pg_catalog.starts_with(l.label, 'generator '::text);
 COMMENT ON VIEW uid_generator IS
-  'The generators: layout, limits and policies of each, which the security label of its sequence says. '
-  'uid_generator_create() makes one. All columns but the first are NULL if the label cannot be read.';
+  'The generators: layout, limits and policies of each, as the security label of its sequence defines them. '
+  'uid_generator_create() creates one. All columns but the first are NULL if the label cannot be read.';
 COMMENT ON COLUMN uid_generator.generator IS 'lease sequence; USAGE on it lets a role draw';
 COMMENT ON COLUMN uid_generator.preset IS 'preset that the fields were copied from';
 COMMENT ON COLUMN uid_generator.epoch IS 'time of tick 0';
@@ -97,7 +97,7 @@ COMMENT ON COLUMN uid_generator.created IS
 COMMENT ON COLUMN uid_generator.builtin IS
   'true for the generator that comes with the extension, which cannot be altered';
 COMMENT ON COLUMN uid_generator.is_default IS
-  'true for the generator behind uid_next(), which uid_default_set() chooses. Without one the default was '
+  'true for the generator behind uid_next(), which uid_default_set() chooses. If no row has true, the default was '
   'dropped, and the database has none';
 
 CREATE FUNCTION uid_internal.uid_keep_local() RETURNS trigger

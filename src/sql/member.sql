@@ -15,21 +15,22 @@ COMMENT ON FUNCTION uid_internal.uid_registrar() IS
 
 CREATE VIEW uid_registry_status AS SELECT * FROM uid_internal.uid_registrar();
 COMMENT ON VIEW uid_registry_status IS
-  'The registry of this server''s fleet, and the grants of the generators in all databases of the server. state: how it '
-  'is with the generator, in a word: granted, asking (a call waits for the first answer), idle (it has not drawn for ten '
-  'leases, so its grant is not renewed), superseded, unreachable (no registry answers; it draws until granted_until), '
-  'failed (see error), or the name of the refusal, such as fenced, rival, no_standby, none_free; without a generator '
-  'connected or idle, too. said_by: the host that has said so. connected: '
-  'the registry has answered, and the registrar keeps the connection. registry: service, host, port, dbname and user of '
-  'uidgen.registry; host: host and port of the server that answers as the registry; said_by, registry and host are for '
-  'members of pg_read_all_settings. registries: how many hosts answered as one at the last look; with more than one, see '
-  'docs/runbooks/registry-two.md. away_since: since when the registry cannot be used; NULL: it can, or no generator '
-  'needs it. last_error and last_error_at: the last error, even if it is over. fleet and term: those of the last answer. '
-  'clock_offset_ms: the clock of this server minus that of the registry. Of each generator: database and generator name it; until '
-  'granted_until it draws with its node, even if the registry is unreachable; renewals counts grants since the server '
-  'started; superseded: another server continues as this generator, or its node was taken over, so it draws '
-  'nothing; refusal and error: why the registry granted nothing last time, in a word and as a message. '
-  'If no generator has used the registry since the server started, there is one row without a generator.';
+  'The registry of this server''s fleet, and the grants of the generators in all databases of the server. state: the '
+  'state of the generator, in a word: granted, asking (a call waits for the first answer), idle (it has not drawn for '
+  'ten leases, so its grant is not renewed), superseded, unreachable (no registry answers; it draws until '
+  'granted_until), failed (see error), or the name of the refusal, such as fenced, rival, no_standby, none_free; in a '
+  'row without a generator also connected or idle. said_by: the host that reported it. connected: the registry has '
+  'answered, and the registrar keeps the connection. registry: service, host, port, dbname and user of '
+  'uidgen.registry; host: host and port of the server that answers as the registry; said_by, registry and host are '
+  'for members of pg_read_all_settings. registries: how many hosts answered as a registry when the member last asked '
+  'all; if more than one, see docs/runbooks/registry-two.md. away_since: since when the registry has been unusable; '
+  'NULL: it is usable, or no generator needs it. last_error and last_error_at: the last error, even if it is over. '
+  'fleet and term: those of the last answer. clock_offset_ms: the clock of this server minus that of the registry. Of '
+  'each generator: database and generator name it; until granted_until it draws with its node, even if the registry '
+  'is unreachable; renewals counts grants since the server started; superseded: another server continues as this '
+  'generator, or its node was taken over, so it draws nothing; refusal and error: why the registry granted nothing '
+  'last time, in a word and as a message. If no generator has used the registry since the server started, there is '
+  'one row without a generator.';
 
 -- One increment exceeds the maximum, so nextval cannot move it.
 CREATE SEQUENCE uid_internal.uid_fleet_term INCREMENT 9223372036854775807 MINVALUE 0 MAXVALUE 9223372036854775806 START 0;
@@ -40,9 +41,9 @@ COMMENT ON SEQUENCE uid_internal.uid_fleet_term IS
 CREATE FUNCTION uid_fleet_move() RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_move';
 COMMENT ON FUNCTION uid_fleet_move() IS
-  'Gives up the grants of all generators of this server, in all databases. At their next draw they get new nodes from '
-  'the fleet that uidgen.registry names. Run it after uidgen.registry was changed to another fleet, and on a copy that '
-  'the registry refuses as superseded. Only superusers may call it.';
+  'Abandons the grants of all generators of this server, in all databases. At their next draw these get new nodes '
+  'from the fleet that uidgen.registry names. Run it after uidgen.registry was changed to another fleet, and on a '
+  'copy that the registry refuses as superseded. Only superusers may call it.';
 
 CREATE FUNCTION uid_internal.uid_look_up_segment(sequence regclass, name text, registry_name text,
     OUT fleet bigint, OUT increment bigint, OUT is_synchronous boolean) RETURNS record
@@ -117,9 +118,9 @@ END
 $$;
 COMMENT ON FUNCTION segment_attach(text, text, bigint, bigint, boolean) IS
   'Creates a named segment whose values come from the segment registry_name (NULL: the same name) of the fleet''s '
-  'registry, in blocks. All members that attach to that segment share its values, and none repeats. The registry '
-  'must be reachable. Let other roles draw with GRANT USAGE ON SEQUENCE. If the segment is attached already, it '
-  'continues with the segment as it is at the registry now: after a change of its increment there, or with the fleet that '
-  'uidgen.registry names now. step and max_step are those of segment_create(): the length of a block. It fails if the '
-  'registry has no synchronous standby, because a failover may then lose the last blocks, whose values repeat. If '
-  'without_standby is true, it does not.';
+  'registry, in blocks. All members that attach to that segment share its values, and none repeats. The registry must '
+  'be reachable. Let other roles draw with GRANT USAGE ON SEQUENCE. If the segment is attached already, it continues '
+  'with the segment as it is at the registry now: after a change of its increment there, or with the fleet that '
+  'uidgen.registry names now. step and max_step are those of segment_create(): the length of a block. Unless '
+  'without_standby is true, it fails if the registry has no synchronous standby, because a failover could then lose '
+  'the last blocks, and their values would repeat.';

@@ -40,7 +40,7 @@ CREATE INDEX worker_node_generator_created_idx ON worker_node (generator, create
 COMMENT ON TABLE worker_node IS
   'One row for each worker id that a generator drew. A generator draws a worker id at its first use after a server '
   'start or an alteration. A background process writes the row after that transaction, and no session waits for it. '
-  'To note more of a row, create a table that refers to (system_identifier, id).';
+  'To record more about a row, create a table that references (system_identifier, id).';
 COMMENT ON COLUMN worker_node.id IS
   'number drawn from worker_node_id_seq; with uidgen.datacenter_id, worker_id is this number modulo 2^worker_bits, and '
   'without it the number is added to a hash of server and database; a draw skips nodes of live generators';
@@ -49,7 +49,7 @@ COMMENT ON COLUMN worker_node.port IS 'port of the server';
 COMMENT ON COLUMN worker_node.type IS '1: in a container; 2: on a machine';
 COMMENT ON COLUMN worker_node.launch_date IS 'day on which the server started';
 COMMENT ON COLUMN worker_node.modified IS
-  'last time at which the server recorded that it uses the worker id, to the hour';
+  'last time at which the server recorded that the worker id is in use, accurate to an hour';
 COMMENT ON COLUMN worker_node.created IS 'time at which the worker id was drawn';
 COMMENT ON COLUMN worker_node.generator IS
   'name of the generator at that time; NULL in a row that an application inserted, like worker_id, datacenter_id, '
@@ -170,9 +170,9 @@ END;
 COMMENT ON FUNCTION uid_origin(bigint, regclass) IS
   'Returns where an id of a generator (NULL: the default one) comes from: the server, the database and the generator '
   'of its row of worker_node, whose id is node_id, when that row was created and last modified, and the columns of '
-  'this database whose default draws from the generator. All are NULL if no row fits. Of several rows with the id''s '
-  'worker id, datacenter id and layout, those of the given generator come first. Of these it is the one in use at '
-  'the id''s time: from its creation until the next row of its generator. That is exact while the clock was right, '
-  'the rows are complete and no other database had the same node. Otherwise, and for ids made within max_ahead_ms of '
-  'the creation of a row, it is the best match: the row in use at the nearest time. The caller needs SELECT on '
-  'worker_node.';
+  'this database whose default draws from the generator. All are NULL if no row fits. If several rows have the id''s '
+  'worker id, datacenter id and layout, those of the given generator take precedence, and among these the one that '
+  'was in use at the id''s time, that is, from its creation until its generator''s next row. The result is exact if '
+  'the clock was right, no row is missing and no other database had the same node. Otherwise, and for ids made within '
+  'max_ahead_ms of the creation of a row, it is the row that was in use at the nearest time. The caller needs SELECT '
+  'on worker_node.';

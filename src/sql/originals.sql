@@ -65,9 +65,9 @@ COMMENT ON VIEW t_sequence IS
   'SELECT ... FOR UPDATE and UPDATE t_sequence SET current_val = current_val + increment_val. The values from '
   'current_val - increment_val to current_val + 2 * increment_val are reserved for the row, so a node may take its '
   'block before the UPDATE or after it, as long as all nodes of one row do the same. current_val is NULL until the '
-  'first UPDATE. SET current_val = 0 starts over if too few values are left, and else continues. An INSERT creates a '
-  'segment. A role needs SELECT and UPDATE on the view and USAGE on the sequence, to start over also UPDATE on the '
-  'sequence, and to insert INSERT on the view and CREATE on the schema uid_segments.';
+  'first UPDATE. SET current_val = 0 starts over if too few values are left, and otherwise continues. An INSERT '
+  'creates a segment. A role needs SELECT and UPDATE on the view, and USAGE on the sequence; to start over, it needs '
+  'UPDATE on the sequence, too, and to insert, INSERT on the view and CREATE on the schema uid_segments.';
 
 CREATE FUNCTION uid_leaf_alloc_create(schema text DEFAULT pg_catalog.current_schema()) RETURNS regclass
 LANGUAGE plpgsql
@@ -98,9 +98,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_leaf_alloc_create(text) IS
-  'Creates a table leaf_alloc (biz_tag, max_id, step, description, update_time) in the current schema or in the '
-  'given one. Its rows take their values from the segments that biz_tag names. A node of Leaf takes a block with '
-  'UPDATE leaf_alloc SET max_id = max_id + n, and reads max_id afterwards in the same transaction. The n + 1 values '
-  'up to max_id are reserved, so a node may take those below max_id or those up to max_id, as long as all nodes of '
-  'one row do the same. An INSERT or another biz_tag creates the segment unless it exists. The caller owns the table. Let other roles '
-  'use it with GRANT SELECT, UPDATE; they also need USAGE on the sequences of the segments. Drop it with DROP TABLE.';
+  'Creates a table leaf_alloc (biz_tag, max_id, step, description, update_time) in the current schema or in the given '
+  'one. Its rows take their values from the segments that biz_tag names. A node of Leaf takes a block with UPDATE '
+  'leaf_alloc SET max_id = max_id + n, and reads max_id afterwards in the same transaction. The n + 1 values up to '
+  'max_id are reserved, so a node may take those below max_id or those up to max_id, as long as all nodes of one row '
+  'do the same. An INSERT, or an UPDATE of biz_tag, creates the segment unless it exists. The caller owns the table. '
+  'Let other roles use it with GRANT SELECT, UPDATE; they also need USAGE on the sequences of the segments. Drop it '
+  'with DROP TABLE.';

@@ -34,25 +34,25 @@ COMMENT ON TABLE uid_fleet_state IS
 COMMENT ON COLUMN uid_fleet_state.only_row IS 'true; there is one row';
 COMMENT ON COLUMN uid_fleet_state.fleet IS 'identity of the fleet, a random number; members refuse another one';
 COMMENT ON COLUMN uid_fleet_state.longest_grant IS
-  'limit on the length of a grant, and the time for which a fence refuses newcomers. After a lower value, wait for the '
-  'former length before a failover, because longer grants may be in use until then';
+  'limit on the length of a grant, and the time for which a fence refuses newcomers. After you lower it, allow no '
+  'failover for the former length, because longer grants may still be in use';
 COMMENT ON COLUMN uid_fleet_state.clock_bound IS
-  'limit on the difference between two clocks of the fleet: the greatest uidgen.registry_clock_bound of its registries. '
-  'Lower the setting on all of them first, then this. Then wait for longest_grant before a failover, because grants may be '
-  'in use that were made under the former limit';
+  'limit on the difference between two clocks of the fleet: the greatest uidgen.registry_clock_bound of its '
+  'registries. Lower the setting on all of them first, then this. Then allow no failover for longest_grant, because '
+  'grants made under the former limit may still be in use';
 COMMENT ON COLUMN uid_fleet_state.synchronous IS
-  'true: the registry grants nothing without a synchronous standby, and only standbys that have every commit are '
-  'promoted. So one that is promoted needs no fence';
+  'true: the registry grants nothing without a synchronous standby, and you promote only standbys that have every '
+  'commit. So a promoted standby needs no fence';
 COMMENT ON COLUMN uid_fleet_state.term IS
-  'number of the present term: the time in microseconds when the server took over, or above the former one. Of two '
-  'registries the larger number counts';
+  'number of the present term: the time in microseconds when the server took over, or a larger number if the former '
+  'term''s is not below it. Of two registries, the one with the larger number counts';
 COMMENT ON COLUMN uid_fleet_state.term_nonce IS
-  'random number that was drawn with it: two registries with one number differ in it';
+  'random number drawn with it, in which two registries with the same number differ';
 COMMENT ON COLUMN uid_fleet_state.first_term IS
-  'number of the first term that this registry can prove; larger than 1 if the registry before it was lost, or if another '
-  'one has another key';
+  'number of the first term that this registry can prove; larger than 1 if this registry replaced one that was lost, '
+  'or one with another key';
 COMMENT ON COLUMN uid_fleet_state.former_term IS
-  'number of the term before, if no commit of it was lost when this one began; else NULL';
+  'number of the term before, if no commit of it was lost when this one began; otherwise NULL';
 COMMENT ON COLUMN uid_fleet_state.former_term_nonce IS 'its random number';
 COMMENT ON COLUMN uid_fleet_state.former_serial IS 'serial of the last answer in it: a larger one proves lost commits';
 COMMENT ON COLUMN uid_fleet_state.shown_term IS
@@ -66,16 +66,17 @@ COMMENT ON COLUMN uid_fleet_state.closed_until IS
   'fence. NULL: the registry is open. The first call on a server that takes over sets NULL';
 COMMENT ON COLUMN uid_fleet_state.started IS 'when the server started, as of the last call';
 COMMENT ON COLUMN uid_fleet_state.serial_at_start IS
-  'last serial before that start: newcomers wait for a member whose grant is from before and lasts; NULL: one has called';
+  'last serial before that start: newcomers wait for a call of a member with an earlier grant that still lasts; NULL: '
+  'there was one';
 COMMENT ON COLUMN uid_fleet_state.granted_at_start IS
-  'when it had granted last before that start. Until one and a half times longest_grant and two clock bounds have passed '
+  'when it last granted before that start. Until one and a half times longest_grant and two clock bounds have passed '
   'since, newcomers get only nodes whose grants had ended by then';
 COMMENT ON COLUMN uid_fleet_state.refuses IS
   'why the registry refuses all members: unclaimed, handing_over, stale_registry or no_standby; NULL: it does not';
 COMMENT ON COLUMN uid_fleet_state.timeline IS 'timeline of the server that is the registry; a later one is a takeover';
 COMMENT ON COLUMN uid_fleet_state.database IS
-  'its system identifier, and the OIDs of this database and of this table, which change in a restored or copied one. If '
-  'they or the directory are others, the registry refuses everyone until uid_fleet_admit() says what it is';
+  'its system identifier, and the OIDs of this database and of this table, which change in a restored or copied one. '
+  'If they or the directory differ, the registry refuses everyone until uid_fleet_admit() says what it is';
 COMMENT ON COLUMN uid_fleet_state.directory IS
   'its host name, the real path of its data directory, and a hash of the inode and the time of birth of the file '
   'PG_VERSION there, which differ in a copy';
@@ -85,8 +86,7 @@ CREATE TABLE uid_secrets.uid_fleet_key (
   seal_key bytea   NOT NULL DEFAULT pg_catalog.uuid_send(pg_catalog.gen_random_uuid())
 );
 COMMENT ON TABLE uid_secrets.uid_fleet_key IS
-  'The secret of the fleet''s registry, in one row. Members show what the registry gave them with seals, which are made '
-  'with it.';
+  'The secret of the fleet''s registry, in one row. Seals made with it let members prove what the registry gave them.';
 COMMENT ON COLUMN uid_secrets.uid_fleet_key.only_row IS 'true; there is one row';
 COMMENT ON COLUMN uid_secrets.uid_fleet_key.seal_key IS
   'the secret. With another one, members are refused until they have called uid_fleet_move()';
@@ -99,10 +99,10 @@ CREATE TABLE uid_fleet_claim (
   port     text        NOT NULL
 );
 COMMENT ON TABLE uid_fleet_claim IS
-  'One row for each login that has shown a later term than this registry''s without a proof: another registry with another '
-  'key, or an invention. For longest_grant and two clock bounds after shown_at, neither newcomers nor holders of ended '
-  'grants get nodes, and segments give no blocks. uid_fleet_fence() and uid_fleet_expel() delete rows. Readable by '
-  'pg_monitor.';
+  'One row for each login that has shown a later term than this registry''s without a proof. Such a term is invented, '
+  'or that of a registry with another key. For longest_grant and two clock bounds after shown_at, neither newcomers '
+  'nor holders of ended grants get nodes, and segments give no blocks. uid_fleet_fence() and uid_fleet_expel() delete '
+  'rows. Readable by pg_monitor.';
 COMMENT ON COLUMN uid_fleet_claim.login IS 'role that has shown it';
 COMMENT ON COLUMN uid_fleet_claim.term IS 'largest number that it has shown';
 COMMENT ON COLUMN uid_fleet_claim.shown_at IS 'when it has shown one last';
@@ -125,7 +125,7 @@ CREATE TABLE uid_fleet_pool (
   UNIQUE (epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first, backup_worker)
 );
 COMMENT ON TABLE uid_fleet_pool IS
-  'One row for each layout in the fleet. Its generators form a pool, and each of them has a node of its own.';
+  'One row for each layout in the fleet. Its generators form a pool, in which each has a separate node.';
 COMMENT ON COLUMN uid_fleet_pool.pool IS 'number of the pool';
 COMMENT ON COLUMN uid_fleet_pool.preset IS 'preset of the first generator of the pool';
 COMMENT ON COLUMN uid_fleet_pool.epoch IS 'time of tick 0';
@@ -177,8 +177,8 @@ COMMENT ON COLUMN uid_fleet_node.node IS 'value of the datacenter and worker bit
 COMMENT ON COLUMN uid_fleet_node.granted_from IS 'first tick of the grant';
 COMMENT ON COLUMN uid_fleet_node.granted_until IS 'first tick after the grant';
 COMMENT ON COLUMN uid_fleet_node.membership IS
-  'number of the holder''s membership: the first incarnation that the node was granted to; 0: the node was used without a '
-  'registry, taken over, or reserved';
+  'number of the holder''s membership, which is the first incarnation that the node was granted to; 0: the node was '
+  'used without a registry, taken over, or reserved';
 COMMENT ON COLUMN uid_fleet_node.incarnation IS 'incarnation that was answered last; 0: none';
 COMMENT ON COLUMN uid_fleet_node.term IS 'number of the term of the last answer';
 COMMENT ON COLUMN uid_fleet_node.term_nonce IS 'random number of that term';
@@ -206,7 +206,7 @@ CREATE TABLE uid_fleet_segment (
   last_value bigint NOT NULL
 );
 COMMENT ON TABLE uid_fleet_segment IS
-  'One row for each segment of which members were given values, whether it is still there or not. A segment that is made '
+  'One row for each segment of which members were given values, even if it was dropped. A segment that is created '
   'again under the name begins beyond last_value.';
 COMMENT ON COLUMN uid_fleet_segment.name IS 'name of the segment';
 COMMENT ON COLUMN uid_fleet_segment.last_value IS 'last value that a member was given, in the direction of the segment';
@@ -296,12 +296,12 @@ SELECT n.pool, p.preset, n.node, (n.node >> t.bits)::integer AS datacenter_id,
                             pg_catalog.make_interval(secs => n.clock_offset_us::float8 / 1000000::float8) AS clock_offset,
                             (SELECT - s.longest_grant FROM uid_fleet_state s) AS longest) t;
 COMMENT ON VIEW uid_fleet IS
-  'The nodes that the registry of a fleet has granted, with their last holders. login: the role that the holder connects '
-  'with; generator, database, host and port are what it says of itself. state: live (the holder may use the '
-  'node, and renews the grant), cooling (the former holder may have used it up to granted_until), revoked (the same '
-  'after uid_fleet_takeover()), reserved (for a generator outside PostgreSQL), free (the grant has ended, by the clock of the '
-  'registry and of the holder). clock_offset is the clock of the holder''s server minus that of the registry. Readable by '
-  'pg_monitor.';
+  'The nodes that the registry of a fleet has granted, with their last holders. login: the role that the holder '
+  'connects with; generator, database, host and port are what it says about itself. state: live (the holder may use '
+  'the node, and renews the grant), cooling (the former holder may have used it up to granted_until), revoked (the '
+  'same after uid_fleet_takeover()), reserved (for a generator outside PostgreSQL), free (the grant has ended, by the '
+  'clock of the registry and of the holder). clock_offset is the clock of the holder''s server minus that of the '
+  'registry. Readable by pg_monitor.';
 
 CREATE FUNCTION uid_internal.uid_fleet_refuses(state record) RETURNS text
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_fleet_refuses';
@@ -332,10 +332,10 @@ SELECT p.pool, p.preset, p.epoch, p.nodes, p.live, p.cooling, p.reserved, p.node
                                     FROM uid_fleet f WHERE f.pool = p.pool) c) p ON true;
 COMMENT ON VIEW uid_fleet_pools IS
   'The layouts of a fleet: the number of nodes, and how many are live, cooling (or revoked), reserved and free (see '
-  'uid_fleet). Of a registry without layouts there is one row, whose pool is NULL. collides_with: pools whose ids may be '
-  'equal to those of this one, because they have the same widths with another epoch or another split of the node; NULL: '
-  'none. Until fence_until newcomers are refused, because the registry may have lost grants; NULL: there is no fence. '
-  'refuses: why it refuses newcomers (fenced, rival, claimed, starting) or everyone (unclaimed, stale_registry, handing_over, '
-  'no_standby); NULL: it does not. While it is starting, the registry waits for a member whose grant lasts, for up to one and a '
-  'half times longest_grant and two clock bounds; if no other server can be the registry, uid_fleet_fence(cancel => true) ends that. '
-  'Readable by pg_monitor.';
+  'uid_fleet). A registry without layouts has one row, whose pool is NULL. collides_with: pools whose ids may be '
+  'equal to those of this one, because they have the same widths with another epoch or another split of the node; '
+  'NULL: none. Until fence_until newcomers are refused, because the registry may have lost grants; NULL: there is no '
+  'fence. refuses: why it refuses newcomers (fenced, rival, claimed, starting) or everyone (unclaimed, '
+  'stale_registry, handing_over, no_standby); NULL: it does not. While it is starting, the registry waits for a '
+  'member whose grant lasts, for up to one and a half times longest_grant and two clock bounds; if no other server '
+  'can be the registry, uid_fleet_fence(cancel => true) ends that. Readable by pg_monitor.';

@@ -12,17 +12,17 @@ COMMENT ON FUNCTION uid_fleet_fence(boolean) IS
 CREATE FUNCTION uid_fleet_fork() RETURNS void
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_fork';
 COMMENT ON FUNCTION uid_fleet_fork() IS
-  'Makes a copy of a registry the registry of a fleet of its own, without members and grants. Run it on a copy for tests '
-  'before members can connect: then members of the original that are pointed at it by mistake are refused, and carry '
-  'nothing back. It fails if members have called since the server started and hold grants.';
+  'Turns a copy of a registry into the registry of a separate fleet, without members and grants. Run it on a copy for '
+  'tests before members can connect, so that it refuses members of the original that reach it by mistake, and they '
+  'carry nothing back. It fails if members have called since the server started and hold grants.';
 
 CREATE FUNCTION uid_fleet_handover(cancel boolean DEFAULT false) RETURNS void
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_handover';
 COMMENT ON FUNCTION uid_fleet_handover(boolean) IS
   'Closes the registry of a fleet before a planned switchover. It grants nothing until another server has taken over. '
   'That server needs no fence: if it knows of the handover, it knows of every grant. This holds for five minutes '
-  '(uid_fleet_state.closed_until). A server that takes over later raises a fence. With cancel => true the registry is '
-  'open again; that fails until closed_until has passed by twice the clock bound.';
+  '(uid_fleet_state.closed_until). A server that takes over later raises a fence. cancel => true opens the registry '
+  'again; that fails until twice the clock bound after closed_until.';
 
 CREATE FUNCTION uid_fleet_takeover(pool integer, node bigint) RETURNS timestamptz
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_takeover';
@@ -39,45 +39,46 @@ RETURNS SETOF record
 LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'uid_fleet_reserve';
 COMMENT ON FUNCTION uid_fleet_reserve(integer, integer, boolean) IS
   'Reserves nodes of a pool of uid_fleet_pools for generators outside PostgreSQL, from granted_from to the end of the '
-  'layout. No member gets the nodes. A layout has a pool from its first generator on a member on. uid_fleet_takeover() '
-  'ends a reservation. It fails without a synchronous standby, because the registry could lose the reservation at a '
-  'failover. If without_standby is true, it does not; then check after each unplanned failover that uid_fleet still lists '
-  'the nodes, because one that was lost may be granted to a member. It also fails if too few nodes are free, or if '
-  'newcomers are refused.';
+  'layout. No member gets the nodes. A layout gets its pool when a generator on a member first draws with it. '
+  'uid_fleet_takeover() ends a reservation. The call fails without a synchronous standby, because the registry could '
+  'lose the reservation at a failover. without_standby => true permits it; then check after each unplanned failover '
+  'that uid_fleet still lists the nodes, because one that was lost may be granted to a member. It also fails if too '
+  'few nodes are free, or if newcomers are refused.';
 
 CREATE FUNCTION uid_fleet_drop_pool(pool integer) RETURNS void
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_drop_pool';
 COMMENT ON FUNCTION uid_fleet_drop_pool(integer) IS
-  'Drops a pool of uid_fleet_pools that has no node in use, so that members can bring a layout with the same widths and '
-  'another epoch, or another split of the node. Ids of that layout may be equal to ids that were drawn in the pool. If a '
-  'member brings the layout of the pool again, the pool is back, with all that was granted in it.';
+  'Drops a pool of uid_fleet_pools that has no node in use, so that members can bring a layout with the same widths '
+  'and another epoch, or another split of the node. Ids of that layout may be equal to ids that were drawn in the '
+  'pool. If a member brings the layout again, the pool returns, with all that was granted in it.';
 
 CREATE FUNCTION uid_fleet_admit(role regrole, registry text DEFAULT NULL, fleet bigint DEFAULT NULL, term bigint DEFAULT NULL,
     key text DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_admit';
 COMMENT ON FUNCTION uid_fleet_admit(regrole, text, bigint, bigint, text) IS
-  'Lets a role call uid_fleet_call(). Members connect with that role, which must not be a superuser. It needs no other '
-  'right, but for USAGE on the sequences of segments that members attach to. uid_fleet_expel() undoes it. The parameter '
-  'registry says what this database is, if it is no registry yet, or is not the one that it was: new (the registry of a '
-  'fleet of its own, to whose members no other registry may grant), successor (it follows a registry that may have '
-  'granted what this one does not know, so newcomers wait until such grants have ended), unchanged (it follows one, and '
-  'nothing was lost). A standby that is promoted continues without it. In an empty database the successor of a registry '
-  'that was lost needs fleet and the largest term that uid_registry_status shows on the members, and can prove its term '
-  'with the key of uid_fleet_key(); without the key it must be the only registry that lines lead to. A registry needs uidgen '
-  'in shared_preload_libraries. Only superusers and the owner of the database may call it.';
+  'Lets a role call uid_fleet_call(). Members connect with that role, which must not be a superuser. The role needs '
+  'no other right, except USAGE on the sequences of segments that members attach to. uid_fleet_expel() undoes it. If '
+  'this database is not a registry yet, or no longer the one that it was, the parameter registry says what it is: new '
+  '(the registry of a fleet of its own, to whose members no other registry may grant), successor (it follows a '
+  'registry that may have granted what this one does not know, so newcomers wait until such grants have ended), '
+  'unchanged (it follows one, and nothing was lost). A standby that is promoted continues without it. To replace a '
+  'registry that was lost, make an empty database its successor: pass fleet and the largest term that '
+  'uid_registry_status shows on the members, and the key of uid_fleet_key(), which lets it prove its term. Without '
+  'the key, no member''s uidgen.registry may name another registry. A registry needs uidgen in '
+  'shared_preload_libraries. Only superusers and the owner of the database may call it.';
 
 CREATE FUNCTION uid_fleet_expel(role regrole) RETURNS void
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_expel';
 COMMENT ON FUNCTION uid_fleet_expel(regrole) IS
   'Undoes uid_fleet_admit(): the role may no longer call the registry. It also revokes the role''s privileges on the '
-  'sequences of segments. Members that connect with the role draw to the end of their grants. Its sessions stay until '
-  'pg_terminate_backend() ends them, but they cannot call the registry. Only superusers and the owner of the database may '
-  'call it.';
+  'sequences of segments. Members that connect with the role continue to draw until their grants end. Its sessions '
+  'stay until pg_terminate_backend() ends them, but they cannot call the registry. Only superusers and the owner of '
+  'the database may call it.';
 
 CREATE FUNCTION uid_fleet_key() RETURNS text
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_key';
 COMMENT ON FUNCTION uid_fleet_key() IS
-  'Returns the secret by which the registries of this fleet prove what they have given. Keep it in a safe place: if the '
-  'registry is lost with all its copies, one that replaces it and has the key (uid_fleet_admit) closes the former one, '
-  'should that come back. A person who has it can forge what members show. Only superusers and the owner of the database '
-  'may call it.';
+  'Returns the secret by which the registries of this fleet prove what they have given. Keep it in a safe place: if '
+  'the registry is lost with all its copies, a replacement that has the key (uid_fleet_admit) closes the former '
+  'registry, should it return. A person who has it can forge what members show. Only superusers and the owner of the '
+  'database may call it.';

@@ -33,8 +33,8 @@ SELECT r.name, r.sequence::regclass AS sequence, d.step, d.max_step, d.registry_
    AND l.objsubid = 0 AND l.provider = 'uidgen'::text
  CROSS JOIN LATERAL uid_internal.uid_read_segment(l.label) d;
 COMMENT ON VIEW uid_segment IS
-  'The named segments. segment_create() and segment_attach() make one. The security label of its sequence says what it '
-  'is. The columns from step to increment are NULL if the label cannot be read.';
+  'The named segments. segment_create() and segment_attach() create one. The security label of its sequence defines '
+  'it. The columns from step to increment are NULL if the label cannot be read.';
 COMMENT ON COLUMN uid_segment.name IS 'name of the segment, any text of up to 2,500 bytes';
 COMMENT ON COLUMN uid_segment.sequence IS 'sequence that holds the counter; USAGE on it lets a role draw';
 COMMENT ON COLUMN uid_segment.step IS
@@ -125,11 +125,12 @@ $$;
 COMMENT ON FUNCTION segment_create IS
   'Creates a named segment whose first value is start. It reserves step values at a time (NULL: uidgen.segment_step), '
   'and up to max_step under load (NULL: uidgen.segment_max_step). increment, min_value, max_value and cycle are those '
-  'of its sequence. NULL stands for an increment of 1, for no cycle, and for the widest bounds in the direction of the '
-  'increment; a segment that counts up then has no value below 1 and start. A '
-  'sequence of that name and the caller''s that has lost its label, in a restore without labels, is taken over as it '
-  'is. If the segment exists, it fails; with if_not_exists a NOTICE says so, and nothing is changed. The caller owns its sequence in the schema '
-  'uid_segments, and needs CREATE on that schema. Let other roles draw with GRANT USAGE ON SEQUENCE.';
+  'of its sequence. NULL stands for an increment of 1, for no cycle, and for the widest bounds in the direction of '
+  'the increment; in the other direction the bound is 1 (counting down -1), or start if that lies further. If the '
+  'caller owns a sequence of that name without a label, as after a restore without labels, it is taken over as it is. '
+  'The call fails if the segment exists; with if_not_exists it then issues a NOTICE and changes nothing. The caller '
+  'owns its sequence in the schema uid_segments, and needs CREATE on that schema. Let other roles draw with GRANT '
+  'USAGE ON SEQUENCE.';
 
 CREATE FUNCTION segment_alter(name text, step bigint DEFAULT NULL, max_step bigint DEFAULT NULL)
 RETURNS void
@@ -154,7 +155,7 @@ COMMENT ON FUNCTION uid_internal.uid_place_segment(regclass, bigint, bigint) IS
 CREATE FUNCTION segment_drop(name text) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'segment_drop';
 COMMENT ON FUNCTION segment_drop(text) IS
-  'Drops a named segment and its sequence. It fails for a segment in a column default. Only the owner of the '
+  'Drops a named segment and its sequence. It fails for a segment that a column default uses. Only the owner of the '
   'sequence may call it.';
 
 CREATE FUNCTION segment_next(name text) RETURNS bigint
@@ -167,16 +168,15 @@ COMMENT ON FUNCTION segment_next(text) IS
 CREATE FUNCTION segment_next(sequence regclass) RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_of';
 COMMENT ON FUNCTION segment_next(regclass) IS
-  'Returns the next value of a sequence, which may be any permanent one. Unlike a value of nextval, it is durable '
-  'before it is returned, in order across sessions, and does not cost a log record for every 32 values. The caller '
-  'needs USAGE on the sequence.';
+  'Returns the next value of any permanent sequence. Unlike with nextval, the value is durable before it is returned, '
+  'and one WAL record covers a whole range of values, not 32. The caller needs USAGE on the sequence.';
 
 CREATE FUNCTION segment_next_array(name text, count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array_named';
 COMMENT ON FUNCTION segment_next_array(text, bigint) IS
-  'Returns count values of a segment or sequence by its name, in order, as an array. The call takes all values '
-  'before it returns, so a call that fails leaves a gap. It fails as segment_next() does, if count is negative, and '
-  'if the array would exceed 1 GB.';
+  'Returns count values of a segment or sequence by its name, in order, as an array. The call takes all values before '
+  'it returns, so a call that fails leaves a gap. It fails in the same cases as segment_next(), if count is negative, '
+  'and if the array would exceed 1 GB.';
 
 CREATE FUNCTION segment_next_array(sequence regclass, count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_next_array_of';

@@ -46,10 +46,10 @@ COMMENT ON FUNCTION uid_internal.uid_server_counters() IS
 
 CREATE VIEW uid_stat AS SELECT * FROM uid_internal.uid_counters();
 COMMENT ON VIEW uid_stat IS
-  'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it '
-  'is first used after a server start. They start at zero then, and never decrease. ids counts the ids and values '
-  'that sessions and their parallel workers have drawn, one by one, in arrays and in blocks, even in transactions '
-  'that were rolled back. records counts records written to the log. refused_* count calls that failed: '
+  'Counters of each generator and segment of this database that has a slot in shared memory, which it gets when it is '
+  'first used after a server start. They start at zero then, and never decrease. ids counts the ids and values that '
+  'sessions and their parallel workers have drawn, one by one, in arrays and in blocks, even in transactions that '
+  'were rolled back. records counts records written to the write-ahead log. refused_* count calls that failed: '
   'refused_clock because the clock was behind or implausible, refused_rate because sessions drew faster than the '
   'layout allows, refused_registry because the registry gave nothing, refused_ring because the ring was empty, and '
   'refused_used_up because no value is left. *_waits count calls that waited, *_wait_time is the time that they '
@@ -74,18 +74,18 @@ SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id
   FROM uid_generator_config g
   LEFT JOIN uid_internal.uid_live_generators() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
-  'Live state of each generator. protection is set if a number that was given keeps its ids apart from those of '
-  'other databases, auto if only a hash of server and database does, and registry if the registry of the fleet granted the '
-  'node, up to the time granted_until (else NULL). node is datacenter_id and worker_id together. These four describe '
-  'the next id of this session. last_time is the time in the last id, and leased_until the end of the lease. '
+  'Live state of each generator. protection is set if a number that you gave keeps its ids apart from those of other '
+  'databases, auto if only a hash of server and database does, and registry if the registry of the fleet granted the '
+  'node, up to the time granted_until (otherwise NULL). node is datacenter_id and worker_id together. These four '
+  'describe the next id of this session. last_time is the time in the last id, and leased_until the end of the lease. '
   'ahead_ms is the lead of the last id made over the clock, and 0 once the clock has passed it. In cached mode: '
   'ring_size is the number of ids that the ring holds, and ring_filled is the share that is filled. padded counts '
   'refills by the refiller, and padded_inline those by calls. rejected_puts counts ids that were discarded at a full '
   'ring (when_ring_full discard, or several processes that refill). rejected_takes counts calls that found the ring '
   'empty and failed or waited (when_ring_empty error, wait). discarded_stale counts ids discarded because they were '
   'too old. clock_steps_back counts how often the clock was found behind the generator. backup_ids counts the ids of '
-  'the backup worker. The values are NULL if the generator was not used since the server started, or the caller has '
-  'neither USAGE nor SELECT on the sequence and is not a member of pg_read_all_stats.';
+  'the backup worker. The values are NULL if the generator has not been used since the server started, or if the '
+  'caller has neither USAGE nor SELECT on the sequence and is not a member of pg_read_all_stats.';
 
 CREATE VIEW uid_generator_limits AS
 SELECT g.generator, g.preset, e.ends,
@@ -112,6 +112,6 @@ SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
 COMMENT ON VIEW segment_status IS
   'Live state of each segment used since the server started: the range in use, the share of it that is used, and '
   'whether the next range is reserved. step is the number of values in the last range. refills_late counts ranges '
-  'that calls had to wait for, and refills_disturbed those reserved after nextval or setval in another session. For an '
-  'attached segment, registry_name is its name at the registry of the fleet, next_asked is true while a block is waited '
-  'for, and registry_error is why the registry gave none the last time.';
+  'that calls had to wait for, and refills_disturbed those reserved after nextval or setval in another session. For '
+  'an attached segment, registry_name is its name at the registry of the fleet, next_asked is true while it waits for '
+  'a block, and registry_error says why the registry gave none the last time.';

@@ -89,7 +89,7 @@ void define(void (*changed)(), void (*registry_changed)(bool in_fleet)) {
                             &datacenter_id, -1, -1, static_cast<int>(core::largest(core::max_field_bits)), PGC_SUSET, 0,
                             nullptr, datacenter_id_assigned, nullptr);
     DefineCustomIntVariable(
-        "uidgen.max_clock_jump", "Sets the maximum jump of the clock forward that generators accept.",
+        "uidgen.max_clock_jump", "Sets the maximum forward jump of the clock that generators accept.",
         "If the clock jumps further, compared with the monotonic clock, draws fail until it is back or the jump is "
         "accepted with a higher limit. 0 means no limit.",
         &max_clock_jump_s, 0, 0, INT_MAX, PGC_SUSET, GUC_UNIT_S, nullptr, nullptr, nullptr);

@@ -184,7 +184,7 @@ void wait_for_block(Slot *segment, const core::SegmentDefinition &definition, in
              errmsg("segment \"%s\" has no values from the registry", shown(definition.name)),
              error_details(answer.error, waited_us,
                            changed ? psprintf("Correct uidgen.registry or the segment there, or run SELECT "
-                                              "segment_attach(%s, %s) to go on with the segment as it is there now.",
+                                              "segment_attach(%s, %s) to continue with the segment as it is there now.",
                                               quote_literal_cstr(definition.name),
                                               quote_literal_cstr(definition.registry_name))
                                    : nullptr)));
