@@ -9,41 +9,20 @@ namespace {
 // The extension's schema. Its name replaces '@' in statements.
 Oid home = InvalidOid;
 
-// The parameters of a statement, in order.
-struct Parameters {
-    int count;
-    Oid types[most_fields];
-    Datum values[most_fields];
-    char nulls[most_fields]; // as SPI wants them: 'n' or ' '
-};
-
-void add(Parameters *p, Oid type, Datum value, bool is_null) {
-    Assert(p->count < most_fields);
-    p->types[p->count] = type;
-    p->values[p->count] = value;
-    p->nulls[p->count++] = is_null ? 'n' : ' ';
-}
-void add(Parameters *p, int64_t value) { add(p, INT8OID, Int64GetDatum(value), false); }
-void add(Parameters *p, int32_t value) { add(p, INT4OID, Int32GetDatum(value), false); }
-void add(Parameters *p, uint64_t value) { add(p, static_cast<int64_t>(value)); }
-void add(Parameters *p, const char *value) {
-    add(p, TEXTOID, value == nullptr ? static_cast<Datum>(0) : CStringGetTextDatum(value), value == nullptr);
-}
-
-template <typename... Values> Parameters parameters(Values... values) {
-    Parameters p = {};
-    (add(&p, values), ...);
-    return p;
+Argument argument(Argument value) { return value; }
+Argument argument(int64_t value) { return {INT8OID, Int64GetDatum(value)}; }
+Argument argument(int32_t value) { return {INT4OID, Int32GetDatum(value)}; }
+Argument argument(const char *value) {
+    return {TEXTOID, value == nullptr ? static_cast<Datum>(0) : CStringGetTextDatum(value), value == nullptr};
 }
 
 // One of the type of a table's rows, with the columns that are fields.
-Parameters row_of(const char *table, const Fields &fields, const void *from) {
-    Parameters p = {};
+Argument row_of(const char *table, const Fields &fields, const void *from) {
     const Oid type = get_rel_type_id(required_table(home, table));
     TupleDesc desc = lookup_rowtype_tupdesc(type, -1);
-    add(&p, type, heap_copy_tuple_as_datum(form_fields(fields, from, desc), desc), false);
+    const Datum row = heap_copy_tuple_as_datum(form_fields(fields, from, desc), desc);
     ReleaseTupleDesc(desc);
-    return p;
+    return {type, row};
 }
 
 // Kept in the session, because a call plans under the registry's lock. Another extension's row types are not the same.
@@ -55,12 +34,12 @@ constexpr int most_plans = 64;
 Plan plans[most_plans];
 
 // A generic plan: a member calls seldom, so a connection would never leave the custom plans behind.
-SPIPlanPtr plan_of(const char *sql, const Parameters &p) {
+SPIPlanPtr plan_of(const char *sql, int count, Oid *types) {
     Plan *kept = plans;
     for (; kept < plans + most_plans && kept->plan != nullptr; kept++)
-        if (strcmp(kept->sql, sql) == 0 && (p.count == 0 || SPI_getargtypeid(kept->plan, 0) == p.types[0]))
+        if (strcmp(kept->sql, sql) == 0 && (count == 0 || SPI_getargtypeid(kept->plan, 0) == types[0]))
             return kept->plan;
-    SPIPlanPtr made = SPI_prepare_cursor(sql, p.count, const_cast<Oid *>(p.types), CURSOR_OPT_GENERIC_PLAN);
+    SPIPlanPtr made = SPI_prepare_cursor(sql, count, types, CURSOR_OPT_GENERIC_PLAN);
     if (made == nullptr)
         check_spi(SPI_result, "SPI_prepare_cursor", sql);
     if (kept == plans + most_plans)
@@ -70,13 +49,23 @@ SPIPlanPtr plan_of(const char *sql, const Parameters &p) {
     return kept->plan = made;
 }
 
-// Returns the number of rows, which are in SPI_tuptable.
-uint64 execute(const char *statement, const Parameters &p = {}) {
+// Returns the number of rows, which are in SPI_tuptable. '@' stands for the schema.
+template <typename... Values> uint64 execute(const char *statement, Values... arguments) {
+    constexpr int count = sizeof...(Values);
+    const Argument all[count + 1] = {argument(arguments)..., {}};
+    Oid types[count + 1];
+    Datum values[count + 1];
+    char nulls[count + 1]; // as SPI wants them
+    for (int i = 0; i <= count; i++) {
+        types[i] = all[i].type;
+        values[i] = all[i].value;
+        nulls[i] = all[i].is_null ? 'n' : ' ';
+    }
     const char *prefix = psprintf("%s.", quote_identifier(get_namespace_name(home)));
     const Datum sql = DirectFunctionCall3Coll(replace_text, C_COLLATION_OID, CStringGetTextDatum(statement),
                                               CStringGetTextDatum("@"), CStringGetTextDatum(prefix));
-    SPIPlanPtr plan = plan_of(TextDatumGetCString(sql), p);
-    check_spi(SPI_execute_plan(plan, const_cast<Datum *>(p.values), p.nulls, false, 0), "SPI_execute_plan", statement);
+    SPIPlanPtr plan = plan_of(TextDatumGetCString(sql), count, types);
+    check_spi(SPI_execute_plan(plan, values, nulls, false, 0), "SPI_execute_plan", statement);
     return SPI_processed;
 }
 
@@ -85,18 +74,18 @@ void read_row(const Fields &fields, void *into, uint64 row = 0) {
     read_fields(fields, into, SPI_tuptable->vals[row], SPI_tuptable->tupdesc);
 }
 
-// The first column of the first row. NULL is 0; `none`: there is no row.
-int64_t select_number(const char *statement, const Parameters &parameters, int64_t none = 0) {
-    if (execute(statement, parameters) == 0)
-        return none;
+// The number that the statement returns. NULL is 0, and so is no row.
+template <typename... Values> int64_t select_number(const char *statement, Values... arguments) {
     bool is_null = false;
+    if (execute(statement, arguments...) == 0)
+        return 0;
     const Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
     return is_null ? 0 : DatumGetInt64(value);
 }
 
 // The fields of the first row. `from` is what follows SELECT *. False: there is none.
-bool select(const Fields &fields, void *into, const char *from, const Parameters &parameters) {
-    if (execute(psprintf("SELECT * %s", from), parameters) == 0)
+template <typename... Values> bool select(const Fields &fields, void *into, const char *from, Values... arguments) {
+    if (execute(psprintf("SELECT * %s", from), arguments...) == 0)
         return false;
     read_row(fields, into);
     return true;
@@ -181,6 +170,8 @@ const char *has_same(const Fields &fields) {
     return psprintf("(%s) = (%s)", field_names(fields), field_names(fields, "($1)."));
 }
 
+Argument row_of(const core::Layout &layout) { return row_of("uid_fleet_pool", layout_fields, &layout); }
+
 } // namespace
 
 void use_tables(Oid schema) { home = schema; }
@@ -207,9 +198,8 @@ FleetState state_in(HeapTupleHeader row) {
     TupleDesc desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row), HeapTupleHeaderGetTypMod(row));
     tuple.t_len = HeapTupleHeaderGetDatumLength(row);
     tuple.t_data = row;
-    read_fields(state_fields, &state, &tuple, desc);
-    read_fields(setting_fields, &state, &tuple, desc);
-    read_fields(fields_in(of_claimed), &state, &tuple, desc);
+    for (const Fields &fields : {state_fields, setting_fields, fields_in(of_claimed)})
+        read_fields(fields, &state, &tuple, desc);
     ReleaseTupleDesc(desc);
     return state;
 }
@@ -217,23 +207,22 @@ FleetState state_in(HeapTupleHeader row) {
 void write_state(const FleetState &state) { put("uid_fleet_state", "only_row", state_fields, &state); }
 
 void put_clock_bound(int64_t us) {
-    execute("UPDATE @uid_fleet_state SET clock_bound = $1 * interval '1 microsecond'", parameters(us));
+    execute("UPDATE @uid_fleet_state SET clock_bound = $1 * interval '1 microsecond'", us);
 }
 
 void forget_grants(const char *key) {
     execute("DELETE FROM @uid_fleet_node");
     execute("DELETE FROM @uid_fleet_pool");
     execute("DELETE FROM uid_secrets.uid_fleet_key");
-    if (key == nullptr)
-        execute("INSERT INTO uid_secrets.uid_fleet_key DEFAULT VALUES");
-    else
-        execute("INSERT INTO uid_secrets.uid_fleet_key (seal_key) VALUES (decode($1, 'hex'))", parameters(key));
+    execute("INSERT INTO uid_secrets.uid_fleet_key (seal_key) VALUES (coalesce(decode($1, 'hex'), "
+            "uuid_send(gen_random_uuid())))",
+            key);
 }
 
 int64_t read_claimed(const core::RegistryView &view, const char *login) {
     return select_number("SELECT max(term) FROM @uid_fleet_claim WHERE term > $1 AND shown_at > "
                          "to_timestamp($2::float8 / 1000000) AND (login = $3 OR $3 IS NULL)",
-                         parameters(view.term.number, view.now_us - core::claim_us(view), login));
+                         view.term.number, view.now_us - core::claim_us(view), login);
 }
 
 void put_claim(const core::RegistryView &view, const char *login, int64_t term, const FleetRequest &shown_by) {
@@ -241,54 +230,49 @@ void put_claim(const core::RegistryView &view, const char *login, int64_t term, 
         "INSERT INTO @uid_fleet_claim (login, term, shown_at, host, port) VALUES ($1, $2, "
         "to_timestamp($3::float8 / 1000000), $4, $5) ON CONFLICT (login) DO UPDATE SET (term, shown_at, host, port) "
         "= (EXCLUDED.term, EXCLUDED.shown_at, EXCLUDED.host, EXCLUDED.port)",
-        parameters(login, term, view.now_us, shown_by.host, shown_by.port));
+        login, term, view.now_us, shown_by.host, shown_by.port);
 }
 
-void drop_claims(const char *login) {
-    execute("DELETE FROM @uid_fleet_claim WHERE login = $1 OR $1 IS NULL", parameters(login));
-}
+void drop_claims(const char *login) { execute("DELETE FROM @uid_fleet_claim WHERE login = $1 OR $1 IS NULL", login); }
 
 // ---------------------------------------------------------------------------------------------------------
 // Pools.
 // ---------------------------------------------------------------------------------------------------------
 
 int32_t find_pool(const core::Layout &layout, DroppedPool dropped) {
-    const char *statement = psprintf("SELECT pool::bigint FROM @uid_fleet_pool WHERE %s%s",
-                                     dropped == DroppedPool::counts ? "" : "NOT dropped AND ", has_same(layout_fields));
-    return static_cast<int32_t>(select_number(statement, row_of("uid_fleet_pool", layout_fields, &layout), no_pool));
+    return static_cast<int32_t>(
+        select_number(psprintf("SELECT pool::bigint FROM @uid_fleet_pool WHERE %s%s",
+                               dropped == DroppedPool::counts ? "" : "NOT dropped AND ", has_same(layout_fields)),
+                      row_of(layout)));
 }
 
 int64_t count_pools(const char *login) {
-    return select_number("SELECT count(*) FROM @uid_fleet_pool WHERE login = $1 AND NOT dropped", parameters(login));
+    return select_number("SELECT count(*) FROM @uid_fleet_pool WHERE login = $1 AND NOT dropped", login);
 }
 
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login) {
-    Parameters p = row_of("uid_fleet_pool", layout_fields, &layout);
-    add(&p, preset);
-    add(&p, login);
-    const char *statement =
+    const char *names = field_names(layout_fields);
+    return static_cast<int32_t>(select_number(
         psprintf("INSERT INTO @uid_fleet_pool (%s, preset, login, pool) "
                  "SELECT %s, $2, $3, coalesce(max(pool), 0) + 1 FROM @uid_fleet_pool ON CONFLICT (%s) DO UPDATE "
                  "SET (preset, login, dropped) = ROW(EXCLUDED.preset, EXCLUDED.login, false) RETURNING pool::bigint",
-                 field_names(layout_fields), field_names(layout_fields, "($1)."), field_names(layout_fields));
-    return static_cast<int32_t>(select_number(statement, p));
+                 names, field_names(layout_fields, "($1)."), names),
+        row_of(layout), preset, login));
 }
 
 bool read_pool(int32_t pool, core::Layout *layout) {
-    return select(layout_fields, layout, "FROM @uid_fleet_pool WHERE pool = $1 AND NOT dropped", parameters(pool));
+    return select(layout_fields, layout, "FROM @uid_fleet_pool WHERE pool = $1 AND NOT dropped", pool);
 }
 
 bool find_pool_with_equal_ids(const core::Layout &layout, const char *preset, core::Layout *found) {
-    Parameters p = row_of("uid_fleet_pool", layout_fields, &layout);
-    add(&p, preset);
     return select(layout_fields, found,
                   "FROM @uid_fleet_pool p WHERE NOT dropped AND (tick_us, time_bits, datacenter_bits + worker_bits, "
                   "sequence_bits, sequence_first) = (($1).tick_us, ($1).time_bits, ($1).datacenter_bits + "
                   "($1).worker_bits, ($1).sequence_bits, ($1).sequence_first) ORDER BY preset = $2 DESC, pool LIMIT 1",
-                  p);
+                  row_of(layout), preset);
 }
 
-void drop_pool(int32_t pool) { execute("UPDATE @uid_fleet_pool SET dropped = true WHERE pool = $1", parameters(pool)); }
+void drop_pool(int32_t pool) { execute("UPDATE @uid_fleet_pool SET dropped = true WHERE pool = $1", pool); }
 
 core::KnownGrants read_latest_grants(const core::RegistryView &view) {
     constexpr Field of_end[] = {NODE(row.until, "granted_until", required)};
@@ -307,7 +291,7 @@ core::KnownGrants read_latest_grants(const core::RegistryView &view) {
         latest.latest_end_us = Max(latest.latest_end_us, core::latest_end_us(layout, view, last.row.until));
     }
     latest.last_us =
-        select_number("SELECT (EXTRACT(epoch FROM max(last_heard)) * 1000000)::bigint FROM @uid_fleet_node", {});
+        select_number("SELECT (EXTRACT(epoch FROM max(last_heard)) * 1000000)::bigint FROM @uid_fleet_node");
     return latest;
 }
 
@@ -320,53 +304,53 @@ bool read_node(int32_t pool, int64_t node, NodeRecord *record) {
     *record = {};
     record->pool = pool;
     record->row.node = node;
-    return select(node_fields, record, "FROM @uid_fleet_node WHERE pool = $1 AND node = $2", parameters(pool, node));
+    return select(node_fields, record, "FROM @uid_fleet_node WHERE pool = $1 AND node = $2", pool, node);
 }
 
 bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_node, NodeRecord *record) {
     return select(node_fields, record,
                   "FROM @uid_fleet_node WHERE incarnation = $2 AND incarnation <> 0 AND pool - 0 = $1 AND node <> $3 "
                   "ORDER BY term DESC, serial DESC LIMIT 1",
-                  parameters(pool, incarnation, but_node));
+                  pool, static_cast<int64_t>(incarnation), but_node);
 }
 
-bool read_sticky_node(int32_t pool, const FleetRequest &request, const char *login, NodeRecord *record) {
+bool read_sticky_node(int32_t pool, const FleetRequest &r, const char *login, NodeRecord *record) {
     return select(node_fields, record,
                   "FROM @uid_fleet_node WHERE pool - 0 = $1 AND generator = $2 AND database = $3 AND host = $4 "
                   "AND port = $5 AND login || '' = $6 AND policy = 'sticky' ORDER BY term DESC, serial DESC LIMIT 1",
-                  parameters(pool, request.name, request.database, request.host, request.port, login));
+                  pool, r.name, r.database, r.host, r.port, login);
 }
 
 bool read_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record) {
     return select(node_fields, record,
                   "FROM @uid_fleet_node WHERE pool::bigint = $1 AND node + 0 BETWEEN $2 AND $3 "
                   "AND granted_until <= $4 ORDER BY granted_until LIMIT 1",
-                  parameters(pool, range.first, range.last, from));
+                  pool, range.first, range.last, from);
 }
 
 // With OFFSET the planner makes no join of it, which could compare all nodes with all.
 bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record) {
     const int64_t node =
-        select_number("SELECT $2 WHERE NOT EXISTS (SELECT FROM @uid_fleet_node WHERE pool = $1 AND node = $2) "
-                      "UNION ALL (SELECT n.node + 1 FROM @uid_fleet_node n WHERE n.pool = $1 "
+        select_number("SELECT coalesce((SELECT $2 WHERE NOT EXISTS (SELECT FROM @uid_fleet_node WHERE pool = $1 "
+                      "AND node = $2) UNION ALL (SELECT n.node + 1 FROM @uid_fleet_node n WHERE n.pool = $1 "
                       "AND n.node >= $2 AND n.node < $3 AND NOT EXISTS (SELECT FROM @uid_fleet_node m "
-                      "WHERE m.pool = $1 AND m.node = n.node + 1 OFFSET 0) LIMIT 1) LIMIT 1",
-                      parameters(pool, range.first, range.last), no_node);
+                      "WHERE m.pool = $1 AND m.node = n.node + 1 OFFSET 0) LIMIT 1) LIMIT 1), $4)",
+                      pool, range.first, range.last, no_node);
     return node != no_node && !read_node(pool, node, record);
 }
 
 void put_node(const NodeRecord &record) { put("uid_fleet_node", "pool, node", node_fields, &record); }
 
-int64_t count_nodes_of(const char *login, int32_t pool, NodeRange range, int64_t tick, int64_t most) {
+int64_t count_nodes_of(const char *login, int32_t pool, NodeRange range, int64_t tick) {
     return select_number("SELECT count(*) FROM (SELECT FROM @uid_fleet_node WHERE login = $6 AND pool + 0 = $1 "
                          "AND granted_until + 0 > $4 AND node + 0 BETWEEN $2 AND $3 LIMIT $5) n",
-                         parameters(pool, range.first, range.last, tick, most, login));
+                         pool, range.first, range.last, tick, core::most_nodes, login);
 }
 
 int64_t count_nodes(int32_t pool, NodeRange range, int64_t tick, int64_t most) {
     return select_number("SELECT count(*) FROM (SELECT FROM @uid_fleet_node WHERE pool::bigint = $1 "
                          "AND granted_until > $4 AND node + 0 BETWEEN $2 AND $3 LIMIT $5) n",
-                         parameters(pool, range.first, range.last, tick, most));
+                         pool, range.first, range.last, tick, most);
 }
 
 // From one login to the next in the index, because one may have many nodes.
@@ -376,7 +360,7 @@ int64_t count_logins(int32_t pool, NodeRange range, int64_t tick) {
         "WHERE n.pool + 0 = $1 AND n.login > l.login ORDER BY n.login LIMIT 1) FROM l WHERE l.login IS NOT NULL) "
         "SELECT count(*) FROM l WHERE EXISTS (SELECT FROM @uid_fleet_node n WHERE n.login = l.login "
         "AND n.pool + 0 = $1 AND n.granted_until + 0 > $4 AND n.node + 0 BETWEEN $2 AND $3)",
-        parameters(pool, range.first, range.last, tick));
+        pool, range.first, range.last, tick);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -384,13 +368,14 @@ int64_t count_logins(int32_t pool, NodeRange range, int64_t tick) {
 // ---------------------------------------------------------------------------------------------------------
 
 int64_t read_given(const char *segment, int64_t none) {
-    return select_number("SELECT last_value FROM @uid_fleet_segment WHERE name = $1", parameters(segment), none);
+    return select_number("SELECT coalesce((SELECT last_value FROM @uid_fleet_segment WHERE name = $1), $2)", segment,
+                         none);
 }
 
 void put_given(const char *segment, int64_t last) {
     execute("INSERT INTO @uid_fleet_segment (name, last_value) VALUES ($1, $2) "
             "ON CONFLICT (name) DO UPDATE SET last_value = EXCLUDED.last_value",
-            parameters(segment, last));
+            segment, last);
 }
 
 } // namespace uidgen::pg

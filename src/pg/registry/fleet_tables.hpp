@@ -94,8 +94,8 @@ bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record);
 // Writes the row, whether there is one or not.
 void put_node(const NodeRecord &record);
 
-// How many nodes of the range have a grant that ends above the tick, at most `most`: of the login, and of all.
-int64_t count_nodes_of(const char *login, int32_t pool, NodeRange range, int64_t tick, int64_t most);
+// How many nodes of the range have a grant that ends above the tick, at most `most`, or most_nodes of the login.
+int64_t count_nodes_of(const char *login, int32_t pool, NodeRange range, int64_t tick);
 int64_t count_nodes(int32_t pool, NodeRange range, int64_t tick, int64_t most);
 // How many logins have such a node.
 int64_t count_logins(int32_t pool, NodeRange range, int64_t tick);

@@ -53,7 +53,7 @@ bool exceeds_quota(const Registry &registry, const Call &call, Newcomers *known)
     const NodeRange range = nodes_for(call.request);
     const int64_t nodes = range.last - range.first + 1;
     const int64_t now = core::tick_at(layout, registry.state.view.now_us);
-    const auto count = [&](NodeRange of) { return count_nodes_of(call.login, pool, of, now, core::most_nodes); };
+    const auto count = [&](NodeRange of) { return count_nodes_of(call.login, pool, of, now); };
     if (call.login == nullptr)
         return false;
     if (known->pool != pool || known->range.first != range.first || known->range.last != range.last) {
