@@ -171,9 +171,8 @@ constexpr bool is_beyond(const RegistryView &r, const Term &term, int64_t serial
 
 // Whether the member shows an answer that the registry has lost. (One of an earlier term may have been lost before the
 // fence that began this one.)
-constexpr bool shows_lost_commit(const RegistryView &r, const Request &a, const NodeRow *row) noexcept {
-    const bool shows_later_row =
-        a.holds && a.held.term == r.term && (row == nullptr || row->term != r.term || a.held.serial > row->serial);
+constexpr bool shows_lost_commit(const RegistryView &r, const Request &a, const NodeRow &row) noexcept {
+    const bool shows_later_row = a.holds && a.held.term == r.term && (row.term != r.term || a.held.serial > row.serial);
     return shows_later_row || (a.holds && is_beyond(r, a.held.term, a.held.serial)) ||
            is_beyond(r, a.seen.term, a.seen.serial);
 }
@@ -200,35 +199,35 @@ constexpr bool has_ended(const Layout &l, const RegistryView &r, int64_t until) 
     return until <= tick_at(l, r.now_us);
 }
 
-// What to do with a member, as decide() describes it. Null: there is no such row.
-constexpr Judgement judge(const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) noexcept {
+// What to do with a member, as decide() describes it.
+constexpr Judgement judge(const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) noexcept {
     const Refusal of_server = judge_server(r, a.seen);
     if (of_server != Refusal::none)
         return {Verdict::refuse, of_server};
     if (detail::shows_lost_commit(r, a, row))
         return {Verdict::fence, Refusal::none};
-    if (a.holds && row != nullptr && row->revoked == a.held.membership)
+    if (a.holds && row.revoked == a.held.membership)
         return {Verdict::refuse, Refusal::superseded};
     // A row whose last answer is older than the member's may name an earlier life. A later answer was given to a life
     // that the member must know, or the member is a copy or a request that arrives late.
-    const bool same = row != nullptr && (a.holds ? row->membership == a.held.membership : is_missed(a, *row));
-    const bool judged_in_term = row != nullptr && row->term == r.term;
-    if (same && !is_same_life(a, *row) && (judged_in_term || is_later(*row, a.held)))
+    const bool same = a.holds ? row.membership == a.held.membership : is_missed(a, row);
+    const bool judged_in_term = row.term == r.term;
+    if (same && !is_same_life(a, row) && (judged_in_term || is_later(row, a.held)))
         return {Verdict::refuse, Refusal::superseded};
     // At the first request in this term the membership keeps the node only if its grant cannot have been followed by a
     // lost one, and if no other membership has it. Of two memberships the one whose grant ends later had the node
     // later, and so it has the later stamp. (A membership that was revoked may still show a grant that ends later.)
     const int64_t shown = a.holds ? a.held.until : 0;
-    const int64_t known = row != nullptr ? row->until : 0;
-    const bool is_latest = same || (a.holds && shown > known && (row == nullptr || !is_later(*row, a.held)));
-    const bool keeps = judged_in_term ? same : is_latest && std::max(shown, known) > last_lost_beginning(l, r);
+    const int64_t end = std::max(shown, row.until);
+    const bool is_latest = same || (a.holds && shown > row.until && !is_later(row, a.held));
+    const bool keeps = judged_in_term ? same : is_latest && end > last_lost_beginning(l, r);
     if (!keeps)
         return detail::newcomer(l, r, a);
-    if (a.lowest >= std::max({shown, known, beginning(l, r, a) + grant_ticks(l, r, a)}))
+    if (a.lowest >= std::max(end, beginning(l, r, a) + grant_ticks(l, r, a)))
         return {Verdict::refuse, Refusal::ahead};
     // An ended grant is extended only where a newcomer would be accepted (term.hpp, 13).
     const Judgement ended = detail::newcomer(l, r, a);
-    if (has_ended(l, r, std::max(shown, known)) && ended.verdict == Verdict::refuse)
+    if (has_ended(l, r, end) && ended.verdict == Verdict::refuse)
         return ended;
     return {Verdict::extend, Refusal::none};
 }
@@ -254,7 +253,7 @@ constexpr Request without_proof(const Layout &l, const RegistryView &r, Request 
 struct Ruling {
     Judgement judgement;
     Request request;
-    const NodeRow *row; // null: none
+    NodeRow row;
 };
 
 // There are two rows that a member may keep:
@@ -262,12 +261,12 @@ struct Ruling {
 //   missed  that of an answer that it missed (is_missed(); of several rows the one with the latest stamp)
 // A member that holds a node is judged against the first. If that makes it a newcomer and there is the second row, it
 // is judged against the second by without_held(). So a request that is repeated takes no second node. A member that
-// holds none is judged against the second alone. Null: there is no such row.
-constexpr Ruling decide(const Layout &l, const RegistryView &r, const Request &a, const NodeRow *held,
-                        const NodeRow *missed) noexcept {
-    const NodeRow *row = a.holds ? held : missed;
+// holds none is judged against the second alone.
+constexpr Ruling decide(const Layout &l, const RegistryView &r, const Request &a, const NodeRow &held,
+                        const NodeRow &missed) noexcept {
+    const NodeRow &row = a.holds ? held : missed;
     const Judgement judgement = judge(l, r, a, row);
-    if (!a.holds || judgement.verdict != Verdict::newcomer || missed == nullptr)
+    if (!a.holds || judgement.verdict != Verdict::newcomer || !is_missed(a, missed))
         return {judgement, a, row};
     return {judge(l, r, without_held(a), missed), without_held(a), missed};
 }
@@ -279,8 +278,7 @@ constexpr Ruling decide(const Layout &l, const RegistryView &r, const Request &a
 // The row after the member has kept its node. A life that got the node twice, with another membership in between, has
 // one number for both grants. So the later beginning counts. An ended grant begins at the present tick, because the
 // ticks between may be those of a membership that another registry has admitted.
-constexpr NodeRow extended(const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) noexcept {
-    const NodeRow before = row != nullptr ? *row : NodeRow{a.held.node, 0, 0, 0, 0, {}, 0, 0};
+constexpr NodeRow extended(const Layout &l, const RegistryView &r, const Request &a, const NodeRow &before) noexcept {
     const bool same = before.membership != 0 && (!a.holds || before.membership == a.held.membership);
     const int64_t shown_from = a.holds ? a.held.from : before.from;
     const int64_t from = same ? std::max(before.from, shown_from) : shown_from;

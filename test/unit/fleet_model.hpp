@@ -23,9 +23,9 @@ namespace uidgen::test {
 // What a mutant replaces: the decisions of the core, and what their callers do with them.
 struct Protocol {
     core::Judgement (*judge)(const core::Layout &, const core::RegistryView &, const core::Request &,
-                             const core::NodeRow *) = core::judge;
+                             const core::NodeRow &) = core::judge;
     core::NodeRow (*extended)(const core::Layout &, const core::RegistryView &, const core::Request &,
-                              const core::NodeRow *) = core::extended;
+                              const core::NodeRow &) = core::extended;
     bool (*is_free)(const core::Layout &, const core::RegistryView &, const core::Request &,
                     const core::NodeRow &) = core::is_free;
     core::NodeRow (*granted)(const core::Layout &, const core::RegistryView &, const core::Request &,
@@ -987,9 +987,7 @@ class World {
     Case decide(const State &s, int server, const core::RegistryView &r, const core::Request &a) const {
         const int missed = missed_node(s, server, a);
         const auto against = [&](const core::Request &asked, int node) -> Case {
-            const core::NodeRow known = node >= 0 ? row(s, server, node) : core::NodeRow{};
-            const bool exists = node >= 0 && known.until != 0;
-            return {p_.judge(layout_, r, asked, exists ? &known : nullptr), asked, node};
+            return {p_.judge(layout_, r, asked, node >= 0 ? row(s, server, node) : core::NodeRow{}), asked, node};
         };
         const Case first = against(a, a.holds ? static_cast<int>(a.held.node) : missed);
         if (!a.holds || first.judgement.verdict != core::Verdict::newcomer || missed < 0)
@@ -1103,9 +1101,7 @@ class World {
             out.broken = "a fence does not end the doubt";
             return true;
         case core::Verdict::extend: {
-            core::NodeRow known = d.node >= 0 ? row(s, server, d.node) : core::NodeRow{};
-            const bool exists = d.node >= 0 && known.until != 0;
-            after = p_.extended(layout_, r, d.request, exists ? &known : nullptr);
+            after = p_.extended(layout_, r, d.request, row(s, server, d.node));
             has_row = true;
             note_extension(before, r, request, d, after, out);
             break;
@@ -1303,7 +1299,7 @@ class World {
         r.serial = 0;
         r.own_serial = 1;
         r.fence_base_us = 0;
-        const core::Judgement judgement = p_.judge(layout_, r, a, nullptr);
+        const core::Judgement judgement = p_.judge(layout_, r, a, core::NodeRow{});
         s.response = reply(request, judgement.why, r);
         if (judgement.verdict == core::Verdict::newcomer) {
             s.response.grant = grant_of(core::granted(layout_, r, a, {}), r);

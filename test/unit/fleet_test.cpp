@@ -322,11 +322,11 @@ TEST(Grant, BeforeTheEpochTheAskerIsAhead) {
     RegistryView r = registry_at(now_us);
     for (const int64_t base_us : {INT64_C(0), now_us - 3600 * s_us, now_us}) {
         r.fence_base_us = base_us;
-        EXPECT_EQ(judge(soon, r, ask, nullptr).verdict, Verdict::refuse);
-        EXPECT_EQ(judge(soon, r, ask, nullptr).why, Refusal::ahead);
+        EXPECT_EQ(judge(soon, r, ask, {}).verdict, Verdict::refuse);
+        EXPECT_EQ(judge(soon, r, ask, {}).why, Refusal::ahead);
     }
     r = registry_at(now_us + 20 * s_us);
-    EXPECT_EQ(judge(soon, r, ask, nullptr).verdict, Verdict::newcomer) << "within the bound of the epoch";
+    EXPECT_EQ(judge(soon, r, ask, {}).verdict, Verdict::newcomer) << "within the bound of the epoch";
 }
 
 TEST(Grant, EndsWithTheLayout) {
@@ -337,7 +337,7 @@ TEST(Grant, EndsWithTheLayout) {
     a.lowest = tick_at(leaf, r.now_us);
     const NodeRow row = granted(leaf, r, a, {5, 0, 0, 0, 0, {}, 0, 0});
     EXPECT_EQ(row.until, largest(leaf.time_bits) + 1);
-    EXPECT_EQ(extended(leaf, r, a, &row).until, largest(leaf.time_bits) + 1);
+    EXPECT_EQ(extended(leaf, r, a, row).until, largest(leaf.time_bits) + 1);
 }
 
 TEST(Grant, WhoseHolderIsRevokedIsRefused) {
@@ -349,10 +349,10 @@ TEST(Grant, WhoseHolderIsRevokedIsRefused) {
     const NodeRow row = granted(leaf, r, a, {5, 0, 0, 0, 0, {}, 0, 0});
     a.holds = true;
     a.held = {5, row.from, row.until, row.membership, row.term, 1};
-    ASSERT_EQ(judge(leaf, r, a, &row).verdict, Verdict::extend);
+    ASSERT_EQ(judge(leaf, r, a, row).verdict, Verdict::extend);
     const NodeRow after = revoked(leaf, r, row, 2000);
     EXPECT_EQ(after.until, tick_at(leaf, now_us + r.bound_us) + 2001);
-    EXPECT_EQ(judge(leaf, r, a, &after).why, Refusal::superseded);
+    EXPECT_EQ(judge(leaf, r, a, after).why, Refusal::superseded);
 }
 
 TEST(Membership, AnotherNodesGrantEndsWhereItSays) {
@@ -416,9 +416,7 @@ Judgement extended_anyway(Judgement j, bool anyway) {
     return anyway && j.verdict != Verdict::fence ? Judgement{Verdict::extend, Refusal::none} : j;
 }
 
-bool is_in_doubt(const RegistryView &r, const Request &a, const NodeRow *row) {
-    return a.holds && (row == nullptr || row->term != r.term);
-}
+bool is_in_doubt(const RegistryView &r, const Request &a, const NodeRow &row) { return a.holds && row.term != r.term; }
 
 RegistryView without_cap(RegistryView r) {
     r.now_us += 1000;
@@ -453,7 +451,7 @@ NodeRow granted_until_the_later(const Layout &l, const RegistryView &r, const Re
     return after;
 }
 
-Judgement judge_without_fence(const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+Judgement judge_without_fence(const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
     const Judgement j = judge(l, r, a, row);
     return j.why == Refusal::fenced ? Judgement{Verdict::newcomer, Refusal::none} : j;
 }
@@ -468,13 +466,13 @@ const Mutant mutants[] = {
                                  const NodeRow &row) { return row.until <= beginning(l, r, a) + 1; })},
     {"a node that another membership got is kept", "FencesHarmNobodyWhateverTheClocks",
      with(&Protocol::judge, [](const Layout &l, const RegistryView &r, const Request &a,
-                               const NodeRow *row) { return extended_anyway(judge(l, r, a, row), a.holds); })},
+                               const NodeRow &row) { return extended_anyway(judge(l, r, a, row), a.holds); })},
     {"until + length", "FencesAreTight",
      with(&Protocol::extended,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               NodeRow after = extended(l, r, a, row);
-              if (row != nullptr)
-                  after.until = std::max(after.until, row->until + grant_ticks(l, r, a));
+              if (row.until != 0)
+                  after.until = std::max(after.until, row.until + grant_ticks(l, r, a));
               return after;
           })},
     {"a repeated request is a newcomer's", "WithoutLostCommitsNoClockMatters",
@@ -482,26 +480,26 @@ const Mutant mutants[] = {
     {"an earlier life's answer is taken for a missed one", "OfTwoCopiesOneGoesOn",
      with(
          &Protocol::judge,
-         [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+         [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
              Request b = a;
-             if (!a.holds && row != nullptr)
-                 b.incarnation = row->incarnation;
+             if (!a.holds && row.membership != 0)
+                 b.incarnation = row.incarnation;
              return judge(l, r, b, row);
          },
          with(&Protocol::is_missed,
               [](const Request &a, const NodeRow &row) { return !a.holds && is_same_life(a, row); }))},
     {"a superseded life is extended", "OfTwoCopiesOneGoesOn",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               const Judgement j = judge(l, r, a, row);
-              return extended_anyway(j, j.why == Refusal::superseded && row->membership == a.held.membership);
+              return extended_anyway(j, j.why == Refusal::superseded && row.membership == a.held.membership);
           })},
     {"after a fence a superseded life is extended", "OfTwoCopiesOneGoesOn",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               const Judgement j = judge(l, r, a, row);
-              return extended_anyway(j, j.why == Refusal::superseded && row->membership == a.held.membership &&
-                                            row->term != r.term);
+              return extended_anyway(j, j.why == Refusal::superseded && row.membership == a.held.membership &&
+                                            row.term != r.term);
           })},
     // Fences.
     {"no fence: the timeline is not compared", "LostCommitsAreFenced", with(&Protocol::compares_timeline, false)},
@@ -521,24 +519,24 @@ const Mutant mutants[] = {
           })},
     {"a fence without the longest grant, by one tick", "FencesAreTight",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               const Judgement j = judge(l, r, a, row);
               const bool passes = j.why == Refusal::fenced && beginning(l, r, a) + 1 >= fence_tick(l, r);
               return passes ? Judgement{Verdict::newcomer, Refusal::none} : j;
           })},
     {"a fence with one bound, not two", "FencesAreTight",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               RegistryView lower = r;
               lower.fence_base_us -= lower.fence_base_us != 0 ? r.bound_us : 0;
               return judge(l, lower, a, row);
           })},
     {"a survivor's grant begins where the registry says", "AMembershipGetsANodeTwice",
      with(&Protocol::extended,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               NodeRow after = extended(l, r, a, row);
-              if (row != nullptr && row->membership == after.membership)
-                  after.from = row->from;
+              if (row.membership == after.membership)
+                  after.from = row.from;
               return after;
           })},
     {"a fence that does not bind unused nodes", "LostCommitsAreFenced",
@@ -563,19 +561,19 @@ const Mutant mutants[] = {
              with(
                  &Protocol::extended,
                  [](const Layout &l, const RegistryView &r, const Request &a,
-                    const NodeRow *row) { return extended(l, without_cap(r), a, row); },
+                    const NodeRow &row) { return extended(l, without_cap(r), a, row); },
                  with(&Protocol::judge, [](const Layout &l, const RegistryView &r, const Request &a,
-                                           const NodeRow *row) { return judge(l, without_cap(r), a, row); }))))},
+                                           const NodeRow &row) { return judge(l, without_cap(r), a, row); }))))},
     {"survivors are extended unconditionally", "FencesAreTight",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               RegistryView open = r;
               open.fence_base_us = is_in_doubt(r, a, row) ? 0 : r.fence_base_us;
               return judge(l, open, a, row);
           })},
     {"survivors are extended one tick too low", "FencesAreTight",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               RegistryView lower = r;
               lower.fence_base_us -= is_in_doubt(r, a, row) ? r.bound_us : 0;
               const Judgement j = judge(l, lower, a, row);
@@ -583,7 +581,7 @@ const Mutant mutants[] = {
           })},
     {"survivors are not extended", "LostCommitsAreFenced",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               const Judgement j = judge(l, r, a, row);
               return j.verdict == Verdict::extend && is_in_doubt(r, a, row)
                          ? Judgement{Verdict::newcomer, Refusal::none}
@@ -591,25 +589,24 @@ const Mutant mutants[] = {
           })},
     {"of two memberships the one that asks first is extended", "FencesHarmNobodyWhateverTheClocks",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
-              const bool other_membership =
-                  is_in_doubt(r, a, row) && row != nullptr && row->membership != a.held.membership;
-              return judge(l, r, a, other_membership ? nullptr : row);
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+              const bool other_membership = is_in_doubt(r, a, row) && row.membership != a.held.membership;
+              return judge(l, r, a, other_membership ? NodeRow{} : row);
           })},
     {"what members show is not compared", "CommitsAreLostAgain",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               Request b = a;
               b.seen.serial = std::min(a.seen.serial, r.serial);
-              if (a.holds && a.held.term == r.term && (row == nullptr || row->term != r.term))
+              if (a.holds && a.held.term == r.term && row.term != r.term)
                   b.held.term = {};
               else if (a.holds && a.held.term == r.term)
-                  b.held.serial = std::min(a.held.serial, row->serial);
+                  b.held.serial = std::min(a.held.serial, row.serial);
               return judge(l, r, b, row);
           })},
     {"an old registry goes on", "CommitsAreLostAgain",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               RegistryView blind = r;
               blind.shown = {};
               Request b = a;
@@ -632,8 +629,8 @@ const Mutant mutants[] = {
           [](const Layout &l, const RegistryView &r, const NodeRow &row, int64_t) { return revoked(l, r, row, 0); })},
     {"a dead membership is extended after a fence", "ADeadHoldersNodeIsGrantedAgain",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
-              const bool later = is_in_doubt(r, a, row) && row != nullptr && a.held.until > row->until;
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+              const bool later = is_in_doubt(r, a, row) && row.until != 0 && a.held.until > row.until;
               return extended_anyway(judge(l, r, a, row), later && a.held.until > last_lost_beginning(l, r));
           })},
     {"a joining member's node is not raised", "AJoiningMembersNodeIsRaised",
@@ -648,7 +645,7 @@ const Mutant mutants[] = {
           })},
     {"another fleet's members get nodes", "AnotherFleetIsRefused",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               Request b = a;
               b.seen.fleet = r.fleet;
               return judge(l, r, b, row);
@@ -692,9 +689,9 @@ const Mutant mutants[] = {
      by_walks},
     {"a grant that has ended begins where it began", "AFormerPrimaryReturnsLate",
      with(&Protocol::extended,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               NodeRow after = extended(l, r, a, row);
-              after.from = a.holds ? a.held.from : row != nullptr ? row->from : after.from;
+              after.from = a.holds ? a.held.from : row.from;
               return after;
           }),
      by_walks},
@@ -707,7 +704,7 @@ const Mutant mutants[] = {
           })},
     {"a grant that has ended is extended although no newcomer is admitted", "AFormerPrimaryReturnsLate",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               RegistryView open = r;
               open.awaits_member = false;
               const Judgement j = judge(l, open, a, row);
@@ -727,7 +724,7 @@ const Mutant mutants[] = {
      with(&Protocol::is_claim, [](const RegistryView &, const Term &) { return false; })},
     {"under an unproved number a grant that has ended is extended", "AnUnprovedTermIsShown",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               RegistryView open = r;
               open.claimed = 0;
               const Judgement j = judge(l, open, a, row);
@@ -744,7 +741,7 @@ const Mutant mutants[] = {
      with(&Protocol::best_registry, last_registry, with(&Protocol::draws_nonces, false))},
     {"a registry with a rival admits newcomers", "TwoRegistriesHaveOneNumber",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow *row) {
+          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
               RegistryView blind = r;
               blind.shown = are_rivals(r.shown, r.term) ? Term{} : r.shown;
               return judge(l, blind, a, row);

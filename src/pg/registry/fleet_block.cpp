@@ -12,23 +12,18 @@ namespace uidgen::pg {
 namespace {
 
 // Answers with the segment's increment, unless it is refused that members are given its values.
-void describe_segment(Call *call) {
-    const SegmentOfCall &segment = call->segment;
+void describe_segment(Call *call, const core::SequenceRule &rule) {
     const FleetRequest &request = call->request;
     const char *name = request.segment;
-    if (!OidIsValid(segment.sequence))
-        return refuse(call, core::Refusal::no_segment, psprintf("segment \"%s\" does not exist at the registry", name),
-                      psprintf("Run SELECT segment_create(%s) on the registry.", quote_literal_cstr(name)));
-    const char *sequence = qualified_name(segment.sequence);
-    if (segment.entry == nullptr)
+    const char *sequence = qualified_name(call->sequence);
+    if (call->entry == nullptr)
         return refuse(
             call, core::Refusal::no_privilege, psprintf("this server's login may not use segment \"%s\"", name),
             psprintf("Run GRANT USAGE ON SEQUENCE %s on the registry, to the role that uidgen.registry names.",
                      sequence));
-    if (is_attached(read_segment(segment.sequence)))
+    if (is_attached(read_segment(call->sequence)))
         return refuse(call, core::Refusal::attached,
                       psprintf("segment \"%s\" at the registry is itself attached", name));
-    const core::SequenceRule rule = sequence_rule(segment.sequence);
     if (rule.cycle || (rule.increment > 0 ? rule.min_value < 0 : rule.max_value > 0))
         return refuse(call, core::Refusal::not_shareable,
                       psprintf("segment \"%s\" starts over at its end, or has positive and negative values", name),
@@ -37,8 +32,8 @@ void describe_segment(Call *call) {
     call->answer.increment = rule.increment;
     if (request.increment != 0 && request.increment != rule.increment)
         refuse(call, core::Refusal::increment_differs,
-               psprintf("the increment of segment \"%s\" is %lld at the registry, and was %lld", name,
-                        static_cast<long long>(rule.increment), static_cast<long long>(request.increment)));
+               psprintf("the increment of segment \"%s\" is " INT64_FORMAT " at the registry, and was " INT64_FORMAT,
+                        name, rule.increment, request.increment));
 }
 
 // If the standby is away, calls that are given up use up the blocks of a moment, and not one each.
@@ -56,8 +51,9 @@ core::SequenceState counter_of(const SessionEntry *e) {
 
 void refuse_unknown(Call *call) {
     const FleetRequest &r = call->request;
-    const char *message = psprintf("value %lld of segment \"%s\" lies too far beyond all that the registry has given",
-                                   static_cast<long long>(r.shown), r.segment);
+    const char *message =
+        psprintf("value " INT64_FORMAT " of segment \"%s\" lies too far beyond all that the registry has given",
+                 r.shown, r.segment);
     ereport(LOG, (errmsg("%s", message),
                   errdetail("Database \"%s\" on %s:%s, version %s, shows it as the last value that it was given.",
                             r.database, r.host, r.port, r.version)));
@@ -70,46 +66,47 @@ void refuse_unknown(Call *call) {
 } // namespace
 
 void open_segment(const Registry &registry, Call *call) {
-    const FleetRequest &request = call->request;
-    SegmentOfCall *segment = &call->segment;
-    if (is_refused(*call) || request.segment == nullptr || request.generator.incarnation != 0)
+    const char *name = call->request.segment;
+    if (is_refused(*call) || name == nullptr || call->request.generator.incarnation != 0)
         return;
-    segment->sequence = find_segment(cstring_to_text(request.segment));
-    if (!OidIsValid(segment->sequence) ||
-        pg_class_aclcheck(segment->sequence, registry.role, ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
+    call->sequence = find_segment(cstring_to_text(name));
+    if (!OidIsValid(call->sequence) ||
+        pg_class_aclcheck(call->sequence, registry.role, ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
         return;
-    if (ConditionalLockRelationOid(segment->sequence, RowExclusiveLock))
-        segment->entry = open_entry(segment->sequence, SlotKind::segment);
+    if (ConditionalLockRelationOid(call->sequence, RowExclusiveLock))
+        call->entry = open_entry(call->sequence, SlotKind::segment);
     else
-        refuse(call, core::Refusal::being_altered,
-               psprintf("segment \"%s\" is being altered at the registry", request.segment));
+        refuse(call, core::Refusal::being_altered, psprintf("segment \"%s\" is being altered at the registry", name));
 }
 
 void give_block(Call *call) {
     const FleetRequest &request = call->request;
-    const SegmentOfCall &segment = call->segment;
     FleetAnswer *answer = &call->answer;
-    describe_segment(call);
+    if (!OidIsValid(call->sequence))
+        return refuse(call, core::Refusal::no_segment,
+                      psprintf("segment \"%s\" does not exist at the registry", request.segment),
+                      psprintf("Run SELECT segment_create(%s) on the registry.", quote_literal_cstr(request.segment)));
+    const core::SequenceRule rule = sequence_rule(call->sequence);
+    describe_segment(call, rule);
     if (is_refused(*call))
         return;
     answer->is_synchronous = standbys_are_awaited();
     answer->count = 0;
     if (request.count == 0)
         return;
-    const core::SequenceRule rule = sequence_rule(segment.sequence);
-    const core::StepBounds bounds = step_bounds(read_segment(segment.sequence), rule);
-    const core::SequenceState counter = counter_of(segment.entry);
+    const core::StepBounds bounds = step_bounds(read_segment(call->sequence), rule);
+    const core::SequenceState counter = counter_of(call->entry);
     const bool up = rule.increment > 0;
     const int64_t known = read_given(request.segment, up ? PG_INT64_MIN : PG_INT64_MAX);
     const bool is_known = up ? request.shown <= known : request.shown >= known;
     if (!is_known && !is_credible(counter, rule, bounds, request.shown))
         return refuse_unknown(call);
     const core::PlannedRange block =
-        reserve_for_member(segment.entry, Min(request.count, bounds.most), is_known ? known : request.shown);
+        reserve_for_member(call->entry, Min(request.count, bounds.most), is_known ? known : request.shown);
     if (block.count == 0)
         return refuse(call, core::Refusal::used_up,
                       psprintf("segment \"%s\" has no value left at the registry", request.segment),
-                      psprintf("Run ALTER SEQUENCE %s %s on the registry.", qualified_name(segment.sequence),
+                      psprintf("Run ALTER SEQUENCE %s %s on the registry.", qualified_name(call->sequence),
                                up ? "MAXVALUE with a larger number" : "MINVALUE with a smaller number"));
     put_given(request.segment, block.last);
     answer->count = static_cast<int64_t>(block.count);

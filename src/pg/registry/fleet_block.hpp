@@ -9,7 +9,7 @@
 //   3. The member's role needs USAGE on the segment's sequence, as every role that draws from it.
 #pragma once
 
-#include "refusals.hpp"
+#include "fleet_request.hpp"
 
 namespace uidgen::pg {
 

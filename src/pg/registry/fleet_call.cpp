@@ -102,86 +102,25 @@ void note_refusal(Registry *registry, const FleetAnswer &answer) {
 // A generator.
 // ---------------------------------------------------------------------------------------------------------
 
-// Writes the row, and answers with the grant that it is.
-void grant(const Registry &registry, Call *call, const core::NodeRow &row) {
-    core::Grant *given = &call->answer.given.grant;
-    *given = {row.node, row.from, row.until, row.membership, row.term, row.serial};
-    given->seal = seal_of_grant(registry.state, call->request.layout, *given);
-    put_member(registry, *call, row);
-}
-
-// Whether there was no node for an earlier newcomer of this call, which looked where this one would.
-bool is_known_full(const Registry &registry, const Call *full, const Call &call) {
-    const auto begins = [&registry](const Call &c) {
-        return core::beginning(c.request.layout, registry.state.view, c.request.generator);
-    };
-    return full != nullptr && full->pool == call.pool && call.policy != WorkerPolicy::fixed &&
-           (full->request.datacenter_id == call.request.datacenter_id) && begins(call) <= begins(*full);
-}
-
-// Grants a node, unless there is none for it.
-void admit_newcomer(const Registry &registry, Newcomers *known, Call *call) {
-    const FleetRequest &r = call->request;
-    const Call *full = known->full;
-    NodeRecord node;
-    if (is_known_full(registry, full, *call))
-        return refuse(call, full->answer.refusal, full->answer.message, full->answer.hint);
-    const bool exceeds = exceeds_quota(registry, *call, known);
-    if (!exceeds && find_node(registry, *call, &node)) {
-        grant(registry, call, core::granted(r.layout, registry.state.view, r.generator, node.row));
-        known->own_of_pool++;
-        known->own++;
-        known->used += known->used < 0 ? 0 : 1;
-        return;
-    }
-    if (!exceeds && call->policy == WorkerPolicy::fixed)
-        return refuse_taken(call, node);
-    known->full = call;
-    if (exceeds)
-        refuse(call, core::Refusal::too_many_nodes);
-    else if (registry.state.view.ended_by_us != 0)
-        (void)refuse_if_judged(registry, call, core::Refusal::starting); // others may be free when the wait is over
-    else
-        refuse_none_free(call);
-}
-
-// The member drew with a node before it joined the fleet. The node is one of its login's until then, because anyone can
-// say so.
-void note_use_before(const Registry &registry, Newcomers *newcomers, const Call &call) {
-    const FleetRequest &r = call.request;
-    NodeRecord known;
-    if (exceeds_quota(registry, call, newcomers))
-        return;
-    newcomers->pool = no_pool;
-    (void)read_node(call.pool, r.former_node, &known);
-    const int64_t until = known.row.until;
-    known.row = core::used_before(r.layout, registry.state.view, r.generator, known.row, r.former_until);
-    known.login = call.login;
-    if (known.row.until != until)
-        put_node(known);
-}
-
 // What a member is judged by, as core::decide() describes it.
 struct Case {
     NodeRecord held;
-    NodeRecord missed;
     core::Ruling ruling;
 };
 
-// Reads the rows that it needs into the case.
-void judge(const Registry &registry, const Call &call, Case *c) {
+Case judge(const Registry &registry, const Call &call) {
     const FleetRequest &r = call.request;
     const core::Request &g = r.generator;
-    const bool has_held = g.holds && read_node(call.pool, g.held.node, &c->held);
-    const int64_t but_node = g.holds ? g.held.node : no_node;
-    const bool has_missed =
-        read_node_of_incarnation(call.pool, g.incarnation, but_node, &c->missed) && core::is_missed(g, c->missed.row);
+    Case c = {};
+    NodeRecord missed = {};
+    const bool has_held = g.holds && read_node(call.pool, g.held.node, &c.held);
+    (void)read_node_of_incarnation(call.pool, g.incarnation, g.holds ? g.held.node : no_node, &missed);
     if (fault_is(Fault::late_asks))
-        c->held.row.incarnation = g.incarnation;
+        c.held.row.incarnation = g.incarnation;
     if (fault_is(Fault::extend_ended) && has_held)
-        c->held.row.until = Max(c->held.row.until, core::tick_at(r.layout, registry.state.view.now_us) + 1);
-    c->ruling = core::decide(r.layout, registry.state.view, g, has_held ? &c->held.row : nullptr,
-                             has_missed ? &c->missed.row : nullptr);
+        c.held.row.until = Max(c.held.row.until, core::tick_at(r.layout, registry.state.view.now_us) + 1);
+    c.ruling = core::decide(r.layout, registry.state.view, g, c.held.row, missed.row);
+    return c;
 }
 
 // Both draw the same ids there, unless one of them has ended.
@@ -204,6 +143,20 @@ void log_collision(const Call &call, const NodeRecord &known) {
                   errhint("Compare the ids that both have issued in that time.")));
 }
 
+// The statement has all of the layout, because a member may have replaced any field of its preset. By position it fits
+// the message of a member.
+void refuse_equal_ids(Call *call, const core::Layout &of_pool) {
+    const FleetRequest &r = call->request;
+    const core::Layout &l = of_pool;
+    const char *preset = strcmp(r.preset, "custom") == 0 ? "snowflake" : r.preset;
+    refuse(call, r.layout.epoch_us == l.epoch_us ? core::Refusal::split_differs : core::Refusal::epoch_differs, nullptr,
+           psprintf("Drop it, and run SELECT uid_generator_create('name', %s, NULL, %s, " INT64_FORMAT
+                    ", %d, %d, %d, %d, %s, %s). Or pass own_pool => true (docs/fleet.md).",
+                    quote_literal_cstr(preset), quote_literal_cstr(show_time(l.epoch_us)), l.tick_us, l.time_bits,
+                    l.datacenter_bits, l.worker_bits, l.sequence_bits, l.sequence_first ? "true" : "false",
+                    l.backup ? "true" : "false"));
+}
+
 // A layout that is not in use costs a row for good, so a login cannot make any number of them.
 constexpr int64_t most_pools = 1000;
 
@@ -213,7 +166,7 @@ void make_pool(const Registry &registry, Call *call) {
     core::Layout other;
     if (!r.own_pool && !fault_is(Fault::any_epoch) && find_pool_with_equal_ids(r.layout, r.preset, &other))
         return refuse_equal_ids(call, other);
-    if (refuse_if_judged(registry, call, core::judge(r.layout, registry.state.view, r.generator, nullptr).why))
+    if (refuse_if_judged(registry, call, core::judge(r.layout, registry.state.view, r.generator, {}).why))
         return;
     if (count_pools(call->login) >= most_pools)
         refuse(call, core::Refusal::too_many_layouts);
@@ -224,9 +177,9 @@ void make_pool(const Registry &registry, Call *call) {
 // Grants, or refuses; it may make a pool. What is wrong is found before anything is written.
 void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
     const FleetRequest &r = call->request;
+    const core::RegistryView &view = registry.state.view;
     const bool joins = r.former_node != no_node && !r.generator.holds && !fault_is(Fault::hide_use);
-    Case c = {};
-    if (joins && core::claims_too_much(r.layout, registry.state.view, r.generator, r.former_until)) {
+    if (joins && core::claims_too_much(r.layout, view, r.generator, r.former_until)) {
         (void)refuse_if_judged(registry, call, core::Refusal::ahead);
         return;
     }
@@ -237,13 +190,11 @@ void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
         return;
     if (joins)
         note_use_before(registry, known, *call);
-    judge(registry, *call, &c);
+    const Case c = judge(registry, *call);
     log_collision(*call, c.held);
-    const NodeRecord &kept = c.ruling.row == &c.missed.row ? c.missed : c.held;
     if (c.ruling.judgement.verdict == core::Verdict::extend) {
-        if (kept.login == nullptr || strcmp(kept.login, call->login) != 0)
-            known->pool = no_pool; // the node comes to this login
-        grant(registry, call, core::extended(r.layout, registry.state.view, c.ruling.request, c.ruling.row));
+        known->counted = nullptr; // the node may have been another login's
+        grant(registry, call, core::extended(r.layout, view, c.ruling.request, c.ruling.row));
     } else if (c.ruling.judgement.verdict == core::Verdict::newcomer)
         admit_newcomer(registry, known, call);
     else
@@ -287,23 +238,34 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
 bool shows_lost_commits(const Registry &registry, const Call &call) {
     const FleetRequest &r = call.request;
     const core::Request &g = r.generator;
-    NodeRecord held;
-    const bool has_row = g.holds && read_node(find_pool(r.layout, DroppedPool::counts), g.held.node, &held);
-    return core::judge(r.layout, registry.state.view, g, has_row ? &held.row : nullptr).verdict == core::Verdict::fence;
+    NodeRecord held = {};
+    if (g.holds)
+        (void)read_node(find_pool(r.layout, DroppedPool::counts), g.held.node, &held);
+    return core::judge(r.layout, registry.state.view, g, held.row).verdict == core::Verdict::fence;
+}
+
+void refuse_unproven(Call *call) {
+    const FleetRequest &request = call->request;
+    ereport(LOG, (errmsg("a member presented a proof that this registry did not issue"),
+                  errdetail("It says that it is on %s:%s.", request.host, request.port),
+                  errhint("If the key of the registry was changed, run SELECT uid_fleet_move() on the member.")));
+    refuse(call, core::Refusal::unproven);
 }
 
 // What a request shows counts before anything is granted, whatever its place in the call.
 void note_evidence(Registry *registry, Call *call) {
     FleetRequest &r = call->request;
-    if (fault_is(Fault::any_fleet) && r.generator.seen.fleet != 0)
-        registry->state.view.fleet = r.generator.seen.fleet;
-    const bool is_known = r.generator.seen.fleet == 0 || r.generator.seen.fleet == registry->state.view.fleet;
-    if (r.generator.seen.fleet == registry->state.view.fleet && registry->unclaimed == nullptr &&
-        !is_stamp_proven(registry->state, r))
+    const core::RegistryView &view = registry->state.view;
+    const core::FleetSeen &seen = r.generator.seen;
+    if (fault_is(Fault::any_fleet) && seen.fleet != 0)
+        registry->state.view.fleet = seen.fleet;
+    if (seen.fleet != 0 && seen.fleet != view.fleet)
+        return;
+    if (seen.fleet != 0 && registry->unclaimed == nullptr && !is_stamp_proven(registry->state, r))
         note_claim(registry, *call);
-    if (is_known && !keep_what_is_proven(registry->state, call))
+    if (!keep_what_is_proven(registry->state, call))
         refuse_unproven(call);
-    else if (is_known && registry->unclaimed == nullptr)
+    else if (registry->unclaimed == nullptr)
         note_member(registry, r);
 }
 

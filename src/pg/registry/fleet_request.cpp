@@ -1,4 +1,6 @@
-#include "refusals.hpp"
+#include "fleet_request.hpp"
+
+#include "base/time_source.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -100,7 +102,7 @@ void take_fields(Call *call) {
         (void)refuse_field(call, "count", psprintf(INT64_FORMAT, r.count));
 }
 
-int64_t hash(const FleetState &state, const char *text) {
+int64_t seal(const FleetState &state, const char *kind, std::initializer_list<int64_t> numbers) {
     uint8 digest[PG_SHA256_DIGEST_LENGTH];
     uint64 bits = 0;
     if (state.key == nullptr)
@@ -108,10 +110,15 @@ int64_t hash(const FleetState &state, const char *text) {
                         errhint("Restore the row of uid_secrets.uid_fleet_key, or run "
                                 "INSERT INTO uid_secrets.uid_fleet_key DEFAULT VALUES and SELECT uid_fleet_move() on "
                                 "each member.")));
+    StringInfoData text;
+    initStringInfo(&text);
+    appendStringInfo(&text, "%s " UINT64_FORMAT, kind, state.view.fleet);
+    for (const int64_t number : numbers)
+        appendStringInfo(&text, " " INT64_FORMAT, number);
     pg_hmac_ctx *context = pg_hmac_create(PG_SHA256);
     const bool made = context != nullptr &&
                       pg_hmac_init(context, reinterpret_cast<const uint8 *>(state.key), strlen(state.key)) >= 0 &&
-                      pg_hmac_update(context, reinterpret_cast<const uint8 *>(text), strlen(text)) >= 0 &&
+                      pg_hmac_update(context, reinterpret_cast<const uint8 *>(text.data), text.len) >= 0 &&
                       pg_hmac_final(context, digest, sizeof(digest)) >= 0;
     pg_hmac_free(context);
     if (!made)
@@ -120,13 +127,11 @@ int64_t hash(const FleetState &state, const char *text) {
     return static_cast<int64_t>(pg_ntoh64(bits) >> 1);
 }
 
-template <size_t n> int64_t seal(const FleetState &state, const char *kind, const int64_t (&numbers)[n]) {
-    StringInfoData text;
-    initStringInfo(&text);
-    appendStringInfo(&text, "%s " UINT64_FORMAT, kind, state.view.fleet);
-    for (const int64_t number : numbers)
-        appendStringInfo(&text, " " INT64_FORMAT, number);
-    return hash(state, text.data);
+const char *message_of_ahead(const core::RegistryView &view, const FleetRequest &r) {
+    const int64_t claimed = r.former_node == no_node ? r.generator.lowest : Max(r.generator.lowest, r.former_until);
+    const int64_t ahead_us = (claimed - core::beginning(r.layout, view, r.generator)) * r.layout.tick_us;
+    return psprintf("the generator is too far ahead of the clocks of the fleet, by %.3f s",
+                    static_cast<double>(ahead_us + view.bound_us) / 1e6);
 }
 
 } // namespace
@@ -182,5 +187,46 @@ bool keep_what_is_proven(const FleetState &state, Call *call) {
     call->claims_unseen = !is_held_proven;
     return is_stamp_proven(state, *r) && (!g.holds || is_held_proven || g.held.term.number < state.view.first);
 }
+
+void refuse(Call *call, core::Refusal why, const char *message, const char *hint) {
+    const core::RefusalRow &row = core::row_of(why);
+    call->answer.refusal = why;
+    call->answer.message = message != nullptr ? message : row.message;
+    call->answer.hint = hint != nullptr ? hint : row.hint;
+}
+
+bool refuse_if_judged(const Registry &registry, Call *call, core::Refusal why) {
+    const core::RegistryView &view = registry.state.view;
+    const char *message = nullptr;
+    const char *hint = nullptr;
+    if (why == core::Refusal::none)
+        return false;
+    if (why == core::Refusal::ahead)
+        message = message_of_ahead(view, call->request);
+    if (why == core::Refusal::starting) {
+        message = "the registry has started, and no member whose grant lasts has called yet";
+        hint = psprintf("Wait for one, or until %s. If no other server can be the registry, run SELECT "
+                        "uid_fleet_fence(cancel => true) on it.",
+                        show_time(registry.state.started_us + core::wait_us(view)));
+    }
+    if (why == core::Refusal::fenced) {
+        message = "the registry may have lost grants and accepts no newcomer yet";
+        hint = psprintf("Try again after %s.", show_time(core::fence_end_us(view)));
+    }
+    refuse(call, why, message, hint);
+    return true;
+}
+
+core::Refusal reason_for_all(const Registry &registry) {
+    if (registry.unclaimed != nullptr)
+        return core::Refusal::unclaimed;
+    if (is_closed(registry))
+        return core::Refusal::handing_over;
+    if (registry.state.synchronous && !standbys_are_awaited())
+        return core::Refusal::no_standby;
+    return core::judge_server(registry.state.view, {});
+}
+
+const char *show_time(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
 
 } // namespace uidgen::pg

@@ -1,9 +1,11 @@
-// What a member asks, checked, and the proof of what it shows.
+// What a member asks, checked; the proof of what it shows; and the answer to one that gets nothing.
 //
 // A role that may call may pass anything, so each field is checked. What it shows has a seal, a keyed hash
 // (HMAC-SHA-256, cut to 63 bits), by which the registry knows again what it has given (core/grant.hpp, 8). The key is
-// in a table, so that a server that takes over, or a restored dump, accepts the seals of the former one. Nothing here
-// writes to a table.
+// in a table, so that a server that takes over, or a restored dump, accepts the seals of the former one.
+//
+// Any role that draws at the member reads a refusal (core/refusal.hpp). So it names no other member, and no login: the
+// view uid_fleet and the log do. Nothing here writes to a table.
 #pragma once
 
 #include "memory/slots.hpp"
@@ -12,19 +14,14 @@
 
 namespace uidgen::pg {
 
-// The segment that a request is about.
-struct SegmentOfCall {
-    Oid sequence;              // InvalidOid: there is none of that name
-    const SessionEntry *entry; // null: the caller's role may not use it
-};
-
 // One request of a call, and its answer.
 struct Call {
     FleetRequest request;
     WorkerPolicy policy;
-    const char *login;  // the caller's role: nodes belong to it, whatever the request says. null: an administrator's
-    bool claims_unseen; // the grant that it shows is of a registry whose key is lost, so it may be invented
-    SegmentOfCall segment;
+    const char *login;         // the caller's role: nodes belong to it, whatever the request says. null: reserved
+    bool claims_unseen;        // the grant that it shows is of a registry whose key is lost, so it may be invented
+    Oid sequence;              // of the segment; InvalidOid: there is none of that name
+    const SessionEntry *entry; // of the sequence; null: the caller's role may not use it
     int32_t pool;
     FleetAnswer answer;
 };
@@ -52,5 +49,17 @@ bool is_stamp_proven(const FleetState &state, const FleetRequest &r);
 // while the fence lasts that this one began with, and the rest is forgotten. False: it also shows what a registry of
 // this fleet would have a proof of.
 bool keep_what_is_proven(const FleetState &state, Call *call);
+
+// Puts the refusal into the answer. Where message or hint is null, they are those of the refusal's row. Needs no lock.
+void refuse(Call *call, core::Refusal why, const char *message = nullptr, const char *hint = nullptr);
+
+// The same with the words for a reason that a judgement has given: of reason_for_all(), core::judge_server() or
+// core::judge(). False: the reason is `none`, and nothing is refused.
+bool refuse_if_judged(const Registry &registry, Call *call, core::Refusal why);
+
+// Why the registry grants nothing to anyone; none: it may.
+core::Refusal reason_for_all(const Registry &registry);
+
+const char *show_time(int64_t unix_us);
 
 } // namespace uidgen::pg

@@ -49,6 +49,7 @@ struct NodeRange {
     int64_t first;
     int64_t last;
 };
+inline NodeRange all_nodes(const core::Layout &l) { return {0, core::largest(core::drawn_node_bits(l))}; }
 
 // The tables in the extension's schema, for all that follows.
 void use_tables(Oid schema);

@@ -11,6 +11,11 @@ NodeRange nodes_of_datacenter(const core::Layout &layout, int64_t datacenter) {
     return {first, first + core::largest(core::drawn_worker_bits(layout))};
 }
 
+// All nodes of the layout, or of the datacenter id that the request names.
+NodeRange nodes_for(const FleetRequest &r) {
+    return r.datacenter_id == any_datacenter ? all_nodes(r.layout) : nodes_of_datacenter(r.layout, r.datacenter_id);
+}
+
 // A node that was never used, if it is near a random one; then the one whose grant ended first. The last ones that were
 // never used may be far.
 bool find_disposable(int32_t pool, NodeRange range, int64_t from, NodeRecord *found) {
@@ -20,12 +25,99 @@ bool find_disposable(int32_t pool, NodeRange range, int64_t from, NodeRecord *fo
            find_unused_node(pool, range, found);
 }
 
+bool have_same_nodes(const Call *a, const Call &b) {
+    return a != nullptr && a->pool == b.pool && a->request.datacenter_id == b.request.datacenter_id;
+}
+
+// Whether the caller's login may not have another node. The lookups stop as soon as the answer is known, because a
+// login may have many nodes, and a pool millions.
+bool exceeds_quota(const Registry &registry, const Call &call, Newcomers *known) {
+    const int32_t pool = call.pool;
+    const core::Layout &layout = call.request.layout;
+    const NodeRange range = nodes_for(call.request);
+    const int64_t nodes = range.last - range.first + 1;
+    const int64_t now = core::tick_at(layout, registry.state.view.now_us);
+    if (!have_same_nodes(known->counted, call)) {
+        const int64_t own = count_nodes_of(call.login, pool, range, now);
+        const bool are_all = call.request.datacenter_id == any_datacenter;
+        *known = {known->full, &call, are_all ? own : count_nodes_of(call.login, pool, all_nodes(layout), now),
+                  own,         -1,    -1};
+    }
+    if (known->own_of_pool >= core::most_nodes)
+        return true;
+    if (known->own > 0 && known->logins < 0)
+        known->logins = count_logins(pool, range, now);
+    if (known->own == 0 || !core::is_full_share(nodes, known->own, known->logins))
+        return false;
+    if (known->used < 0)
+        known->used = count_nodes(pool, range, now, nodes);
+    return core::are_few_left(nodes, known->used);
+}
+
+// Whether there was no node for an earlier newcomer of this call, which looked where this one would.
+bool is_known_full(const Registry &registry, const Call *full, const Call &call) {
+    const auto begins = [&registry](const Call &c) {
+        return core::beginning(c.request.layout, registry.state.view, c.request.generator);
+    };
+    return have_same_nodes(full, call) && call.policy != WorkerPolicy::fixed && begins(call) <= begins(*full);
+}
+
+void refuse_none_free(Call *call) {
+    const FleetRequest &request = call->request;
+    const NodeRange range = nodes_for(request);
+    const char *of_datacenter =
+        request.datacenter_id == any_datacenter ? "" : psprintf(" with datacenter id %d", request.datacenter_id);
+    NodeRecord first;
+    (void)read_oldest_node(call->pool, range, PG_INT64_MAX, &first);
+    refuse(
+        call, core::Refusal::none_free,
+        psprintf("all " INT64_FORMAT " nodes%s of the layout are in use", range.last - range.first + 1, of_datacenter),
+        psprintf("The first grant ends at %s, unless its holder renews it. Use a layout with more datacenter and "
+                 "worker bits, or stop a generator: its node is free when its grant has ended.",
+                 show_time(core::start_of(request.layout, first.row.until))));
+}
+
 } // namespace
 
-NodeRange nodes_for(const FleetRequest &request) {
-    if (request.datacenter_id == any_datacenter)
-        return {0, core::largest(core::drawn_node_bits(request.layout))};
-    return nodes_of_datacenter(request.layout, request.datacenter_id);
+void admit_newcomer(const Registry &registry, Newcomers *known, Call *call) {
+    const FleetRequest &r = call->request;
+    const Call *full = known->full;
+    NodeRecord node;
+    if (is_known_full(registry, full, *call))
+        return refuse(call, full->answer.refusal, full->answer.message, full->answer.hint);
+    const bool exceeds = exceeds_quota(registry, *call, known);
+    if (!exceeds && find_node(registry, *call, &node)) {
+        grant(registry, call, core::granted(r.layout, registry.state.view, r.generator, node.row));
+        known->own_of_pool++;
+        known->own++;
+        known->used += known->used < 0 ? 0 : 1;
+        return;
+    }
+    if (!exceeds && call->policy == WorkerPolicy::fixed)
+        return refuse(call, core::Refusal::node_taken,
+                      psprintf("worker number %d is in use until %s", r.worker_number,
+                               show_time(core::start_of(r.layout, node.row.until))));
+    known->full = call;
+    if (exceeds)
+        refuse(call, core::Refusal::too_many_nodes);
+    else if (registry.state.view.ended_by_us != 0)
+        (void)refuse_if_judged(registry, call, core::Refusal::starting); // others may be free when the wait is over
+    else
+        refuse_none_free(call);
+}
+
+void note_use_before(const Registry &registry, Newcomers *known, const Call &call) {
+    const FleetRequest &r = call.request;
+    NodeRecord record;
+    if (exceeds_quota(registry, call, known))
+        return;
+    known->counted = nullptr;
+    (void)read_node(call.pool, r.former_node, &record);
+    const int64_t until = record.row.until;
+    record.row = core::used_before(r.layout, registry.state.view, r.generator, record.row, r.former_until);
+    record.login = call.login;
+    if (record.row.until != until)
+        put_node(record);
 }
 
 bool find_node(const Registry &registry, const Call &call, NodeRecord *found) {
@@ -46,33 +138,6 @@ bool find_node(const Registry &registry, const Call &call, NodeRecord *found) {
     return find_disposable(pool, range, from, found);
 }
 
-// The lookups stop as soon as the answer is known, because a login may have many nodes, and a pool millions.
-bool exceeds_quota(const Registry &registry, const Call &call, Newcomers *known) {
-    const int32_t pool = call.pool;
-    const core::Layout &layout = call.request.layout;
-    const NodeRange range = nodes_for(call.request);
-    const int64_t nodes = range.last - range.first + 1;
-    const int64_t now = core::tick_at(layout, registry.state.view.now_us);
-    const auto count = [&](NodeRange of) { return count_nodes_of(call.login, pool, of, now); };
-    if (call.login == nullptr)
-        return false;
-    if (known->pool != pool || known->range.first != range.first || known->range.last != range.last) {
-        const NodeRange all = {0, core::largest(core::drawn_node_bits(layout))};
-        const int64_t own = count(range);
-        *known = {known->full, pool, range, call.request.datacenter_id == any_datacenter ? own : count(all),
-                  own,         -1,   -1};
-    }
-    if (known->own_of_pool >= core::most_nodes)
-        return true;
-    if (known->own > 0 && known->logins < 0)
-        known->logins = count_logins(pool, range, now);
-    if (known->own == 0 || !core::is_full_share(nodes, known->own, known->logins))
-        return false;
-    if (known->used < 0)
-        known->used = count_nodes(pool, range, now, nodes);
-    return core::are_few_left(nodes, known->used);
-}
-
 // What a caller says of itself is bounded before it is stored: a holder draws no further ahead of its clock than a
 // grant lasts, and a clock that is off by more than a day is just wrong.
 void put_member(const Registry &registry, const Call &call, const core::NodeRow &row) {
@@ -82,6 +147,13 @@ void put_member(const Registry &registry, const Call &call, const core::NodeRow 
     const int64_t length = Min(r.generator.length, 2 * core::longest_ticks(r.layout, view));
     put_node({call.pool, row, r.host, r.port, r.database, r.name, r.version, r.policy, call.login, offset_us, length,
               view.now_us});
+}
+
+void grant(const Registry &registry, Call *call, const core::NodeRow &row) {
+    core::Grant *given = &call->answer.given.grant;
+    *given = {row.node, row.from, row.until, row.membership, row.term, row.serial};
+    given->seal = seal_of_grant(registry.state, call->request.layout, *given);
+    put_member(registry, *call, row);
 }
 
 } // namespace uidgen::pg

@@ -225,7 +225,7 @@ void reserve(const Registry &registry, int32_t pool, int32_t count, const Return
     r.policy = "reserved";
     r.datacenter_id = any_datacenter;
     call.pool = pool;
-    check(registry, core::judge(r.layout, registry.state.view, r.generator, nullptr).why, call);
+    check(registry, core::judge(r.layout, registry.state.view, r.generator, {}).why, call);
     for (int32_t i = 0; i < count; i++) {
         if (!find_node(registry, call, &node))
             ereport(ERROR,
@@ -427,9 +427,8 @@ Datum uid_fleet_drop_pool(PG_FUNCTION_ARGS) {
     const int32_t pool = PG_GETARG_INT32(0);
     Registry registry = enter_open(fcinfo);
     const uidgen::core::Layout layout = required_pool(pool);
-    const NodeRange all = {0, uidgen::core::largest(uidgen::core::drawn_node_bits(layout))};
     const int64_t now = uidgen::core::tick_at(layout, registry.state.view.now_us);
-    if (count_nodes(pool, all, now, 1) > 0)
+    if (count_nodes(pool, all_nodes(layout), now, 1) > 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE), errmsg("nodes of pool %d are in use", pool),
                         errhint("Drop its generators, and wait until uid_fleet shows no node of it that is not free. "
                                 "End reservations with uid_fleet_takeover().")));
