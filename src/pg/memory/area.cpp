@@ -69,7 +69,6 @@ void forget_former(AreaState *state) UNCHECKED {
         lists.next_look.store(InvalidDsaPointer, std::memory_order_relaxed);
         lists.first_free = InvalidDsaPointer;
     }
-    state->rows_owed = InvalidDsaPointer;
 }
 
 // No other process uses the area before its handle is there. If an error comes first, the area goes with the mapping.

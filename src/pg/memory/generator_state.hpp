@@ -27,17 +27,6 @@ struct RingState {
     std::atomic<uint64_t> too_old;        // ids
 };
 
-// In the list of slots whose row of worker_node is owed (node_writer.cpp). Until a slot is in the list, the fields are
-// those of the session that adds it.
-struct OwedRow {
-    std::atomic<bool> listed;            // or a session is about to add it
-    bool settled GUARDED_BY(state_lock); // there is nothing to write any more
-    dsa_pointer next GUARDED_BY(state_lock);
-    int64_t used_at GUARDED_BY(state_lock);      // a timestamptz: the transaction that has added it
-    int64_t listed_at_us GUARDED_BY(state_lock); // on the monotonic clock
-    int64_t retry_at_us GUARDED_BY(state_lock);  // on the monotonic clock; 0: it was not tried yet
-};
-
 struct GeneratorState {
     core::PositionAllocator<> ticks;  // page: its bounds
     core::PositionAllocator<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
@@ -58,11 +47,12 @@ struct GeneratorState {
     std::atomic<int64_t> worker_draw;
     int64_t drawn_at_us GUARDED_BY(state_lock);
     int64_t drawn_node GUARDED_BY(state_lock);
-    std::atomic<int64_t> granted_node;   // the node of the registry that drawn_node shows; -1: none
-    std::atomic<int64_t> row_due;        // a timestamptz: a transaction that begins after it has the row written
-    std::atomic<uint64_t> clock_changes; // odd while the clock is behind (generator/clock.hpp)
-    std::atomic<uint64_t> backup_ids;    // of the backup worker
-    OwedRow owed;                        // outlives a reset
+    std::atomic<int64_t> granted_node;          // the node of the registry that drawn_node shows; -1: none
+    std::atomic<int64_t> row_due;               // a timestamptz: a transaction that begins after it has the row written
+    std::atomic<int64_t> row_owed;              // a timestamptz: the use that the row is owed for; 0: none
+    int64_t retry_at_us GUARDED_BY(state_lock); // on the monotonic clock; 0: no attempt has failed
+    std::atomic<uint64_t> clock_changes;        // odd while the clock is behind (generator/clock.hpp)
+    std::atomic<uint64_t> backup_ids;           // of the backup worker
 };
 
 struct GeneratorSlot {

@@ -42,8 +42,6 @@ struct AreaState {
     std::atomic<dsa_handle> handle;
     dshash_table_handle table;
     SlotLists slots[slot_kinds];
-    dsa_pointer rows_owed
-        GUARDED_BY(state_lock); // slots that lack their row of worker_node, by OwedRow::next (slots.hpp)
 };
 
 // The last plausible reading of the wall clock, as its offset from the monotonic clock. One figure for the whole

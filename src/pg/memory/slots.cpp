@@ -72,7 +72,7 @@ void unlock_both(Slot *slot) RELEASE(slot_lock, state_lock) {
 
 void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) REQUIRES(slot_lock, state_lock) {
     const uint64_t run = init.config.cached.run;
-    memset(static_cast<void *>(generator), 0, offsetof(GeneratorState, owed));
+    memset(static_cast<void *>(generator), 0, sizeof(GeneratorState));
     generator->former_mark = init.mark;
     generator->first_position = init.first_position;
     generator->ticks.reset(init.first_position);

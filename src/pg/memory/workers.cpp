@@ -61,9 +61,11 @@ bool start_worker(SingleWorker kind) {
 
 } // namespace
 
-// Acquire pairs with the release in become_worker(), so that the latch is seen initialized.
+// Acquire pairs with the release in become_worker(), so that the latch is seen initialized. The fence pairs with the
+// one in worker_may_end().
 bool wake_worker(SingleWorker kind) {
     WorkerState &own = registration(kind);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     Latch *running = own.latch.load(std::memory_order_acquire);
     if (running != nullptr) {
         SetLatch(running);
@@ -83,6 +85,7 @@ void begin_as_worker(SingleWorker kind) {
 bool worker_may_end(SingleWorker kind, bool (*has_work)()) {
     registration(kind).started_at_us.store(0, std::memory_order_relaxed);
     resign(kind);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     return !has_work() || !become_worker(kind);
 }
 

@@ -2,7 +2,7 @@
 // one starts it.
 //
 // How one ends without losing work: it resigns, and looks for work once more. A session first leaves work where the
-// worker looks, under a lock that the worker takes too, and then looks for the worker. So either the worker finds the
+// worker looks, and then looks for the worker. A fence is between the two steps of each. So either the worker finds the
 // work, or the session finds no worker and starts one.
 #pragma once
 

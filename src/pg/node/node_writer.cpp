@@ -13,50 +13,6 @@
 namespace uidgen::pg {
 namespace {
 
-// ---------------------------------------------------------------------------------------------------------
-// The list of the slots whose rows are due. Sessions add to it, and only the writer takes out of it. A slot that is
-// freed or reset stays in it, without a row, until the writer comes by.
-// ---------------------------------------------------------------------------------------------------------
-
-dsa_pointer &first_owed() REQUIRES_SHARED(state_lock) { return server_state->area.rows_owed; }
-
-bool has_row(const Slot *slot) REQUIRES_SHARED(state_lock) {
-    const GeneratorState &generator = generator_of(slot);
-    return is_ready_under_state(slot) && generator.worker_draw.load(std::memory_order_relaxed) > 0 &&
-           !generator.owed.settled;
-}
-
-template <typename Visit> void for_each_owed(Visit visit) {
-    lock_state();
-    for (auto *slot = in_area<Slot>(first_owed()); slot != nullptr; slot = in_area<Slot>(generator_of(slot).owed.next))
-        visit(slot);
-    unlock_state();
-}
-
-// Release pairs with note_generator_in_use(): from then on the slot is the next session's to add.
-template <typename Predicate> void remove_owed(Predicate is_removed) {
-    lock_state();
-    for (dsa_pointer *link = &first_owed(); DsaPointerIsValid(*link);) {
-        auto *slot = in_area<Slot>(*link);
-        if (!is_removed(slot)) {
-            link = &generator_of(slot).owed.next;
-            continue;
-        }
-        *link = generator_of(slot).owed.next;
-        generator_of(slot).owed.listed.store(false, std::memory_order_release);
-    }
-    unlock_state();
-}
-
-// What this transaction adds at its end.
-Slot *first_added = nullptr;
-Slot *last_added = nullptr;
-bool is_wanted = false;
-
-// ---------------------------------------------------------------------------------------------------------
-// In the writer.
-// ---------------------------------------------------------------------------------------------------------
-
 // DROP DATABASE and CREATE DATABASE wait five seconds for connections to end.
 constexpr int64_t longest_run_us = 2 * us_per_second;
 
@@ -80,6 +36,13 @@ constexpr int64_t pause_us = 2 * us_per_second;
 // cannot be written does not keep back others.
 constexpr int most_rows = 512;
 
+// The slots that this transaction has used, and whose rows are due. In the memory of the transaction.
+List *used = NIL;
+
+// ---------------------------------------------------------------------------------------------------------
+// In the writer.
+// ---------------------------------------------------------------------------------------------------------
+
 struct DueRow {
     Slot *slot;
     Oid generator;
@@ -88,50 +51,75 @@ struct DueRow {
     TimestampTz used_at;
     core::NodeFields node;
     core::Layout layout;
-    int64_t id; // of the row: that of the draw, or of a repeated one; 0: the generator is not visible yet
+    int64_t id; // of the row: that of the draw, or of a repeated one; 0: it is not written
 };
 
+// Calls visit(slot) for each slot that owes its row. One that was reset or freed owes none.
+template <typename Visit> void for_each_owed(Visit visit) {
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
+        const GeneratorState &generator = generator_of(slot);
+        if (likely(generator.row_owed.load(std::memory_order_relaxed) == 0))
+            continue;
+        lock_state();
+        if (is_ready_under_state(slot) && generator.row_owed.load(std::memory_order_relaxed) != 0)
+            visit(slot);
+        unlock_state();
+    }
+}
+
 bool any_owed() {
-    lock_state_shared();
-    const bool any = DsaPointerIsValid(first_owed());
-    unlock_state();
+    bool any = false;
+    for_each_owed([&any](const Slot *) { any = true; });
     return any;
 }
 
-// The database of the row that is due since longest. If none is, waits.
+void forget_rows_of(Oid database) {
+    for_each_owed([database](Slot *slot) REQUIRES(state_lock) {
+        if (key_under_state(slot).database == database)
+            generator_of(slot).row_owed.store(0, std::memory_order_relaxed);
+    });
+}
+
+// The database of the row that is owed since longest. If all are put off, waits.
 Oid next_database() {
     for (;;) {
         Oid database = InvalidOid;
-        int64_t nap_us = longest_nap_us;
-        const int64_t now_us = monotonic_us();
-        remove_owed([](const Slot *slot) REQUIRES(state_lock) { return !has_row(slot); });
-        for_each_owed([&](const Slot *slot) REQUIRES(state_lock) {
-            const int64_t wait_us = generator_of(slot).owed.retry_at_us - now_us;
-            if (wait_us <= 0)
+        TimestampTz since = DT_NOEND;
+        int64_t wait_us = PG_INT64_MAX;
+        for_each_owed([&, now_us = monotonic_us()](const Slot *slot) REQUIRES(state_lock) {
+            const GeneratorState &generator = generator_of(slot);
+            const TimestampTz owed = generator.row_owed.load(std::memory_order_relaxed);
+            wait_us = Min(wait_us, generator.retry_at_us - now_us);
+            if (generator.retry_at_us <= now_us && owed < since) {
+                since = owed;
                 database = key_under_state(slot).database;
-            else
-                nap_us = Min(nap_us, wait_us);
+            }
         });
         if (OidIsValid(database))
             return database;
-        if (any_owed())
-            sleep_for(nap_us, wait_event("UidgenNodeWriter"));
+        if (wait_us < PG_INT64_MAX)
+            sleep_for(Min(wait_us, longest_nap_us), wait_event("UidgenNodeWriter"));
         else if (worker_may_end(SingleWorker::node_writer, any_owed))
             proc_exit(0);
     }
 }
 
+// Rows of a former database with the same oid are forgotten.
 int collect(DueRow *rows, int most) {
     int count = 0;
-    const int64_t now_us = monotonic_us();
-    for_each_owed([&](Slot *slot) REQUIRES(state_lock) {
+    for_each_owed([&, now_us = monotonic_us()](Slot *slot) REQUIRES(state_lock) {
         GeneratorState &g = generator_of(slot);
-        if (count < most && has_row(slot) && is_of_this_database(key_under_state(slot)) && g.owed.retry_at_us <= now_us)
+        const SlotKey &key = key_under_state(slot);
+        if (key.database != MyDatabaseId)
+            return;
+        if (!is_of_this_database(key))
+            g.row_owed.store(0, std::memory_order_relaxed);
+        else if (count < most && g.retry_at_us <= now_us)
             rows[count++] = {slot,
-                             key_under_state(slot).sequence,
+                             key.sequence,
                              g.worker_draw.load(std::memory_order_relaxed),
                              g.drawn_at_us,
-                             g.owed.used_at,
+                             g.row_owed.load(std::memory_order_relaxed),
                              core::fields_of_node(g.config.layout, g.drawn_node),
                              g.config.layout,
                              0};
@@ -139,33 +127,31 @@ int collect(DueRow *rows, int most) {
     return count;
 }
 
-// Relaxed: the value stands alone, and the fields that it refers to are read under a lock.
-void put_off(GeneratorState *generator, int64_t now_us) REQUIRES(state_lock) {
-    const int64_t wait_us = Max(retry_us, (now_us - generator->owed.listed_at_us) / 4);
-    generator->owed.retry_at_us = now_us + wait_us;
-    generator->owed.settled = wait_us > longest_retry_us;
-    generator->row_due.store(GetCurrentTimestamp() + wait_us, std::memory_order_relaxed);
+// Relaxed: the values stand alone, and the fields that they refer to are read under a lock.
+void put_off(GeneratorState *generator) REQUIRES(state_lock) {
+    const TimestampTz now = GetCurrentTimestamp();
+    const int64_t wait_us = Max(retry_us, (now - generator->row_owed.load(std::memory_order_relaxed)) / 4);
+    generator->retry_at_us = monotonic_us() + wait_us;
+    generator->row_due.store(now + wait_us, std::memory_order_relaxed);
+    if (wait_us > longest_retry_us)
+        generator->row_owed.store(0, std::memory_order_relaxed);
 }
 
-// After a success, or of one row after a failure. Does nothing if there was another draw meanwhile.
-void note_result(const DueRow *rows, int count) {
-    const int64_t now_us = monotonic_us();
+// Does nothing if there was another draw meanwhile.
+void note_result(const DueRow &row) {
+    GeneratorState &generator = generator_of(row.slot);
     lock_state();
-    for (const DueRow *row = rows; row < rows + count; row++) {
-        GeneratorState &generator = generator_of(row->slot);
-        int64_t draw = row->draw;
-        if (!same_key(key_under_state(row->slot), slot_key(row->generator)) ||
-            !generator.worker_draw.compare_exchange_strong(draw, row->id != 0 ? row->id : draw,
-                                                           std::memory_order_relaxed))
-            continue;
-        put_off(&generator, now_us);
-        if (row->id == 0)
-            continue;
-        generator.owed.settled = true;
-        generator.row_due.store(row->used_at + refresh_us, std::memory_order_relaxed);
+    const bool is_same = same_key(key_under_state(row.slot), slot_key(row.generator)) &&
+                         generator.worker_draw.load(std::memory_order_relaxed) == row.draw;
+    if (is_same && row.id == 0)
+        put_off(&generator);
+    if (is_same && row.id != 0) {
+        generator.worker_draw.store(row.id, std::memory_order_relaxed);
+        generator.row_due.store(row.used_at + refresh_us, std::memory_order_relaxed);
+        generator.row_owed.store(0, std::memory_order_relaxed);
+        generator.retry_at_us = 0;
     }
     unlock_state();
-    remove_owed([](const Slot *slot) REQUIRES(state_lock) { return !has_row(slot); });
 }
 
 bool is_in_container() {
@@ -173,85 +159,39 @@ bool is_in_container() {
            getenv("KUBERNETES_SERVICE_HOST") != nullptr;
 }
 
-Datum array_of(Oid type, Datum *values, int count) {
-    int16 length = 0;
-    bool by_value = false;
-    char align = '\0';
-    get_typlenbyvalalign(type, &length, &by_value, &align);
-    return PointerGetDatum(construct_array(values, count, type, length, by_value, align));
-}
-
-// Writes those that have an id. Returns how many rows exist now. For the others another row has that id.
-uint64 insert_or_refresh(Oid table, const DueRow *rows, int count) {
-    constexpr int of_row = 7; // columns that differ from row to row
+// Writes the row with that id. False: another row has it.
+bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
-    Argument arguments[] = {
-        {INT8OID, 0},
-        {TIMESTAMPTZOID, 0},
-        {TIMESTAMPTZOID, 0},
-        {TEXTOID, 0},
-        {INT4OID, 0},
-        {INT4OID, 0},
-        {TEXTOID, 0},
-        {TEXTOID, CStringGetTextDatum(address.host)},
-        {TEXTOID, CStringGetTextDatum(address.port)},
-        {INT4OID, Int32GetDatum(is_in_container() ? 1 : 2)},
-        {DATEOID, DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime))},
-        {INT8OID, Int64GetDatum(static_cast<int64>(GetSystemIdentifier()))},
-        {INT4OID, Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine()))},
-        {OIDOID, ObjectIdGetDatum(MyDatabaseId)},
-        {INT8OID, Int64GetDatum(static_cast<int64>(server_state->place))},
-    };
-    auto *columns = static_cast<Datum *>(palloc(sizeof(Datum) * static_cast<Size>(of_row * count)));
-    int filled = 0;
-    for (const DueRow *row = rows; row < rows + count; row++) {
-        if (row->id == 0)
-            continue;
-        const Datum cells[of_row] = {
-            Int64GetDatum(row->id),
-            TimestampTzGetDatum(to_timestamptz(row->drawn_at_us)),
-            TimestampTzGetDatum(row->used_at),
-            CStringGetTextDatum(qualified_name(row->generator)),
-            Int32GetDatum(static_cast<int32>(row->node.worker)),
-            Int32GetDatum(static_cast<int32>(row->node.datacenter)),
-            CStringGetTextDatum(layout_text(row->layout)),
-        };
-        for (int i = 0; i < of_row; i++)
-            columns[i * count + filled] = cells[i];
-        filled++;
-    }
-    for (int i = 0; i < of_row; i++) {
-        const Oid type = arguments[i].type;
-        arguments[i] = {get_array_type(type), array_of(type, columns + i * count, filled)};
-    }
-    const char *statement =
-        "INSERT INTO %1$s AS node (id, host_name, port, type, launch_date, modified, created, generator, worker_id, "
-        "datacenter_id, system_identifier, timeline, database, layout, place) "
-        "SELECT r.id, $8, $9, $10, $11, GREATEST(r.created, r.used), r.created, r.generator, r.worker, r.datacenter, "
-        "$12, $13, $14, r.layout, $15 "
-        "FROM unnest($1, $2, $3, $4, $5, $6, $7) "
-        "AS r (id, created, used, generator, worker, datacenter, layout) "
-        "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
-        "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created";
-    return write_as_owner(table, statement, arguments, lengthof(arguments));
+    return write_as_owner(
+               table,
+               "INSERT INTO %1$s AS node (id, created, modified, generator, worker_id, datacenter_id, layout, "
+               "host_name, port, type, launch_date, system_identifier, timeline, database, place) "
+               "VALUES ($1, $2, GREATEST($2, $3), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) "
+               "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
+               "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created",
+               {{INT8OID, Int64GetDatum(id)},
+                {TIMESTAMPTZOID, TimestampTzGetDatum(to_timestamptz(row.drawn_at_us))},
+                {TIMESTAMPTZOID, TimestampTzGetDatum(row.used_at)},
+                {TEXTOID, CStringGetTextDatum(qualified_name(row.generator))},
+                {INT4OID, Int32GetDatum(static_cast<int32>(row.node.worker))},
+                {INT4OID, Int32GetDatum(static_cast<int32>(row.node.datacenter))},
+                {TEXTOID, CStringGetTextDatum(layout_text(row.layout))},
+                {TEXTOID, CStringGetTextDatum(address.host)},
+                {TEXTOID, CStringGetTextDatum(address.port)},
+                {INT4OID, Int32GetDatum(is_in_container() ? 1 : 2)},
+                {DATEOID, DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime))},
+                {INT8OID, Int64GetDatum(static_cast<int64>(GetSystemIdentifier()))},
+                {INT4OID, Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine()))},
+                {OIDOID, ObjectIdGetDatum(MyDatabaseId)},
+                {INT8OID, Int64GetDatum(static_cast<int64>(server_state->place))}}) > 0;
 }
 
-// In a transaction. False: of several rows one has an id that another row has. That of one row is drawn again. So it is
-// if the sequence was set back, or if that row was inserted by hand.
-bool write_rows(DueRow *rows, int count) {
+// Returns the row's id, which is drawn again if the sequence was set back, or if a row was inserted by hand.
+int64_t write_row(Oid schema, const DueRow &row) {
     constexpr int tries = 100;
-    const Oid schema = extension_schema();
-    uint64 visible = 0;
-    for (DueRow *row = rows; row < rows + count; row++) {
-        row->id = OidIsValid(schema) && get_rel_name(row->generator) != nullptr ? row->draw : 0;
-        visible += row->id != 0 ? 1 : 0;
-    }
-    if (visible == 0)
-        return true;
     const Oid table = required_table(schema, node_table_name);
-    PushActiveSnapshot(GetTransactionSnapshot());
-    bool done = insert_or_refresh(table, rows, count) == visible;
-    for (int i = 0; !done && count == 1; i++) {
+    int64_t id = row.draw;
+    for (int i = 0; !insert_or_refresh(table, row, id); i++) {
         if (i == tries)
             ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION),
                             errmsg("could not insert any of the last %d ids into worker_node", tries),
@@ -259,25 +199,31 @@ bool write_rows(DueRow *rows, int count) {
                             errhint("Run SELECT setval('worker_node_id_seq', max(id)) FROM worker_node, or correct the "
                                     "trigger.")));
         CHECK_FOR_INTERRUPTS();
-        rows->id = draw_node_id(schema);
-        done = insert_or_refresh(table, rows, count) > 0;
+        id = draw_node_id(schema);
     }
+    return id;
+}
+
+// In a transaction. A generator that is not visible has been dropped, or its creation is not committed.
+void write_rows(DueRow *rows, int count) {
+    const Oid schema = extension_schema();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    for (DueRow *row = rows; row < rows + count; row++)
+        if (OidIsValid(schema) && get_rel_name(row->generator) != nullptr)
+            row->id = write_row(schema, *row);
     PopActiveSnapshot();
-    return done;
 }
 
 // All in one transaction, or none. The failure of one row alone is logged.
 bool try_rows(DueRow *rows, int count) {
     MemoryContext context = CurrentMemoryContext;
-    bool done = false;
+    volatile bool done = false;
     PG_TRY();
     {
         StartTransactionCommand();
-        done = write_rows(rows, count);
-        if (done)
-            CommitTransactionCommand();
-        else
-            AbortCurrentTransaction();
+        write_rows(rows, count);
+        CommitTransactionCommand();
+        done = true;
     }
     PG_CATCH();
     {
@@ -285,7 +231,7 @@ bool try_rows(DueRow *rows, int count) {
         ErrorData *error = CopyErrorData();
         FlushErrorState();
         AbortCurrentTransaction();
-        done = false;
+        rows->id = 0;
         error->elevel = LOG;
         error->message = psprintf("could not write the row of worker_node: %s", error->message);
         error->detail = pstrdup("Ids do not depend on the row. It is tried again later.");
@@ -297,41 +243,41 @@ bool try_rows(DueRow *rows, int count) {
     return done;
 }
 
-// False: there would be too little time left.
-bool wait_for_more(int64_t until_us) {
+// All of it: a session that wakes the writer does not shorten it.
+void wait_for_more() {
     const int64_t end_us = monotonic_us() + collect_us;
-    if (end_us + collect_us >= until_us)
-        return false;
     for (int64_t left_us = collect_us; left_us > 0; left_us = end_us - monotonic_us())
         sleep_for(left_us, wait_event("UidgenNodeWriter"));
-    return true;
 }
 
-void write_due_rows(DueRow *rows, int64_t until_us) {
+void pause_database() {
+    for_each_owed([until_us = monotonic_us() + pause_us](Slot *slot) REQUIRES(state_lock) {
+        int64_t &retry_at_us = generator_of(slot).retry_at_us;
+        if (key_under_state(slot).database == MyDatabaseId)
+            retry_at_us = Max(retry_at_us, until_us);
+    });
+}
+
+// Until no row is due any more, or the time is over.
+void write_due_rows(int64_t until_us) {
+    auto *rows = static_cast<DueRow *>(palloc(sizeof(DueRow) * most_rows));
     bool any = false;
-    bool waited = false; // when the list was empty
+    bool is_last = false; // fewer rows were due than could have been written
     for (int most = 1; monotonic_us() < until_us;) {
+        if (is_last)
+            wait_for_more();
         const int count = collect(rows, most);
-        if (count == 0 && waited)
+        if (count == 0 && is_last)
             return;
-        waited = count < most;
+        is_last = count < most;
         const bool done = count > 0 && try_rows(rows, count);
+        for (int i = 0; i < count && (done || count == 1); i++)
+            note_result(rows[i]);
         any = any || done;
-        if (count > 0 && !done)
-            rows->id = 0;
-        if (done || count == 1)
-            note_result(rows, count);
-        if (waited && !wait_for_more(until_us))
-            return;
         most = done ? Min(2 * most, most_rows) : 1;
     }
-    const int64_t now_us = monotonic_us();
     if (!any)
-        for_each_owed([now_us](Slot *slot) REQUIRES(state_lock) {
-            int64_t &retry_at_us = generator_of(slot).owed.retry_at_us;
-            if (key_under_state(slot).database == MyDatabaseId)
-                retry_at_us = Max(retry_at_us, now_us + pause_us);
-        });
+        pause_database();
 }
 
 // Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the
@@ -354,53 +300,41 @@ void set_up() {
 // A database that cannot be connected to is left to a later transaction in it; the process that tried has ended.
 void connect() {
     Oid &connects_to = server_state->writer_connects_to;
-    remove_owed([&](const Slot *slot) REQUIRES(state_lock) { return key_under_state(slot).database == connects_to; });
+    forget_rows_of(connects_to);
     connects_to = InvalidOid;
     connects_to = next_database();
     set_up();
     BackgroundWorkerInitializeConnectionByOid(connects_to, InvalidOid, 0);
     connects_to = InvalidOid;
-    // Of a former database with the same oid.
-    remove_owed([](const Slot *slot) REQUIRES(state_lock) {
-        return key_under_state(slot).database == MyDatabaseId && !is_of_this_database(key_under_state(slot));
-    });
 }
 
 } // namespace
 
-// A time further ahead than any that is ever set comes from before the clock went back. Acquire: a slot that the writer
-// has removed is this session's.
-void note_generator_in_use(Slot *slot) UNCHECKED {
-    GeneratorState &generator = generator_of(slot);
+// A time further ahead than any that is ever set comes from before the clock went back. An error leaves the row to the
+// next use.
+void note_generator_in_use(Slot *slot) {
+    const GeneratorState &generator = generator_of(slot);
     const TimestampTz now = GetCurrentTransactionStartTimestamp();
     const int64_t due = generator.row_due.load(std::memory_order_relaxed);
     if (likely(due > now && due <= now + refresh_us) || generator.worker_draw.load(std::memory_order_relaxed) == 0)
         return;
-    is_wanted = true; // also for a row in the list: the writer may have found no place
-    if (generator.owed.listed.exchange(true, std::memory_order_acquire))
-        return;
-    generator.owed.settled = false;
-    generator.owed.next = first_added != nullptr ? first_added->self : InvalidDsaPointer;
-    generator.owed.used_at = now;
-    generator.owed.listed_at_us = monotonic_us();
-    generator.owed.retry_at_us = 0;
-    first_added = slot;
-    if (last_added == nullptr)
-        last_added = slot;
+    MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
+    used = list_append_unique_ptr(used, slot);
+    MemoryContextSwitchTo(caller);
 }
 
-// At the end of a transaction nothing may fail.
+// At the end of a transaction nothing may fail. The writer is woken also for rows that were owed before: it may have
+// found no place.
 void node_writer_transaction_ended() {
-    if (likely(!is_wanted))
+    if (likely(used == NIL))
         return;
-    if (first_added != nullptr) {
-        lock_state();
-        generator_of(last_added).owed.next = first_owed();
-        first_owed() = first_added->self;
-        unlock_state();
+    const TimestampTz now = GetCurrentTimestamp();
+    for (int i = 0; i < list_length(used); i++) {
+        int64_t none = 0;
+        generator_of(static_cast<Slot *>(list_nth(used, i)))
+            .row_owed.compare_exchange_strong(none, now, std::memory_order_relaxed);
     }
-    first_added = last_added = nullptr;
-    is_wanted = false;
+    used = NIL;
     (void)wake_worker(SingleWorker::node_writer);
 }
 
@@ -420,10 +354,10 @@ void uidgen_node_writer_main(Datum) {
         proc_exit(0);
     connect();
     // One timeout for all rows from here on. It cancels the command that is running then, and none begins later.
-    const int64_t until_us = monotonic_us() + longest_run_us;
+    const int64_t until_us = monotonic_us() + longest_run_us - 2 * collect_us;
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
     pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
-    write_due_rows(static_cast<DueRow *>(palloc(sizeof(DueRow) * most_rows)), until_us);
+    write_due_rows(until_us);
     const bool may_end = worker_may_end(SingleWorker::node_writer, any_owed);
     proc_exit(may_end || worker_hands_over(SingleWorker::node_writer) ? 0 : 1);
 }

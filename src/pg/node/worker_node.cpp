@@ -160,8 +160,7 @@ void set_draw(GeneratorState *generator, const NodeDraw &draw) REQUIRES(state_lo
     generator->drawn_at_us = draw.at_us;
     generator->drawn_node = draw.node;
     generator->row_due.store(0, std::memory_order_relaxed);
-    generator->owed.settled = false;
-    generator->owed.retry_at_us = 0;
+    generator->retry_at_us = 0;
 }
 
 // Sets the number that the nodes of a generator's slot follow from, unless it has one already. Without `insist`, a node
