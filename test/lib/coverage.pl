@@ -11,16 +11,14 @@
 # A line or branch has run if it has in any program and, of a template or an inline function, in any instance. The
 # branches of a line that reports an error or a message are left out: one of them asks if the level is reported, and that
 # of an error always is.
-use strict;
-use warnings;
+use v5.36;
 use File::Find;
 use JSON::PP;
 
 my (%lines, %branches);
 
-sub add_file
+sub add_file ($file, $report)
 {
-	my ($file, $report) = @_;
 	foreach my $line (@{ $report->{lines} })
 	{
 		my $number = $line->{line_number};
@@ -28,13 +26,11 @@ sub add_file
 		my @own = grep { !$_->{throw} } @{ $line->{branches} };
 		$branches{$file}{$number}[$_] += $own[$_]{count} foreach 0 .. $#own;
 	}
-	return;
 }
 
 # gcov reads one program's counters: of a source, and of what it includes.
-sub add_counters
+sub add_counters ($counters)
 {
-	my ($counters) = @_;
 	open(my $gcov, '-|', 'gcov', '--json-format', '--branch-probabilities', '--stdout', $counters) or die "gcov: $!\n";
 	my $text = do { local $/; <$gcov> };
 	close($gcov) && $text or die "gcov cannot read $counters\n";
@@ -42,26 +38,22 @@ sub add_counters
 	{
 		add_file($1, $report) if $report->{file} =~ m{\b(src/(?:core|pg)/.*)};
 	}
-	return;
 }
 
-sub leave_out_reports
+sub leave_out_reports ($file)
 {
-	my ($file) = @_;
 	open(my $source, '<', $file) or die "$file: $!\n";
 	while (my $text = <$source>)
 	{
 		delete $branches{$file}{$.} if $text =~ /\b(ereport|elog)\(/;
 	}
-	return;
 }
 
 # How many there are, and how many of them have run.
 sub of_all { return (scalar(@_), scalar(grep { $_ > 0 } @_)); }
 
-sub row
+sub row ($name, @counts)
 {
-	my ($name, @counts) = @_;
 	my ($lines, $lines_run, $branches, $branches_run) = @counts;
 	my $shown = sub { $_[0] ? sprintf('%5d of %5d %5.1f %%', $_[1], $_[0], 100 * $_[1] / $_[0]) : ' ' x 22 };
 	printf("%-38s %s  %s\n", $name, $shown->($lines, $lines_run), $shown->($branches, $branches_run));

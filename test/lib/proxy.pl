@@ -14,8 +14,7 @@
 #   repeat PERCENT   so many requests arrive twice, the second time in a connection of its own, within 50 ms
 #   late PERCENT     the same, but up to 8 seconds later: after later requests, and after later lives of the client
 # SEED decides what happens to the messages of each connection.
-use strict;
-use warnings;
+use v5.36;
 
 use IO::Select;
 use IO::Socket::UNIX;
@@ -53,9 +52,8 @@ sub mode
 }
 
 # Passes bytes on in both directions until one side closes. With a mode, requests are passed on as a whole.
-sub pass
+sub pass ($client, $server)
 {
-	my ($client, $server) = @_;
 	my $select = IO::Select->new($client, $server);
 	my $requests = { buffer => '' };
 
@@ -79,9 +77,8 @@ sub pass
 	}
 }
 
-sub write_all
+sub write_all ($to, $bytes)
 {
-	my ($to, $bytes) = @_;
 	while (length $bytes)
 	{
 		my $written = syswrite $to, $bytes;
@@ -93,9 +90,8 @@ sub write_all
 
 # The whole requests that the bytes of a client have brought so far. A request ends with a Sync or is a simple query.
 # The first one is the startup packet, which has no type.
-sub split_requests
+sub split_requests ($requests, $bytes)
 {
-	my ($requests, $bytes) = @_;
 	my @whole;
 	$requests->{buffer} .= $bytes;
 	while (1)
@@ -115,18 +111,16 @@ sub split_requests
 }
 
 # 0: it is not whole.
-sub length_of_message
+sub length_of_message ($bytes, $is_startup)
 {
-	my ($bytes, $is_startup) = @_;
 	my $type = $is_startup ? 0 : 1;
 	return 0 if length $bytes < $type + 4;
 	my $length = $type + unpack 'N', substr $bytes, $type, 4;
 	return length $bytes < $length ? 0 : $length;
 }
 
-sub tamper
+sub tamper ($requests, $request)
 {
-	my ($requests, $request) = @_;
 	return if $request eq $requests->{startup} || $request =~ /^[Xp]/;
 	my ($mode, $number) = mode();
 	sleep(rand $number) if $mode eq 'delay';
@@ -134,13 +128,11 @@ sub tamper
 	$requests->{is_answer_lost} = 1 if $mode eq 'lose' && $is_chosen;
 	send_again($requests->{startup}, $request, $mode eq 'late' ? 8 : 0.05)
 	  if ($mode eq 'repeat' || $mode eq 'late') && $is_chosen;
-	return;
 }
 
 # In a connection of its own, whose answers nobody reads.
-sub send_again
+sub send_again ($startup, $request, $seconds)
 {
-	my ($startup, $request, $seconds) = @_;
 	my $pid = fork // die "could not fork: $!";
 	return if $pid;
 	sleep(rand $seconds);
@@ -153,14 +145,12 @@ sub send_again
 }
 
 # ReadyForQuery is the last message of an answer.
-sub read_until_ready
+sub read_until_ready ($server)
 {
-	my ($server) = @_;
 	my $select = IO::Select->new($server);
 	my $answer = '';
 	while ($answer !~ /Z\0\0\0\x05[ITE]\z/ && $select->can_read(5))
 	{
 		last unless sysread $server, $answer, 65536, length $answer;
 	}
-	return;
 }

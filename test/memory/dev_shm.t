@@ -17,9 +17,8 @@ sub make_room
 }
 
 # Leaves so many kilobytes.
-sub fill
+sub fill ($left)
 {
-	my ($left) = @_;
 	make_room();
 	my ($free) = `df --output=avail -k /dev/shm` =~ /(\d+)/;
 	system_or_bail('fallocate', '-l', ($free - $left) . 'k', $filler) if $free > $left;
@@ -28,9 +27,8 @@ sub fill
 my $node = new_server('contained', conf => "autovacuum = off\n");
 $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('s')");
 
-sub refused
+sub refused ($on, $sql, $what, $for)
 {
-	my ($on, $sql, $what, $for) = @_;
 	my ($state, $error) = sqlstate($on, $sql);
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is($state, '53100', $what) or diag($error);

@@ -28,9 +28,8 @@ sub metrics_of_file
 }
 
 # What an exporter shows: each metric's type, and its samples by their labels.
-sub metrics_of_page
+sub metrics_of_page ($page)
 {
-	my ($page) = @_;
 	my %metrics;
 	foreach my $line (split /\n/, $page)
 	{
@@ -43,9 +42,8 @@ sub metrics_of_page
 	return %metrics;
 }
 
-sub sample
+sub sample ($metrics, $name, %labels)
 {
-	my ($metrics, $name, %labels) = @_;
 	foreach my $sample (@{ $metrics->{$name}{samples} // [] })
 	{
 		return $sample->{value} unless grep { ($sample->{labels}{$_} // '') ne $labels{$_} } keys %labels;
@@ -131,9 +129,8 @@ is(sample(\%got, 'uidgen_pool_nodes', pool => sample(\%got, 'uidgen_pool_nodes')
 my $dashboard = decode_json(slurp_file('docs/monitoring/dashboard.json'));
 my @expressions = map { $_->{expr} } map { @{ $_->{targets} // [] } } @{ $dashboard->{panels} };
 cmp_ok(scalar(@expressions), '>=', 12, 'queries of the dashboard');
-sub unknown
+sub unknown ($text)
 {
-	my ($text) = @_;
 	return join ' ', grep { !$wanted{$_} } $text =~ /\b(uidgen_[a-z]+_\w+)\b/g;
 }
 is(join(' ', grep { !/uidgen_/ } @expressions), '', 'each asks for a metric of uidgen');

@@ -28,9 +28,8 @@ foreach my $name (sort grep { $rows{$_} } keys %alerts)
 }
 
 # The value of each metric of an expression with which it is true, and one with which it is not.
-sub values_of
+sub values_of ($expression)
 {
-	my ($expression) = @_;
 	my ($left, $sign, $bound) = $expression =~ /^(.+) ([<>]) ([\d.]+)$/ or die "an expression of another form: $expression";
 	my ($metric, $whole) = $left =~ /(uidgen_\w+)/g;
 	return { $metric => [ '0+1000x90', '0x90' ] } if $metric =~ /_total$/;
@@ -41,9 +40,8 @@ sub values_of
 	return { $metric => \@values, defined $whole ? ($whole => [ '10x90', '10x90' ]) : () };
 }
 
-sub test_of
+sub test_of ($fires, %series)
 {
-	my ($fires, %series) = @_;
 	return join "\n", '  - interval: 1m', '    input_series:',
 	  (map { "      - series: '$_'\n        values: '$series{$_}'" } sort keys %series),
 	  '    promql_expr_test:', q(      - expr: 'count by (alertname) (ALERTS{alertstate="firing"})'), '        eval_time: 89m',

@@ -8,8 +8,7 @@
 # directory of the test and ends with it.
 package PatroniStory;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Exporter 'import';
 use IPC::Run;
@@ -31,15 +30,13 @@ my ($home, $sockets, %port, %rest_port, %pid);
 
 # Processes
 
-sub is_program
+sub is_program ($name)
 {
-	my ($name) = @_;
 	return scalar grep { -x "$_/$name" } split /:/, $ENV{PATH};
 }
 
-sub start_process
+sub start_process ($name, @command)
 {
-	my ($name, @command) = @_;
 	$pid{$name} = fork() // die "could not fork: $!";
 	return if $pid{$name} != 0;
 	open STDOUT, '>>', log_of($name) or POSIX::_exit(1);
@@ -48,15 +45,13 @@ sub start_process
 	exec(@command) or POSIX::_exit(1);
 }
 
-sub log_of
+sub log_of ($name)
 {
-	my ($name) = @_;
 	return "$PostgreSQL::Test::Utils::log_path/$name.log";
 }
 
-sub stop_process
+sub stop_process ($name, $signal)
 {
-	my ($name, $signal) = @_;
 	my $process = delete $pid{$name} or return;
 	kill $signal, $process;
 	foreach (1 .. 300)
@@ -68,9 +63,8 @@ sub stop_process
 	waitpid $process, 0;
 }
 
-sub postmaster_of
+sub postmaster_of ($name)
 {
-	my ($name) = @_;
 	open my $file, '<', "$home/$name/postmaster.pid" or return;
 	my ($process) = (<$file> // '') =~ /^(\d+)/;
 	return $process;
@@ -109,9 +103,8 @@ sub start_etcd
 		'--initial-cluster', "default=$peer");
 }
 
-sub write_configuration
+sub write_configuration ($name, $synchronous)
 {
-	my ($name, $synchronous) = @_;
 	my ($bindir) = split /:/, $ENV{PATH};
 	my $mode = $synchronous ? 'true' : 'false';
 	append_to_file("$home/$name.yml", <<"END");
@@ -147,19 +140,16 @@ postgresql:
     superuser: {username: postgres, password: $password}
     replication: {username: replicator, password: $password}
 END
-	return;
 }
 
-sub start_patroni
+sub start_patroni ($name)
 {
-	my ($name) = @_;
 	start_process($name, 'patroni', "$home/$name.yml");
 }
 
 # The result of a statement; undef: it failed, or the server is away.
-sub ask
+sub ask ($name, $sql)
 {
-	my ($name, $sql) = @_;
 	my ($result, $error);
 	IPC::Run::run([ 'psql', '-XAtqw', '-h', $sockets, '-p', $port{$name}, '-U', 'postgres', '-d', 'postgres', '-c', $sql ],
 		'>', \$result, '2>', \$error) or return;
@@ -167,15 +157,13 @@ sub ask
 	return $result;
 }
 
-sub accepts_writes
+sub accepts_writes ($name)
 {
-	my ($name) = @_;
 	return (ask($name, 'SELECT pg_is_in_recovery()') // '') eq 'f';
 }
 
-sub wait_until
+sub wait_until ($what, $condition)
 {
-	my ($what, $condition) = @_;
 	my $end = time + $patience;
 	until ($condition->())
 	{
@@ -188,18 +176,16 @@ sub wait_until
 	}
 }
 
-sub wait_for_standby
+sub wait_for_standby ($leader, $synchronous)
 {
-	my ($leader, $synchronous) = @_;
 	my $state = $synchronous ? "sync_state = 'sync'" : "state = 'streaming'";
 	wait_until("$leader has a standby",
 		sub { (ask($leader, "SELECT count(*) FROM pg_stat_replication WHERE $state AND application_name IN ('one', 'two')") // 0) == 1 });
 }
 
 # Between the last success on the old leader and the first one on the new.
-sub time_without_leader
+sub time_without_leader ($old, $new, $start)
 {
-	my ($old, $new, $start) = @_;
 	my $last = time;
 	my $running = $start->();
 	wait_until("$new is the leader",
@@ -216,9 +202,8 @@ sub time_without_leader
 
 # The members
 
-sub new_member
+sub new_member ($name)
 {
-	my ($name) = @_;
 	my $line = "host=$sockets,$sockets port=$port{one},$port{two} dbname=postgres user=uid_fleet target_session_attrs=read-write";
 	my $node = new_node($name, conf => "uidgen.registry = '$line'\nuidgen.registry_lease = '${lease}s'\n");
 	start_uidgen($node);
@@ -228,9 +213,8 @@ sub new_member
 }
 
 # A new generator of a member is a newcomer at the registry. Returns the error of its first draw.
-sub draw_as_newcomer
+sub draw_as_newcomer ($member, $generator)
 {
-	my ($member, $generator) = @_;
 	$member->safe_psql('postgres', "SELECT uid_generator_create('$generator')");
 	my $error;
 	$member->psql('postgres', "SET uidgen.max_wait = '10s'; SELECT uid_next('uid_generators.$generator')", stderr => \$error);
@@ -243,9 +227,8 @@ sub nodes_of
 }
 
 # Each of them asks when half of its grant is used.
-sub wait_for_renewals
+sub wait_for_renewals ($leader, $since, @members)
 {
-	my ($leader, $since, @members) = @_;
 	my $ports = join ', ', map { "'" . $_->port . "'" } @members;
 	wait_until("$leader has renewed all grants",
 		sub {
@@ -254,17 +237,15 @@ sub wait_for_renewals
 		});
 }
 
-sub note_figure
+sub note_figure ($format, @values)
 {
-	my ($format, @values) = @_;
 	note(sprintf "figure: $format", @values);
 }
 
 # The story
 
-sub start_cluster
+sub start_cluster ($synchronous)
 {
-	my ($synchronous) = @_;
 	start_etcd();
 	foreach my $name (@names)
 	{
@@ -280,9 +261,8 @@ sub start_cluster
 	  foreach 'CREATE EXTENSION uidgen', 'CREATE ROLE uid_fleet LOGIN', "SELECT uid_fleet_admit('uid_fleet', 'new')";
 }
 
-sub switch_over
+sub switch_over ($synchronous, $kept, @members)
 {
-	my ($synchronous, $kept, @members) = @_;
 	ask('one', 'SELECT uid_fleet_handover()') // die 'no handover';
 	my $seconds = time_without_leader('one', 'two',
 		sub {
@@ -299,9 +279,8 @@ sub switch_over
 }
 
 # The last grant does not reach an asynchronous standby, whose walsender stands still.
-sub fail_over
+sub fail_over ($synchronous, $kept, @members)
 {
-	my ($synchronous, $kept, @members) = @_;
 	my $walsender;
 	if (!$synchronous)
 	{

@@ -1,6 +1,5 @@
 # The registry is a cluster of Patroni with asynchronous replication: a failover loses the last grants.
-use strict;
-use warnings;
+use v5.36;
 use FindBin;
 use lib $FindBin::RealBin;
 use PatroniStory;

@@ -1,6 +1,5 @@
 # The registry is a cluster of Patroni with synchronous_mode: a failover loses no grant.
-use strict;
-use warnings;
+use v5.36;
 use FindBin;
 use lib $FindBin::RealBin;
 use PatroniStory;

@@ -20,9 +20,8 @@ my $generator = 'uid_generators.uid_default';
 # A test's instant: far above every lease that an earlier test left.
 my $instant = 0;
 
-sub next_instant
+sub next_instant ($node)
 {
-	my ($node) = @_;
 	freeze_clock($node, $instant += 60);
 }
 

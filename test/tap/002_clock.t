@@ -23,9 +23,8 @@ my @all;
 # was at most 2 s above the clock of its call. Returns how many ids came, and the error.
 my $untruthful = 0;
 
-sub draw
+sub draw ($count)
 {
-	my ($count) = @_;
 	my ($output, $error);
 	$node->psql(
 		'postgres',
@@ -39,9 +38,8 @@ sub draw
 }
 
 # A batch, so that a test may come to the end of what the clock allows.
-sub draw_batch
+sub draw_batch ($count)
 {
-	my ($count) = @_;
 	my $output = sql("SELECT id, uid_timestamp(id) <= clock_timestamp() + interval '2 s' FROM unnest(uid_next_array($count)) AS id");
 	my @rows = map { [ split /\|/ ] } split /\n/, $output;
 	push @all, map { $_->[0] } @rows;
@@ -54,9 +52,8 @@ sub ms_ahead
 	return sql("SELECT round(extract(epoch FROM uid_timestamp($all[-1]) - clock_timestamp()) * 1000)");
 }
 
-sub ahead_by
+sub ahead_by ($error)
 {
-	my ($error) = @_;
 	return $error =~ /is ahead of the clock by ([\d.]+) s more than allowed/ ? $1 : $error;
 }
 
@@ -153,24 +150,21 @@ my %watched = (
 my @watched = sort grep { $_ ne 'quiet' } keys %watched;
 my $columns = 'clock_steps_back, backup_ids, refused_clock';
 
-sub events
+sub events ($name, $what = $columns)
 {
-	my ($name, $what) = @_;
-	return sql('SELECT ' . ($what // $columns) . " FROM uid_generator_status JOIN uid_stat ON sequence = generator::oid WHERE generator = 'uid_generators.$name'::regclass");
+	return sql("SELECT $what FROM uid_generator_status JOIN uid_stat ON sequence = generator::oid WHERE generator = 'uid_generators.$name'::regclass");
 }
 
-sub all_events
+sub all_events ($condition)
 {
-	my ($condition) = @_;
 	my $names = join ', ', map { "'uid_generators.$_'::regclass" } @watched;
 	return $node->poll_query_until('postgres',
 		"SELECT bool_and($condition) FROM uid_generator_status JOIN uid_stat ON sequence = generator::oid WHERE generator IN ($names)");
 }
 
 # How many lines of each kind the log has about the generator.
-sub lines_about
+sub lines_about ($name)
 {
-	my ($name) = @_;
 	my $log = slurp_file($node->logfile);
 	my $it = qr/generator "$name" in database "postgres"/;
 	my @behind = $log =~ /LOG:  clock is [\d.]+ s behind $it\n/g;

@@ -23,9 +23,8 @@ my @work = (
 
 my @logs;
 
-sub pid_of
+sub pid_of ($type)
 {
-	my ($type) = @_;
 	if ($type eq 'refiller')
 	{
 		my @found;
@@ -36,9 +35,8 @@ sub pid_of
 	return sql("SELECT pid FROM pg_stat_activity WHERE $which AND pid <> pg_backend_pid() ORDER BY pid LIMIT 1");
 }
 
-sub serves_above
+sub serves_above ($id, $of_ring)
 {
-	my ($id, $of_ring) = @_;
 	return try_sql($node, "SELECT uid_next() > $id AND uid_next('uid_generators.ring') > $of_ring AND segment_next('killed') > 0") eq 't';
 }
 

@@ -10,18 +10,16 @@ use UidgenTest;
 # Each standby compares each page that it replays with the primary's.
 my $conf = "autovacuum = off\nuidgen.max_wait = 200ms\nwal_consistency_checking = 'all'\n";
 
-sub frozen_node
+sub frozen_node ($name, %opts)
 {
-	my ($name, %opts) = @_;
 	my $node = new_node($name, conf => $conf . (delete $opts{conf} // ''), %opts);
 	use_fake_clock($node);
 	freeze_clock($node);
 	return $node;
 }
 
-sub standby_from
+sub standby_from ($primary, $backup, $name, %opts)
 {
-	my ($primary, $backup, $name, %opts) = @_;
 	my $node = UidgenNode->new($name, %opts);
 	$node->init_from_backup($primary, $backup, has_streaming => 1);
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
@@ -31,25 +29,22 @@ sub standby_from
 }
 
 # The primary's machine is gone: neither it nor its frozen walsender sends any more.
-sub lose
+sub lose ($primary, $walsender)
 {
-	my ($primary, $walsender) = @_;
 	$primary->kill9;
 	kill 'KILL', $walsender;
 	thaw($walsender);
 }
 
-sub waits_for_standby
+sub waits_for_standby ($node, $what)
 {
-	my ($node, $what) = @_;
 	ok( $node->poll_query_until('postgres',
 			"SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
 		$what);
 }
 
-sub cancel_wait
+sub cancel_wait ($node)
 {
-	my ($node) = @_;
 	sql($node, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
 }
 
@@ -77,9 +72,8 @@ make_synchronous($primary, 'sync');
 my $session = hold_open($primary);
 my (@ids, @values);
 
-sub draw_steady
+sub draw_steady ($ids, $values)
 {
-	my ($ids, $values) = @_;
 	$session->query_safe('BEGIN READ ONLY');
 	push @ids, lines($session->query_safe("SELECT unnest(uid_next_array('uid_generators.steady', $ids))"));
 	push @values,

@@ -7,22 +7,19 @@ my $target = new_node('target');
 start_node($target);
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
-sub both
+sub both ($sql)
 {
-	my ($sql) = @_;
 	$_->safe_psql('postgres', $sql) foreach ($source, $target);
 }
 
-sub dump_to
+sub dump_to ($dbname, $file, @options)
 {
-	my ($dbname, $file, @options) = @_;
 	return $source->command_ok([ 'pg_dump', @options, '-f', "$directory/$file", '-d', $source->connstr($dbname) ],
 		"pg_dump @options $dbname");
 }
 
-sub restore
+sub restore ($node, $dbname, $file, @options)
 {
-	my ($node, $dbname, $file, @options) = @_;
 	my @command =
 	  $file =~ /\.sql$/
 	  ? ('psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$directory/$file", '-d', $node->connstr($dbname))

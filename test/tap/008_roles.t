@@ -159,10 +159,9 @@ SQL
 
 # Labels: their sequence's owner sets them. The tables: nobody changes or removes rows.
 {
-	my $label = sub {
-		my ($sequence, $default) = @_;
-		return sql("SELECT format('SECURITY LABEL FOR uidgen ON SEQUENCE %s IS %L', '$sequence', regexp_replace(label, 'is_default=.*', 'is_default=" . ($default // 'false')
-			  . "')) FROM pg_seclabel WHERE objoid = 'uid_generators.uid_default'::regclass");
+	my $label = sub ($sequence, $default = 'false') {
+		return sql("SELECT format('SECURITY LABEL FOR uidgen ON SEQUENCE %s IS %L', '$sequence', regexp_replace(label, 'is_default=.*', 'is_default=$default'))"
+			  . " FROM pg_seclabel WHERE objoid = 'uid_generators.uid_default'::regclass");
 	};
 	sql('CREATE SEQUENCE public.of_super; CREATE SEQUENCE uid_generators.of_super; CREATE SEQUENCE uid_segments.of_super');
 	foreach my $sequence ('uid_generators.of_super', 'uid_segments.of_super', 'public.of_super', 'uid_generators.uid_default')
@@ -246,8 +245,7 @@ SQL
 # Each object has the privileges that the script means, whatever ALTER DEFAULT PRIVILEGES gives or takes.
 {
 	sql('CREATE ROLE "Guest ""x""" LOGIN');
-	my $defaults = sub {
-		my ($verb, $whom, @classes) = @_;
+	my $defaults = sub ($verb, $whom, @classes) {
 		return map { "ALTER DEFAULT PRIVILEGES $verb ALL ON $_ $whom;\n" } @classes;
 	};
 	my @all = ('TABLES', 'SEQUENCES', 'FUNCTIONS', 'TYPES', 'SCHEMAS');
@@ -262,8 +260,7 @@ SQL
 		sql("CREATE DATABASE $kind");
 		$node->safe_psql($kind, "$defaults{$kind}CREATE EXTENSION uidgen; SELECT uid_key_create('k')");
 		# Those that are in force, and those that pg_dump compares with.
-		my $acls = sub {
-			my ($initial) = @_;
+		my $acls = sub ($initial) {
 			my $acl = $initial ? 'i.initprivs' : 'o.acl';
 			return $node->safe_psql($kind, <<"SQL");
 SELECT pg_describe_object(o.class, o.oid, 0), x.grantee::regrole, x.privilege_type, x.is_grantable, x.grantor::regrole

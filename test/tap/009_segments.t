@@ -5,9 +5,8 @@ use UidgenTest;
 
 my $node = new_server('segments', conf => "autovacuum = off\nwal_writer_delay = 10ms\n");
 
-sub status
+sub status ($sequence, $columns)
 {
-	my ($sequence, $columns) = @_;
 	return sql("SELECT $columns FROM segment_status WHERE sequence = '$sequence'::regclass");
 }
 
@@ -63,26 +62,23 @@ my ($drawer, $open, $other) = map { hold_open($node) } 1 .. 3;
 my $draw = "SELECT segment_next('q'::regclass)";
 my $table = 'CREATE TABLE owner_of_q (id bigserial, i int); ALTER SEQUENCE owner_of_q_id_seq RENAME TO q';
 
-sub is_waiting
+sub is_waiting ($what)
 {
-	my ($what) = @_;
 	ok( $node->poll_query_until('postgres',
 			"SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND backend_type = 'client backend'"),
 		$what);
 }
 
-sub begin
+sub begin ($make = undef)
 {
-	my ($make) = @_;
 	sql('DROP TABLE IF EXISTS owner_of_q; DROP SEQUENCE IF EXISTS q, r; DROP SCHEMA IF EXISTS elsewhere CASCADE; ' . ($make // 'CREATE SEQUENCE q'));
 	my @values = ($drawer->query_safe($draw), $open->query_safe("BEGIN; $draw"));
 	is("@values", '1 2', 'a new sequence');
 }
 
 # A command that waits for open draws.
-sub after_open_draws
+sub after_open_draws ($command, $make = undef)
 {
-	my ($command, $make) = @_;
 	begin($make);
 	send_query($other, $command);
 	is_waiting("$command waits for an open transaction that has drawn");
@@ -92,9 +88,8 @@ sub after_open_draws
 	is($error, '', '... and then does its work');
 }
 
-sub next_ones
+sub next_ones ($expected, $what)
 {
-	my ($expected, $what) = @_;
 	is(join(' ', map { $_->query_safe($draw) } $drawer, $open, $drawer), $expected, $what);
 }
 
@@ -244,8 +239,7 @@ $_->quit foreach $drawer, $open, $other;
 # A changed definition counts from the next range on: step is how many are reserved at first and at least,
 # max_step how far that may grow. Only the owner may change it.
 {
-	my $length = sub {
-		my ($update) = @_;
+	my $length = sub ($update) {
 		sql("SELECT segment_drop(name) FROM uid_segment WHERE name = 'changed'; SELECT segment_create('changed', 1, 10, 20)");
 		sql("SELECT segment_next('changed')");
 		sql("SELECT segment_alter('changed', $update)");

@@ -113,8 +113,7 @@ $_->quit foreach @sessions;
 	my $adopt = q{SELECT uid_adopt('busy', 'id', dry_run => false)};
 	my $release = q{SELECT uid_release('busy', 'id', dry_run => false)};
 	my $default = q{SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'busy'::regclass};
-	my $waiting = sub {
-		my ($sessions) = @_;
+	my $waiting = sub ($sessions) {
 		return $node->poll_query_until('postgres',
 			"SELECT count(*) = $sessions FROM pg_locks WHERE NOT granted AND relation = 'busy'::regclass");
 	};
@@ -206,24 +205,21 @@ $_->quit foreach @sessions;
 my ($database, %section) = ('', slurp_file('docs/moving.md') =~ /^## ([^\n]+)\n(.*?)(?=^## |\z)/msg);
 my $databases = 0;
 
-sub in_database
+sub in_database ($statement)
 {
-	my ($statement) = @_;
 	return $node->safe_psql($database, $statement);
 }
 
-sub new_database
+sub new_database ($fixture)
 {
-	my ($fixture) = @_;
 	$database = 'moving_' . ++$databases;
 	sql("CREATE DATABASE $database");
 	sql("ALTER DATABASE $database SET search_path = public, uidgen");
 	in_database("CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen; $fixture");
 }
 
-sub run_blocks
+sub run_blocks ($title, @blocks)
 {
-	my ($title, @blocks) = @_;
 	foreach my $statements (@blocks)
 	{
 		my ($code, undef, $error) = $node->psql($database, $statements, on_error_stop => 1);
@@ -231,9 +227,8 @@ sub run_blocks
 	}
 }
 
-sub run_section
+sub run_section ($title, $fixture = undef)
 {
-	my ($title, $fixture) = @_;
 	my $text = delete $section{$title} // die "docs/moving.md has no section $title";
 	new_database($fixture) if defined $fixture;
 	run_blocks($title, $text =~ /^```sql\n(.*?)^```$/msg);

@@ -9,18 +9,16 @@ my $node = new_server('slots', conf => $conf);
 my $many = 2000;
 
 # Runs a statement of PL/pgSQL for each i, in transactions of so many.
-sub loop
+sub loop ($statement, $count, $at_once)
 {
-	my ($statement, $count, $at_once) = @_;
 	return "DO \$\$ BEGIN FOR i IN 1 .. $count LOOP $statement; IF i % $at_once = 0 THEN COMMIT; END IF; END LOOP; END \$\$";
 }
 
 my $create = q{EXECUTE format('CREATE SEQUENCE s%s', i)};
 
 # How often each of the values that all segments have given next was given.
-sub draw_all
+sub draw_all ($on)
 {
-	my ($on) = @_;
 	my $sql = "SELECT v, count(*) FROM (SELECT segment_next(format('s%s', i)) AS v FROM generate_series(1, $many) AS i OFFSET 0) AS d GROUP BY v";
 	return $on->isa('Session') ? $on->query_safe($sql) : $on->safe_psql('postgres', $sql);
 }

@@ -23,9 +23,8 @@ $node->safe_psql('postgres', 'CREATE SEQUENCE downward INCREMENT -1; CREATE SEQU
 my %last;
 
 # In a read-only transaction that stays open, so that no commit flushes anything.
-sub draw_all
+sub draw_all ($on)
 {
-	my ($on) = @_;
 	my $session = hold_open($on);
 	$session->query_safe('BEGIN READ ONLY');
 	foreach my $name (sort keys %draws)
@@ -38,9 +37,8 @@ sub draw_all
 }
 
 # The number of values in hand, of each segment: two ranges of 800 at most, or of a sequence's 1000 that may have doubled.
-sub in_hand
+sub in_hand ($on)
 {
-	my ($on) = @_;
 	my %hand;
 	foreach my $name (sort keys %last)
 	{
@@ -52,9 +50,8 @@ sub in_hand
 	return %hand;
 }
 
-sub compare
+sub compare ($on, $dbname, $what, %hand)
 {
-	my ($on, $dbname, $what, %hand) = @_;
 	my (@below, @wasted);
 	foreach my $name (sort keys %last)
 	{

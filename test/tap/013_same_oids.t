@@ -26,10 +26,8 @@ sub restart_for_upgrade
 }
 
 my $oid = 70000;
-sub with_oid
+sub with_oid ($sql, $file = $oid)
 {
-	my ($sql, $file) = @_;
-	$file //= $oid;
 	return "SELECT FROM binary_upgrade_set_next_heap_pg_class_oid($oid), binary_upgrade_set_next_heap_relfilenode($file); $sql";
 }
 
@@ -52,9 +50,8 @@ $_->query_safe('SET client_min_messages = error') foreach @sessions;
 my ($start, $last_id, $second, $transactions, %seen, @wrong) = (0, 0, 0, 0);
 
 # What there is afterwards: its kind and its file, and below what none of its values may be; undef: nothing.
-sub run_transaction
+sub run_transaction ($there, $body, $end)
 {
-	my ($there, $body, $end) = @_;
 	my @statements = ('BEGIN');
 	my $then = $there;
 	if ($body =~ /drop/)
@@ -81,9 +78,8 @@ sub run_transaction
 }
 
 # Runs each history that begins as this one does: every next transaction, after the same ones before.
-sub run_histories
+sub run_histories ($depth, @history)
 {
-	my ($depth, @history) = @_;
 	my $there;
 	freeze_clock($node, $second += 0.25);
 	$there = run_transaction($there, @$_) foreach @history;
@@ -130,9 +126,8 @@ restart_for_upgrade();
 
 my $again = q{uid_generators.again};
 my $node_of = "SELECT node FROM uid_generator_status WHERE generator = '$again'::regclass";
-sub next_node
+sub next_node ($sql)
 {
-	my ($sql) = @_;
 	return (split /\n/, sql($node, "$sql; SELECT FROM uid_next('$again'); $node_of"))[-1];
 }
 
@@ -148,9 +143,8 @@ sql($node, "DROP SEQUENCE $again");
 my $row = q{INSERT INTO uid_internal.uid_segment_row VALUES ('again', 'uid_segments.again'::regclass)};
 
 # As segment_attach() makes it, but for a look-up at the registry, without which a restore goes, too.
-sub attach
+sub attach ($name, $fleet)
 {
-	my ($name, $fleet) = @_;
 	return with_oid('CREATE SEQUENCE uid_segments.again INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1')
 	  . "; SELECT FROM setval('uid_segments.again', -1); SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.again IS 'segment name=\"again\" step=100 max_step=100 registry_name=\"$name\" fleet=$fleet increment=1 increment_val=1'; $row";
 }

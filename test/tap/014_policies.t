@@ -19,9 +19,8 @@ my $in_tick = 0.5055;
 # The page.
 
 # The rows below a heading, as lists of cells; the heading of the table is the first.
-sub table_below
+sub table_below ($heading)
 {
-	my ($heading) = @_;
 	my ($section) = slurp_file('docs/clocks.md') =~ /^## \Q$heading\E\n(.*?)(?=^## |\z)/ms;
 	my @lines = grep { /^\|/ && !/^\| ---/ } split /\n/, $section // '';
 	return map {
@@ -31,9 +30,8 @@ sub table_below
 }
 
 # '1 h - 2 s' in milliseconds.
-sub milliseconds
+sub milliseconds ($amount)
 {
-	my ($amount) = @_;
 	my $sum = 0;
 	die "'$amount' is no amount of time" unless $amount =~ /^[\d.]+ \w+( [-+] [\d.]+ \w+)*$/;
 	while ($amount =~ /([-+]?) ?([\d.]+) (\w+)/g)
@@ -45,9 +43,8 @@ sub milliseconds
 }
 
 # A cell with its amount in milliseconds, as outcome() has it.
-sub cell_of
+sub cell_of ($text)
 {
-	my ($text) = @_;
 	return $text if $text =~ /^(id|backup)$/;
 	my ($kind, $amount, $ahead) = $text =~ /^(id,|waits|error:) (.*?)( ahead)?$/
 	  or die "docs/clocks.md: no such outcome: '$text'";
@@ -59,9 +56,8 @@ my %made_with = map { $_->[0] => $_->[1] =~ s/`//gr } @made;
 my @policies = map { $_->[0] } @made;
 
 # outcomes->{policy}[step]
-sub outcomes
+sub outcomes ($heading)
 {
-	my ($heading) = @_;
 	my ($titles, @rows) = table_below($heading);
 	my %cells = map {
 		my ($policy, @texts) = @$_;
@@ -77,9 +73,8 @@ my ($restarted, @same_steps) = outcomes('Across a restart');
 is_deeply(\@same_steps, \@steps, 'both tables have the same steps');
 
 # How far a step goes back from the instant of the last id, in seconds.
-sub back_by
+sub back_by ($step)
 {
-	my ($step) = @_;
 	return 0 if $step eq 'no step';
 	return $unit{year} / 1000 if $step =~ /^forward 1 year/;
 	return milliseconds($step =~ s/^back //r) / 1000;
@@ -140,9 +135,8 @@ my $session;
 # All ids that a client was given, in the order of the calls.
 my %given;
 
-sub try_next
+sub try_next ($generator)
 {
-	my ($generator) = @_;
 	# What else it says, a warning that the time bits end, is not an error.
 	my $row = $session->query("SELECT * FROM try_next('uid_generators.$generator')");
 	$session->{stderr} = '';
@@ -153,9 +147,8 @@ sub try_next
 }
 
 # The outcome in the words of the page. $former is the last draw that gave an id.
-sub outcome
+sub outcome ($generator, $draw, $former)
 {
-	my ($generator, $draw, $former) = @_;
 	if ($draw->{id} ne '')
 	{
 		my $ahead = $draw->{ahead_ms} == 0 ? '' : ", $draw->{ahead_ms} ms ahead";
@@ -173,23 +166,20 @@ sub outcome
 }
 
 # Of freeze_clock(), from an instant that the server wrote. libfaketime's clock may be a microsecond off.
-sub seconds_of
+sub seconds_of ($instant)
 {
-	my ($instant) = @_;
 	return $session->query_safe(
 		"SELECT round(extract(epoch FROM timestamptz '$instant' - timestamptz '2026-11-21 12:00:00+00'), 4)");
 }
 
 # A generator each for every policy and step, so that no cell depends on another.
-sub name_of
+sub name_of ($policy, $step)
 {
-	my ($policy, $step) = @_;
 	return "${policy}_$step";
 }
 
-sub everyone
+sub everyone ($step)
 {
-	my ($step) = @_;
 	return map { name_of($_, $step) } @policies;
 }
 
@@ -211,18 +201,16 @@ foreach my $policy (@policies)
 # The matrix.
 
 # A call that failed took nothing: the counter stands, and the next id is what it would have been.
-sub check_unchanged
+sub check_unchanged ($what, $draw, $former, $mended, $restarted)
 {
-	my ($what, $draw, $former, $mended, $restarted) = @_;
 	is($draw->{counter}, $former->{counter}, "$what: the call that failed left the counter alone");
 	my $expected = $restarted ? $former->{counter} + 1 : $former->{tick};
 	is($mended->{tick}, $expected, "$what: the next id is what it would have been");
 }
 
 # "waits": not one tick before that time, and then at once.
-sub check_wait
+sub check_wait ($what, $generator, $draw, $former, $at, $seconds, $restarted)
 {
-	my ($what, $generator, $draw, $former, $at, $seconds, $restarted) = @_;
 	my ($policy) = $generator =~ /^(.*)_/;
 	freeze_clock($node, $at + $seconds - $tick_s{$policy});
 	my $early = try_next($generator);
@@ -237,9 +225,8 @@ sub check_wait
 
 # "error": the detail names the instant at which there is an id again, and a call that comes less than a tick earlier gets
 # none. What is back by less than the tolerance is no error.
-sub check_error
+sub check_error ($what, $generator, $draw, $former, $at, $seconds, $restarted)
 {
-	my ($what, $generator, $draw, $former, $at, $seconds, $restarted) = @_;
 	my ($policy) = $generator =~ /^(.*)_/;
 	my ($again) = $draw->{detail} =~ /^The generator issues ids again when the server's clock reaches (.*)\.$/;
 	my $short = $tolerance_s{$policy} + $tick_s{$policy};
@@ -258,9 +245,8 @@ sub check_error
 	check_unchanged($what, $early, $former, $draw, $restarted);
 }
 
-sub check_cell
+sub check_cell ($what, $generator, $expected, $former, $at, $restarted)
 {
-	my ($what, $generator, $expected, $former, $at, $restarted) = @_;
 	freeze_clock($node, $at);
 	my $draw = try_next($generator);
 	is(outcome($generator, $draw, $former), $expected, $what);
@@ -268,13 +254,11 @@ sub check_cell
 	check_wait($what, $generator, $draw, $former, $at, $seconds, $restarted) if $kind eq 'waits';
 	check_error($what, $generator, $draw, $former, $at, $seconds, $restarted) if $kind eq 'error:';
 	try_next($generator) foreach 1 .. 3;    # for the check of all ids
-	return;
 }
 
 # Everybody draws at $at; what is to step forward does so; then $between, and the steps.
-sub check_steps
+sub check_steps ($mode, $cells, $at, $between = undef)
 {
-	my ($mode, $cells, $at, $between) = @_;
 	my %former;
 	my $restarted = defined $between;
 	foreach my $forward (0, 1)
@@ -301,9 +285,8 @@ sub check_steps
 }
 
 # The last lease may have been written ahead, and a crash may lose such a record; a commit keeps it.
-sub restart
+sub restart ($mode)
 {
-	my ($mode) = @_;
 	$session->query_safe('INSERT INTO committed VALUES (clock_timestamp())');
 	$session->quit;
 	$node->stop($mode);
@@ -325,11 +308,10 @@ my $now = Time::Local::timegm(0, 0, 12, 1, 0, 2042) - Time::Local::timegm(0, 0, 
 my %ends = (far => $now + 731 * $day, near => $now + 729 * $day);
 
 # A psql of its own; returns what it says on stderr.
-sub messages_of
+sub messages_of ($generator, $statement = "SELECT uid_next('uid_generators.$generator')")
 {
-	my ($generator, $statement) = @_;
 	my $messages;
-	$node->psql('postgres', "\\set VERBOSITY verbose\n" . ($statement // "SELECT uid_next('uid_generators.$generator')"),
+	$node->psql('postgres', "\\set VERBOSITY verbose\n" . $statement,
 		on_error_stop => 0, stderr => \$messages);
 	return $messages;
 }

@@ -19,9 +19,8 @@ my (%given, %rows, %row_of);
 
 # Draws ids, one after the other, and waits for the row of worker_node if it is the first draw since a start or an
 # alteration; returns the last id's worker id, backup bit and row.
-sub draw
+sub draw ($generator, $again = 0)
 {
-	my ($generator, $again) = @_;
 	my @ids = split /\n/, $session->query_safe("SELECT uid_next('uid_generators.$generator') FROM generate_series(1, 3)");
 	push @{ $given{$generator} }, @ids;
 	wait_for_node_rows($node, "uid_generators.$generator", ++$rows{$generator}) unless $again;
@@ -34,16 +33,14 @@ sub draw
 	return \%draw;
 }
 
-sub create
+sub create ($name, $arguments)
 {
-	my ($name, $arguments) = @_;
 	$session->query_safe("SELECT uid_generator_create('$name', $arguments)");
 }
 
 # The next number that is drawn will be this one.
-sub draw_next
+sub draw_next ($number)
 {
-	my ($number) = @_;
 	$session->query_safe("SELECT setval('worker_node_id_seq', $number, false)");
 }
 

@@ -6,9 +6,8 @@
 use UidgenTest 'preloaded';
 
 # Snippets as [language, text]: of one section, or of the whole file.
-sub snippets
+sub snippets ($file, $section = undef)
 {
-	my ($file, $section) = @_;
 	my $text = slurp_file($file);
 	if (defined $section)
 	{
@@ -19,9 +18,8 @@ sub snippets
 	return @found;
 }
 
-sub of_language
+sub of_language ($language, @snippets)
 {
-	my ($language, @snippets) = @_;
 	return map { $_->[1] } grep { $_->[0] eq $language } @snippets;
 }
 
@@ -102,9 +100,8 @@ $library->append_conf('postgresql.conf', "shared_preload_libraries = 'uidgen'\nw
 $library->start;
 
 # With the extension it is a copy of one that has been made so.
-sub new_database
+sub new_database ($with_extension = 0)
 {
-	my ($with_extension) = @_;
 	$library->safe_psql('postgres', 'DROP DATABASE IF EXISTS shop WITH (FORCE)');
 	$library->safe_psql('postgres', 'DROP DATABASE IF EXISTS shop2 WITH (FORCE)');
 	my $roles = $library->safe_psql('postgres', q{SELECT string_agg(quote_ident(rolname), ', ') FROM pg_roles WHERE oid >= 16384});
@@ -130,9 +127,8 @@ SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace;
 SQL
 
 # The first example shows what it prints: all but the numbers.
-sub shape
+sub shape ($table)
 {
-	my ($table) = @_;
 	return join "\n", map { s/\.\d+\+/+/r =~ s/\d+/N/gr =~ s/-+/-/gr =~ s/ +/ /gr =~ s/ $//r } split /\n/, $table;
 }
 new_database(1);
@@ -179,9 +175,8 @@ my %is_needed;
 
 # Whether that test asks for the text, by a pattern.
 my %get = (block_of => \&block_of, statement_of => \&statement_of);
-sub reads
+sub reads ($test, $function, $file, $text)
 {
-	my ($test, $function, $file, $text) = @_;
 	my @patterns = slurp_file("test/tap/$test") =~ m{\b$function\('\Q$file\E', qr/(.*?)/\)}g;
 	return ok((grep { $get{$function}->($file, qr/$_/) eq $text } @patterns), "$file: $test runs " . ($text =~ /^(\N*)/)[0]);
 }

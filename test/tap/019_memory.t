@@ -21,9 +21,8 @@ sub fill { set_disk($node, 'ENOSPC', 'write', '/pg_dynshmem') }
 sub make_room { set_disk($node) }
 
 # Draws fail for lack of memory, and name /dev/shm.
-sub refused
+sub refused ($on, $sql, $what, $for = undef)
 {
-	my ($on, $sql, $what, $for) = @_;
 	my ($state, $error) = sqlstate($on, $sql);
 	is($state, '53100', $what) or diag($error);
 	like($error, qr/CONTEXT:  allocation of dynamic shared memory for $for/, '... it says what for') if $for;

@@ -6,9 +6,8 @@ use UidgenTest;
 # Shared memory as files of this server's own, so that what it holds can be measured.
 my $node = new_server('cached', conf => "autovacuum = off\ndynamic_shared_memory_type = mmap\nuidgen.max_wait = 300ms\n");
 
-sub create
+sub create ($name, $how)
 {
-	my ($name, $how) = @_;
 	# A new generator starts above the ids of those that were dropped, so give it room.
 	$how .= ', max_ahead_ms => 600000' unless $how =~ /max_ahead_ms/;
 	sql("SELECT uid_generator_create('$name', $how)");
@@ -18,9 +17,8 @@ sub create
 # Ticks of a millisecond, so that half a second is a long time.
 my $fast = "mode => 'cached', spread => false";
 
-sub status
+sub status ($generator, $column)
 {
-	my ($generator, $column) = @_;
 	return sql("SELECT $column FROM uid_generator_status WHERE generator = '$generator'::regclass");
 }
 
@@ -33,9 +31,8 @@ sub sweep
 sub padders { return background_pids($node, 'refiller'); }
 
 # The one refiller, once it is there: callers whose ring is half empty start it, at most once a second.
-sub refiller
+sub refiller ($generator)
 {
-	my ($generator) = @_;
 	my @found;
 	poll_until('a refiller', sub { sql("SELECT count(*) FROM unnest(uid_next_array('$generator', 10000))"); @found = padders(); @found == 1 });
 	return $found[0] // 0;
@@ -43,9 +40,8 @@ sub refiller
 
 # A refill ends with a full ring, and nobody needs to draw for that.
 # What each of several sessions draws at the same time.
-sub at_once
+sub at_once ($clients, $sql)
 {
-	my ($clients, $sql) = @_;
 	my @said = psql_at_once($node, ($sql) x $clients);
 	diag($_->[1]) foreach grep { $_->[1] ne '' } @said;
 	return map { [ grep { /^\d/ } split /\n/, $_->[0] ] } @said;
@@ -58,8 +54,7 @@ sub at_once
 	my $generator = create('brief', "'snowflake', $fast, max_ahead_ms => 2000, max_staleness_ms => 200");
 	my $lasting = create('lasting', "'snowflake', $fast, max_ahead_ms => 2000, max_staleness_ms => 100000");
 	my $session = hold_open($node);
-	my $is_fresh = sub {
-		my ($what) = @_;
+	my $is_fresh = sub ($what) {
 		is($session->query_safe("SELECT uid_timestamp(uid_next('$generator'), '$generator') >= now FROM (SELECT clock_timestamp() - interval '200 ms' AS now OFFSET 0) t"), 't', "$what, $generator: the id is fresh");
 	};
 	foreach my $stopped (0, 1)

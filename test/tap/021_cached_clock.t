@@ -17,30 +17,26 @@ my $bits = 8;
 my $layout = "preset => 'baidu_cached', epoch => '2026-11-20 00:00+00', sequence_bits => $bits, time_bits => 30";
 my $max_ahead = 32;
 
-sub create
+sub create ($name, $more = undef)
 {
-	my ($name, $more) = @_;
 	sql("SELECT uid_generator_create('$name', $layout" . ($more ? ", $more" : '') . ')');
 	return "uid_generators.$name";
 }
 
-sub status
+sub status ($generator, $column)
 {
-	my ($generator, $column) = @_;
 	return sql("SELECT $column FROM uid_generator_status WHERE generator = '$generator'::regclass");
 }
 
 # The number of an id in the order in which the word gives them.
-sub position
+sub position ($id)
 {
-	my ($id) = @_;
 	return ($id >> (22 + $bits)) << $bits | ($id & ((1 << $bits) - 1));
 }
 
 # What several sessions draw at the same time, each up to its first error, and the errors.
-sub at_once
+sub at_once ($clients, $sql)
 {
-	my ($clients, $sql) = @_;
 	my @said = psql_at_once($node, ($sql) x $clients);
 	return ([ grep { /^\d+$/ } map { split /\n/, $_->[0] } @said ], join '', map { $_->[1] } @said);
 }
@@ -191,8 +187,7 @@ foreach my $mode ('fast', 'immediate')
 # The time bits are used up: 256 s of a layout with 8 of them. What is left comes, then 2200H, whatever the ring's
 # policy is.
 {
-	my $eight = sub {
-		my ($name, $empty) = @_;
+	my $eight = sub ($name, $empty) {
 		sql("SELECT uid_generator_create('$name', 'baidu_cached', epoch => '2026-11-21 12:00+00'::timestamptz + interval '49760 s',"
 			  . " sequence_bits => $bits, time_bits => 8, when_ring_empty => '$empty')");
 		return "uid_generators.$name";
@@ -214,9 +209,8 @@ foreach my $mode ('fast', 'immediate')
 }
 
 # A lease that the awaited standby has not got: the ring is full of it, and none of it is handed out.
-sub wait_for_standby
+sub wait_for_standby ($count, $what)
 {
-	my ($count, $what) = @_;
 	ok($node->poll_query_until('postgres', "SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), $what);
 }
 {

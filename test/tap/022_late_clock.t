@@ -22,9 +22,8 @@ my %made = (
 $node->safe_psql('postgres', join '', map { "SELECT uid_generator_create('$_', $made{$_});\n" } sort keys %made);
 
 # What three calls of one session give, by the SQLSTATE of the last one; how far the last id is from the clock.
-sub try_generator
+sub try_generator ($name)
 {
-	my ($name) = @_;
 	my ($output, $error, $late) = ('', '', 0);
 	my $call = "SELECT id, abs(extract(epoch FROM uid_timestamp(id, 'uid_generators.$name') - clock_timestamp())) <= 33"
 	  . " FROM uid_next('uid_generators.$name') AS id;\n";
@@ -38,9 +37,8 @@ sub try_generator
 
 my %latest;
 
-sub check
+sub check ($when, @draws)
 {
-	my ($when, @draws) = @_;
 	my %draws = map { $_ => 1 } @draws;
 	my (@endless, @strange, @untrue, @disorder, @silent);
 	foreach my $name (sort keys %made)

@@ -22,9 +22,8 @@ make_synchronous($primary, 'sync');
 my $walsender = freeze_walsender($primary, 'sync');
 
 # Sessions of this test that wait for the standby, by what they run.
-sub waiting
+sub waiting ($count, $what)
 {
-	my ($count, $what) = @_;
 	return ok( $primary->poll_query_until('postgres',
 			"SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid <> pg_backend_pid()"),
 		$what);

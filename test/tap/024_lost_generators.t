@@ -181,8 +181,7 @@ sub slots_of_generators
 # A first draw looks no generator up, however many there are. The clock stands still, so that none is passed.
 {
 	freeze_clock($node, $now);
-	my $lookups = sub {
-		my ($name) = @_;
+	my $lookups = sub ($name) {
 		my $count = q{SELECT idx_scan FROM pg_stat_xact_sys_tables WHERE relname = 'pg_class'};
 		my ($before, $after) = (split /\n/, sql("BEGIN; SELECT uid_generator_create('$name') IS NULL; $count; SELECT uid_next('uid_generators.$name') IS NULL; $count; COMMIT"))[ 1, 3 ];
 		return $after - $before;

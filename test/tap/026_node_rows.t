@@ -22,26 +22,23 @@ sub rows_of
 	return sql("SELECT count(*) FROM worker_node WHERE generator = 'uid_generators.$_[0]'");
 }
 
-sub has_row
+sub has_row ($generator, $name)
 {
-	my ($generator, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return is(wait_for_node_rows($node, "uid_generators.$generator", 1), 1, $name);
 }
 
 # Where a row could not be written before: a transaction has it tried again, though not at once.
-sub draws_until_row
+sub draws_until_row ($generator, $name)
 {
-	my ($generator, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	poll_until('a row', sub { sql(next_id($generator)); return rows_of($generator) > 0 });
 	return is(rows_of($generator), 1, $name);
 }
 
 # What the writer says of a row that it could not write.
-sub has_said
+sub has_said ($reason, $name)
 {
-	my ($reason, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return ok(poll_until($name, sub { $node->log_contains("could not write the row of worker_node: $reason") }), $name);
 }

@@ -11,16 +11,14 @@ my $setup = <<'SQL';
 CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT uid_next(), made_by text, n bigint DEFAULT segment_next('same'));
 SELECT uid_generator_create('same', 'twitter'), segment_create('same', 1, 10), uid_key_create('same');
 SQL
-sub insert
+sub insert ($node, $rows)
 {
-	my ($node, $rows) = @_;
 	return sql($node, "INSERT INTO rows (made_by) SELECT '" . $node->name . "' FROM generate_series(1, $rows)");
 }
 
 # All that has arrived there so far is applied here.
-sub arrived
+sub arrived ($from, $to)
 {
-	my ($from, $to) = @_;
 	my $name = $from->name . '_to_' . $to->name;
 	sql($from, "INSERT INTO mark VALUES ('$name') ON CONFLICT (name) DO UPDATE SET n = mark.n + 1");
 	my $n = sql($from, "SELECT n FROM mark WHERE name = '$name'");
@@ -145,9 +143,8 @@ INSERT INTO orders SELECT FROM generate_series(1, 10000);
 UPDATE orders SET code = uid_conceal(id, 'k');
 SQL
 sql($right, 'CREATE DATABASE shop');
-sub in_the_move
+sub in_the_move ($block, $what)
 {
-	my ($block, $what) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	shell_ok($right, for_servers($block, OLD => $left), $what);
 }
@@ -166,9 +163,8 @@ if ($newest)
 }
 in_the_move(block_of('docs/operations.md', qr/DROP SUBSCRIPTION move/), 'the switch') unless $newest;
 in_the_move(block_of('docs/operations.md', qr/table=uid_secrets.uid_key/), 'the secrets of keys');
-sub above
+sub above ($what)
 {
-	my ($what) = @_;
 	my ($id, $busy, $n, $plain) = split /\|/, $highest;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$highest = sql($right, "INSERT INTO orders DEFAULT VALUES RETURNING id, busy, n, plain", 'shop');

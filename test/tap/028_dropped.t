@@ -7,9 +7,8 @@ my $node = new_server('dropped', conf => "max_connections = 80\n");
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
 # Statements in single-user mode, one a line; returns what the server says.
-sub single_user
+sub single_user ($statements, @options)
 {
-	my ($statements, @options) = @_;
 	my $output = '';
 	$node->stop if defined $node->{_pid};
 	IPC::Run::run([ 'postgres', '--single', '-D', $node->data_dir, @options, 'postgres' ], '<', \$statements, '>', \$output, '2>&1');
@@ -34,9 +33,8 @@ is(sql('SELECT count(*) FROM uid_segment', 'formers'), 0, 'rows go, too, if the 
 sql('BEGIN; DROP EXTENSION uidgen CASCADE; ROLLBACK');
 is(sql($names), "uid_generators.kept\nkept", 'the extension is there after a rollback of its DROP');
 # Each call waits in a session of its own, while another session drops something. Then it says what is missing.
-sub while_dropped
+sub while_dropped ($drop, %expected)
 {
-	my ($drop, %expected) = @_;
 	my @calls = sort keys %expected;
 	my %sessions = map { $_ => hold_open($node, dbname => 'going') } @calls;
 	my $dropping = hold_open($node, dbname => 'going');

@@ -13,9 +13,8 @@ sub set_clocks
 	freeze_clock($node{$_}, $clock) foreach qw(left right);
 }
 
-sub on_both
+sub on_both ($sql)
 {
-	my ($sql) = @_;
 	return map { $session{$_}->query_safe($sql) } qw(left right);
 }
 
@@ -64,9 +63,8 @@ my $same = "datacenter_bits => 0, worker_bits => 10, worker_policy => 'static', 
 on_both("SELECT uid_generator_create('spread', $same), uid_generator_create('plain', $same, spread => false)");
 
 # How many of 20 ticks begin with the same id on both servers.
-sub same_first_ids
+sub same_first_ids ($generator)
 {
-	my ($generator) = @_;
 	my $equal = 0;
 	foreach (1 .. 20)
 	{
@@ -136,9 +134,8 @@ foreach my $round (1, 2)
 	$node->safe_psql('given', 'SELECT uid_next()');
 }
 
-sub nodes
+sub nodes ($generator)
 {
-	my ($generator) = @_;
 	return $node->safe_psql('postgres', "SELECT d.datacenter_id, d.worker_id, s.protection, (d.datacenter_id, d.worker_id) = (s.datacenter_id, s.worker_id), s.node = d.datacenter_id * 32 + d.worker_id"
 		  . " FROM uid_decode(uid_next('uid_generators.$generator'), 'uid_generators.$generator') d, uid_generator_status s WHERE s.generator = 'uid_generators.$generator'::regclass");
 }
@@ -187,9 +184,8 @@ is(scalar(() = $log =~ /LOG:  generator "uid_default" in database "given" draws 
 my @policies = qw(disposable sticky);
 $node->safe_psql('postgres', "SELECT uid_generator_create('copied_$_', 'baidu', worker_policy => '$_')") foreach @policies;
 my %drawn;
-sub draw_in
+sub draw_in ($place, $count)
 {
-	my ($place, $count) = @_;
 	$clock += 10;
 	set_clocks();
 	start_node($node);

@@ -11,15 +11,13 @@ my $fence = $longest + 2 * 10;
 my $members = 1000;
 
 # A member with a random number of its own and no grant.
-sub member
+sub member ($host)
 {
-	my ($host) = @_;
 	return { incarnation => ++$members, host => $host };
 }
 
-sub call_of
+sub call_of ($m, %opts)
 {
-	my ($m, %opts) = @_;
 	my $us = (1795262400 + $clock + ($opts{ahead} // 0)) * 1000000;
 	my %fields = (%$m, length => $opts{length} // $longest * 1000, worker_bits => $opts{bits} // 10, sequence_bits => $opts{bits} ? 2 : 12,
 		host => "'$m->{host}'", exists $m->{former} ? (former => "ARRAY[$m->{former}]") : ());
@@ -28,9 +26,8 @@ sub call_of
 }
 
 # Asks as a member, and keeps the grant. Returns the answer.
-sub ask
+sub ask ($node, $m, %opts)
 {
-	my ($node, $m, %opts) = @_;
 	my $run = sub { $node->safe_psql($opts{dbname} // 'postgres', $_[0]) };
 	my $answer = '$a$' . $run->(call_of($m, %opts)) . '$a$::fleet_answer';
 	my %answer = map { split /=/, $_, 2 }
@@ -42,32 +39,28 @@ sub ask
 }
 
 # A member that has asked another registry, too, which has said when it granted last.
-sub shown_last
+sub shown_last ($m, $answer)
 {
-	my ($m, $answer) = @_;
 	return { %$m, other_granted_us => $answer->{granted_last_us}, other_term => $answer->{term},
 		other_term_nonce => $answer->{term_nonce}, other_seal => $answer->{granted_last_seal} };
 }
 
 # The same clock for all servers.
 my @servers;
-sub go_on
+sub go_on ($seconds)
 {
-	my ($seconds) = @_;
 	$clock += $seconds;
 	freeze_clock($_, $clock) foreach @servers;
 }
 
-sub term_of
+sub term_of ($node)
 {
-	my ($node) = @_;
 	return $node->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
 }
 
-sub new_registry
+sub new_registry ($name, $conf = '')
 {
-	my ($name, $conf) = @_;
-	my $node = new_node($name, conf => "autovacuum = off\n" . ($conf // ''));
+	my $node = new_node($name, conf => "autovacuum = off\n$conf");
 	use_fake_clock($node);
 	push @servers, $node;
 	freeze_clock($node, $clock);
@@ -78,9 +71,8 @@ sub new_registry
 	return $node;
 }
 
-sub new_standby
+sub new_standby ($primary, $name)
 {
-	my ($primary, $name) = @_;
 	my $standby = standby_of($primary, $name);
 	use_fake_clock($standby);
 	push @servers, $standby;
@@ -266,9 +258,8 @@ push @servers, $other;
 go_on(1);
 start_node($other);
 $other->safe_psql('postgres', 'CREATE ROLE fleet');
-sub move
+sub move ($dbname)
 {
-	my ($dbname) = @_;
 	my $dump = $fourth->basedir . "/$dbname.sql";
 	$fourth->command_ok([ 'pg_dump', '-f', $dump, $fourth->connstr('postgres') ], "pg_dump for $dbname");
 	$other->safe_psql('postgres', "CREATE DATABASE $dbname");
@@ -351,9 +342,8 @@ unlike(slurp_file($other->logfile, $log), qr/two generators hold/, '... and is n
 
 # While its clock stands still, a standby does not tell the primary how much it has replayed, and the primary flushes only
 # what a commit waits for.
-sub follows
+sub follows ($standby, $primary)
 {
-	my ($standby, $primary) = @_;
 	$primary->safe_psql('postgres', 'SELECT pg_current_xact_id()');
 	my $lsn = $primary->lsn('flush');
 	$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'") or die 'the standby does not follow';

@@ -10,9 +10,8 @@ start_uidgen($registry);
 $registry->safe_psql('postgres', q{CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'new')});
 my $conninfo = 'host=' . $registry->host . ' port=' . $registry->port . ' dbname=postgres user=uid_fleet';
 
-sub member
+sub member ($name, %opts)
 {
-	my ($name, %opts) = @_;
 	my $conf = "uidgen.registry = '$conninfo'\n" . ($opts{conf} // '');
 	my $node = new_node($name, conf => $conf);
 	use_fake_clock($node) if $opts{fake_clock};
@@ -20,17 +19,14 @@ sub member
 	return $node;
 }
 
-sub status
+sub status ($node, $generator, $columns)
 {
-	my ($node, $generator, $columns) = @_;
 	return sql($node, "SELECT $columns FROM uid_generator_status WHERE generator = '$generator'::regclass");
 }
 
 # The error of a draw: the whole message, in verbose form.
-sub refused
+sub refused ($node, $sql, $setting = 'SET uidgen.max_wait = 0')
 {
-	my ($node, $sql, $setting) = @_;
-	$setting //= 'SET uidgen.max_wait = 0';
 	my ($code, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n$setting;\n$sql");
 	return $code == 0 ? "no error: $out" : $err;
 }
@@ -69,9 +65,8 @@ foreach my $number (7, 40)
 
 # Every preset, on two members: no id twice
 
-sub ids_of_presets
+sub ids_of_presets ($node)
 {
-	my ($node, $file) = @_;
 	my $ids = sql($node, q{
 		SELECT g.preset || ' ' || u FROM uid_generator g, LATERAL unnest(uid_next_array(g.generator, 200)) u
 		 WHERE g.preset <> 'baidu' AND g.generator::text LIKE '%of_preset%'});
@@ -93,9 +88,8 @@ isnt(sql($a, "SELECT uid_next('uid_generators.day') & ((1 << 22) - 1)"),
 # Two presets of one layout that were made on two days, and a split of the node that is another one: ids could be equal. So
 # the second is refused, unless it was asked for. The hint says what to run.
 
-sub is_refused
+sub is_refused ($create, $why)
 {
-	my ($create, $why) = @_;
 	my $draws = q{SELECT uid_next('uid_generators."my ""own"""')};
 	my $refusal = '';
 	sql($b, "SELECT uid_generator_create('my \"own\"', $create)");
@@ -107,7 +101,6 @@ sub is_refused
 	sql($b, $remedy =~ s/'name'/'my "own"'/r);
 	like(sql($b, $draws), qr/^\d+$/, '... and with the statement of the hint it draws');
 	sql($b, q{SELECT uid_generator_drop('uid_generators."my ""own"""')});
-	return;
 }
 is_refused(q{'baidu_cached', epoch => '2026-01-02'}, 'epoch');
 is_refused(q{'leaf', epoch => '2025-06-01 00:00+00'}, 'epoch');
@@ -327,9 +320,8 @@ like($error, qr/HINT:  Check uidgen.registry, max_worker_processes and /, '... a
 my $mistaken = sql($registry, q{SELECT pool FROM uid_fleet_pools WHERE preset = 'baidu_cached' AND epoch = '2026-01-02'});
 my $term = sql($registry, 'SELECT term FROM uid_fleet_state');
 # After a start a member asks at once.
-sub draw_in_mistaken
+sub draw_in_mistaken ($rows)
 {
-	my ($rows) = @_;
 	$b->restart;
 	sql($b, q{SELECT uid_next('uid_generators.next_day')});
 	return poll_until('the registry knows of it', sub { sql($registry, "SELECT count(*) > 0 FROM $rows") eq 't' });

@@ -21,9 +21,8 @@ $registry->reload;
 
 # The password is in a file of the operating system user, so neither the setting nor a statement that changes it has it.
 my $files = PostgreSQL::Test::Utils::tempdir();
-sub password_file
+sub password_file ($name, $content)
 {
-	my ($name, $content) = @_;
 	write_file("$files/$name", "*:*:*:uid_fleet:$content\n*:*:*:stranger:$content\n");
 	chmod 0600, "$files/$name" or die "could not protect the password file: $!";
 	return "passfile=$files/$name";
@@ -39,62 +38,54 @@ my $several = 'host=' . $registry->host . ',' . $registry->host . ' port=1,' . $
 
 my @shown;    # all that a member has shown
 
-sub write_file
+sub write_file ($path, $content)
 {
-	my ($path, $content) = @_;
 	open my $fh, '>:raw', $path or die "could not write $path: $!";
 	print $fh $content;
 	close $fh;
 }
 
 my $log_at_change = 0;
-sub set_registry
+sub set_registry ($node, $conninfo)
 {
-	my ($node, $conninfo) = @_;
 	$log_at_change = -s $node->logfile;
 	$node->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
 	$node->reload;
 }
 
-sub new_member
+sub new_member ($name, $conninfo, %opts)
 {
-	my ($name, $conninfo, %opts) = @_;
 	my $node = new_server($name, %opts, conf => "uidgen.registry = '$conninfo'\n");
 	return $node;
 }
 
-sub status
+sub status ($node, $columns)
 {
-	my ($node, $columns) = @_;
 	return $node->safe_psql('postgres', "SELECT $columns FROM uid_registry_status WHERE generator LIKE '%uid%'");
 }
 
 # The node in an id.
 my $node_of = q{(d.datacenter_id << 5) | d.worker_id FROM uid_decode(uid_next()) d};
 
-sub drawn_node
+sub drawn_node ($node)
 {
-	my ($node) = @_;
 	return $node->safe_psql('postgres', "SELECT $node_of");
 }
 
-sub wait_until
+sub wait_until ($what, $condition)
 {
-	my ($what, $condition) = @_;
 	poll_until($what, $condition) or die "timed out waiting for $what";
 }
 
-sub registrar_pid
+sub registrar_pid ($node)
 {
-	my ($node) = @_;
 	my @pids;
 	wait_until('the registrar', sub { @pids = background_pids($node, 'registrar'); @pids == 1 });
 	return $pids[0];
 }
 
-sub crc32c
+sub crc32c ($bytes)
 {
-	my ($bytes) = @_;
 	my $crc = 0xffffffff;
 	foreach my $byte (unpack 'C*', $bytes)
 	{
@@ -104,16 +95,14 @@ sub crc32c
 	return $crc ^ 0xffffffff;
 }
 
-sub lines_of
+sub lines_of ($node, $pattern)
 {
-	my ($node, $pattern) = @_;
 	return scalar(() = slurp_file($node->logfile) =~ /$pattern/g);
 }
 
 # Waits for lines in the log of a server, which may be late.
-sub wait_for_lines
+sub wait_for_lines ($node, $pattern, $count)
 {
-	my ($node, $pattern, $count) = @_;
 	wait_until($pattern, sub { lines_of($node, $pattern) >= $count });
 	return lines_of($node, $pattern);
 }
@@ -172,9 +161,8 @@ $member->poll_query_until('postgres', 'SELECT connected FROM uid_registry_status
 
 # Copies
 
-sub copy_of
+sub copy_of ($name, $original)
 {
-	my ($name, $original) = @_;
 	my $copy = UidgenNode->new($name);
 	system_or_bail('cp', '-a', $original->data_dir, $copy->data_dir);
 	$copy->append_conf('postgresql.conf',
@@ -208,9 +196,8 @@ my $whole = slurp_file($copy->data_dir . "/$file");
 is(unpack('L', $whole), crc32c(substr $whole, 4), 'the file has its checksum');
 
 # Keeps the inode.
-sub start_with
+sub start_with ($content)
 {
-	my ($content) = @_;
 	open my $fh, '+<:raw', $copy->data_dir . "/$file" or die "could not open the file: $!";
 	print $fh $content;
 	truncate $fh, length $content or die "could not truncate the file: $!";
@@ -218,9 +205,8 @@ sub start_with
 	start_node($copy);
 }
 
-sub flipped
+sub flipped ($content, $at)
 {
-	my ($content, $at) = @_;
 	substr($content, $at, 1) ^= "\x01";
 	return $content;
 }
@@ -320,9 +306,8 @@ $registry->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 my $beginner = new_member('beginner', "$server dbname=postgres user=uid_fleet $wrong");
 
 # What a draw says in the end.
-sub error_like
+sub error_like ($expected, $name)
 {
-	my ($expected, $name) = @_;
 	my ($state, $error, $matched);
 	foreach (1 .. 180)
 	{
@@ -336,9 +321,8 @@ sub error_like
 }
 
 # The same in the view, and in one line of the log since the setting was changed.
-sub bad_setting
+sub bad_setting ($expected, $name = undef)
 {
-	my ($expected, $name) = @_;
 	my $error = error_like($expected, $name);
 	like(status($beginner, 'error'), $expected, '... in the view');
 	my $lines = sub { return grep { /LOG:  .*registry.*: .*$expected/ } split /\n/, slurp_file($beginner->logfile, $log_at_change) };
@@ -381,16 +365,14 @@ $registry->safe_psql('liar', "CREATE EXTENSION uidgen; SELECT uid_fleet_admit('u
 
 # A procedure that gives that answer: the columns from the refusal on to the hint, and from the node on to the
 # membership. As a rule the answer is complete.
-sub lie
+sub lie ($refusal, $grant, $all = undef)
 {
-	my ($refusal, $grant, $all) = @_;
 	$all //= "7, 1, 3, 7, 1, $refusal, 1767225600000000, 9, true, false, 600000000, NULL, NULL, $grant, 1, NULL, NULL, NULL, NULL";
 	$registry->safe_psql('liar', <<"END");
 DROP PROCEDURE IF EXISTS uid_internal.uid_fleet_call;
 CREATE PROCEDURE uid_internal.uid_fleet_call(requests bytea, INOUT answers bytea DEFAULT NULL) LANGUAGE plpgsql AS \$f\$
 BEGIN answers := record_send(ROW($all)::public.fleet_answer); END \$f\$;
 END
-	return;
 }
 $registry->safe_psql('liar', 'ALTER EXTENSION uidgen DROP PROCEDURE uid_internal.uid_fleet_call');
 learn_messages($registry, 'liar');
@@ -426,9 +408,8 @@ like(bad_setting(qr/the registry's answer is not valid/, 'one that answers less'
 set_registry($beginner, "$server dbname=nowhere user=uid_fleet $pass");
 error_like(qr/database "nowhere" does not exist/, 'a wrong database');
 my $misled = new_member('misled', '');
-sub misled_by
+sub misled_by ($name, $expected, @answer)
 {
-	my ($name, $expected, @answer) = @_;
 	lie(@answer);
 	set_registry($misled, "$server dbname=liar user=uid_fleet $pass application_name=" . $name =~ s/\W/_/gr);
 	my ($error, $matched);
@@ -446,9 +427,8 @@ $misled->stop;
 # Servers that are no registry at all
 
 # Answers the statement of each connection with a message of the protocol.
-sub impostor
+sub impostor ($answer)
 {
-	my ($answer) = @_;
 	my $dir = PostgreSQL::Test::Utils::tempdir_short();
 	my $listener = IO::Socket::UNIX->new(Local => "$dir/.s.PGSQL.1", Listen => 5) or die "no socket: $!";
 	my $child = fork() // die "no process: $!";
@@ -465,9 +445,8 @@ sub impostor
 	POSIX::_exit(0);
 }
 
-sub message
+sub message ($type, $body)
 {
-	my ($type, $body) = @_;
 	return $type . pack('N', 4 + length $body) . $body;
 }
 

@@ -29,9 +29,8 @@ foreach my $name (@names)
 	$members{$name} = $member;
 }
 
-sub new_standby
+sub new_standby ($primary, $standby)
 {
-	my ($primary, $standby) = @_;
 	$primary->backup($standby->name);
 	$standby->init_from_backup($primary, $standby->name, has_streaming => 1);
 	start_node($standby);
@@ -39,17 +38,15 @@ sub new_standby
 
 # A generator of four nodes that is new, and draws until it is dropped. It begins while the registry is down, so that it
 # asks as soon as there is a fence, and not at its end.
-sub begin_small
+sub begin_small ($name, $generator)
 {
-	my ($name, $generator) = @_;
 	create_small($members{$name}, $generator);
 	push @loops, $small{$generator} = load_small($members{$name}, $generator);
 }
 
 # Its node is free when its grant has ended.
-sub end_small
+sub end_small ($name, $generator)
 {
-	my ($name, $generator) = @_;
 	stop_loop($small{$generator});
 	$small{$generator}{ended} = 1;
 	sql($members{$name}, "DROP SEQUENCE uid_generators.$generator");
@@ -61,9 +58,8 @@ sub living
 }
 
 # Draws until a draw fails with that error, or succeeds. Returns the last error.
-sub fails_with
+sub fails_with ($name, $generator, $expected)
 {
-	my ($name, $generator, $expected) = @_;
 	my ($state, $error);
 	poll_until("a draw from $generator fails with $expected", sub {
 		($state, $error) = sqlstate($members{$name}, "SELECT uid_next('uid_generators.$generator')");
@@ -84,9 +80,8 @@ sub grants_of
 }
 
 # Those that reach beyond the fence must have their nodes still.
-sub keeps_nodes
+sub keeps_nodes ($what, @before)
 {
-	my ($what, @before) = @_;
 	my $limit = sql($registry, 'SELECT extract(epoch FROM fence_base) FROM uid_fleet_state') + 2 * $bound;
 	my ($kept, @moved) = (0);
 	foreach my $member (map { $_->{member} } @before)
@@ -108,9 +103,8 @@ sub keeps_nodes
 
 # The logs of all servers of the registry so far have one line for each fence.
 my %fences_in;
-sub wait_for_fence
+sub wait_for_fence ($fences, $reason, $what)
 {
-	my ($fences, $reason, $what) = @_;
 	my $count = sub { $fences_in{ $registry->name } = () = slurp_file($registry->logfile) =~ /accepts no newcomers for \d+ s: /g; my $all = 0; $all += $_ foreach values %fences_in; return $all; };
 	ok(poll_until('the log', sub { $count->() >= $fences && slurp_file($registry->logfile) =~ /accepts no newcomers for \d+ s: $reason/ }),
 		"$what: the log says that there is a fence, and why");
@@ -118,9 +112,8 @@ sub wait_for_fence
 }
 
 # Whatever the time of the acceptance.
-sub begins_after_fence
+sub begins_after_fence ($generator, $what)
 {
-	my ($generator, $what) = @_;
 	is(sql($registry, qq{
 		SELECT p.epoch + make_interval(secs => n.granted_from * p.tick_us / 1e6)
 		       >= s.fence_base + s.longest_grant + make_interval(secs => 2 * $bound - 0.01)
@@ -204,9 +197,8 @@ sub many_grants
 	goes_on('many grants', living());
 }
 
-sub put_back
+sub put_back ($backup)
 {
-	my ($backup) = @_;
 	$registry->stop('immediate');
 	system_or_bail('rm', '-rf', $registry->data_dir);
 	system_or_bail('cp', '-a', $backup, $registry->data_dir);

@@ -11,35 +11,30 @@ my $conf = "wal_level = logical\n";
 my %nodes = map { $_ => new_node($_, conf => $conf) } 'a', 'b', 'green';
 my $has_origin = $nodes{a}->pg_version >= 16;
 
-sub app
+sub app ($node, @sql)
 {
-	my ($node, @sql) = @_;
 	return sql_with_path($node, 'app', @sql);
 }
 
 # A block of docs/fleet.md for this major.
-sub without_origin
+sub without_origin ($block)
 {
-	my ($block) = @_;
 	$block =~ s/, origin = none|WITH \(origin = none\)//g unless $has_origin;
 	return $block;
 }
 
-sub insert_into
+sub insert_into ($table, @to)
 {
-	my ($table, @to) = @_;
 	return map { background_loop($_, dbname => 'app', clients => 2, sql => "INSERT INTO $table DEFAULT VALUES RETURNING id") } @to;
 }
 
-sub wait_for_rows
+sub wait_for_rows ($node, $table, $rows)
 {
-	my ($node, $table, $rows) = @_;
 	$node->poll_query_until('app', "SELECT count(*) > $rows FROM $table") or die "no rows of $table";
 }
 
-sub have_all
+sub have_all ($table, $rows, @on)
 {
-	my ($table, $rows, @on) = @_;
 	foreach my $node (@on)
 	{
 		ok($node->poll_query_until('app', "SELECT count(*) = $rows FROM $table"), $node->name . " has all rows of $table");
@@ -47,9 +42,8 @@ sub have_all
 	}
 }
 
-sub draw_from_nodes_of_their_own
+sub draw_from_nodes_of_their_own ($generator, @on)
 {
-	my ($generator, @on) = @_;
 	my ($one, $other) = map { app($_, "SELECT node FROM uid_generator_status WHERE generator = 'uid_generators.$generator'::regclass") } @on;
 	isnt($one, $other, "$generator draws from different nodes");
 }

@@ -17,24 +17,21 @@ my (%servers, %loops, @stopped);
 # The default generator's grant, in Unix time.
 my $granted_until = q{SELECT extract(epoch FROM granted_until) FROM uid_registry_status WHERE generator LIKE '%uid_default'};
 
-sub fails_with
+sub fails_with ($name, $expected, $generator = undef)
 {
-	my ($name, $expected, $generator) = @_;
 	my $error = '';
 	my $draw = 'SELECT uid_next(' . ($generator ? "'uid_generators.$generator'" : '') . ')';
 	ok(poll_until("$name: $expected", sub { $error = (sqlstate($servers{$name}, $draw))[1]; $error =~ $expected }),
 		"$name fails with $expected") or diag($error);
 }
 
-sub begin_load
+sub begin_load ($name)
 {
-	my ($name) = @_;
 	push @{ $loops{$name} }, load($servers{$name}), load_small($servers{$name}, 'small');
 }
 
-sub stop_load
+sub stop_load ($name)
 {
-	my ($name) = @_;
 	push @stopped, stop_loop(@{ delete $loops{$name} });
 }
 
@@ -91,9 +88,8 @@ END
 	$? = $status;
 }
 
-sub start_member
+sub start_member ($name)
 {
-	my ($name) = @_;
 	my $line = registry_line($registry);
 	my $host = $registry->host;
 	$line =~ s/host=\Q$host\E/host=$proxy_directory/ if $name eq 'c';
@@ -110,9 +106,8 @@ goes_on('one member draws by all paths', all_loops());
 # The registry's clock
 
 # Renewed after the step, and for the usual time.
-sub renews
+sub renews ($what, @names)
 {
-	my ($what, @names) = @_;
 	foreach my $name (@names)
 	{
 		my $after = sql($servers{$name}, 'SELECT extract(epoch FROM clock_timestamp())') + $lease;

@@ -13,9 +13,8 @@ use UidgenTest 'preloaded';
 # What Citus does with each sequence that a default of a distributed table depends on, on the worker with group id 1:
 # AlterSequenceMinMax() of its src/backend/distributed/worker/worker_data_fetch_protocol.c.
 my $first = 2**48 + 1;
-sub send_range
+sub send_range ($node, $sequence)
 {
-	my ($node, $sequence) = @_;
 	return $node->psql('postgres', "ALTER SEQUENCE $sequence START $first MINVALUE $first MAXVALUE " . ($first + 2**48) . " RESTART $first");
 }
 
@@ -105,9 +104,8 @@ END
 
 # A server with Citus that is a member of the fleet. uidgen itself is created by Citus.
 my $coordinator;
-sub new_citus_node
+sub new_citus_node ($name)
 {
-	my ($name) = @_;
 	my $node = new_node($name, conf => $conf);
 	join_fleet($node, $coordinator // $node, $standby);
 	start_node($node);
@@ -116,16 +114,14 @@ sub new_citus_node
 }
 
 # A recipe with the addresses of these servers.
-sub addressed
+sub addressed ($sql, %nodes)
 {
-	my ($sql, %nodes) = @_;
 	$sql =~ s/'(\w+)', 5432/"'$socket', " . $nodes{$1}->port/eg;
 	return $sql;
 }
 
-sub has_uidgen
+sub has_uidgen ($node)
 {
-	my ($node) = @_;
 	return is($node->safe_psql('postgres', "SELECT count(*) FROM pg_extension WHERE extname = 'uidgen'"), 1, 'Citus creates uidgen on ' . $node->name);
 }
 
@@ -143,17 +139,15 @@ sub stop_inserts
 	push @logs, @stopped;
 }
 
-sub wait_for_rows
+sub wait_for_rows ($node, $more)
 {
-	my ($node, $more) = @_;
 	my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM orders');
 	$node->poll_query_until('postgres', "SELECT count(*) > $rows + $more FROM orders") or die 'no inserts';
 }
 
-sub nodes_in_ids
+sub nodes_in_ids ($node, $condition = 'true')
 {
-	my ($node, $condition) = @_;
-	return $node->safe_psql('postgres', 'SELECT count(DISTINCT (id >> 12) & 1023) FROM orders WHERE ' . ($condition // 'true'));
+	return $node->safe_psql('postgres', "SELECT count(DISTINCT (id >> 12) & 1023) FROM orders WHERE $condition");
 }
 
 $coordinator = new_citus_node('coordinator');

@@ -35,9 +35,8 @@ my $nodes = "SELECT string_agg(node::text, ' ' ORDER BY node) FROM "
   . '(SELECT DISTINCT datacenter_id * 32 + worker_id AS node FROM orders CROSS JOIN uid_decode(id)) n';
 
 # The nodes in the ids of the rows that a statement of the router inserts into a shard.
-sub nodes_in_rows_of
+sub nodes_in_rows_of ($region, $insert)
 {
-	my ($region, $insert) = @_;
 	$shard{$region}->safe_psql('postgres', 'TRUNCATE orders');
 	$router->safe_psql('postgres', $insert);
 	return $shard{$region}->safe_psql('postgres', $nodes);

@@ -28,15 +28,13 @@ my %readings = (
 my %readings_of_leaf = ('Leaf' => [ 'm - n', 'm - 1' ], 'article' => [ 'm - n + 1', 'm' ]);
 
 # A line `p row first last` is a block that the node may use once its commit is acknowledged, by a line `ok`.
-sub in_transaction
+sub in_transaction ($begin, @statements)
 {
-	my ($begin, @statements) = @_;
 	return join '; ', "SELECT 'begin'", $begin, @statements, 'COMMIT', "SELECT 'ok'";
 }
 
-sub take_block
+sub take_block ($begin, $row)
 {
-	my ($begin, $row) = @_;
 	my ($first, $last) = @{ $readings{$row} };
 	my $read = "SELECT format('p %s|%s|%s', pk_seq_name, $first, $last)"
 	  . " FROM (SELECT pk_seq_name, current_val AS c, increment_val AS n FROM t_sequence WHERE pk_seq_name = '$row' FOR UPDATE) AS r";
@@ -47,9 +45,8 @@ sub take_block
 		"BEGIN; $advance; ROLLBACK");
 }
 
-sub take_block_of_leaf
+sub take_block_of_leaf ($begin, $row)
 {
-	my ($begin, $row) = @_;
 	my ($first, $last) = @{ $readings_of_leaf{$row} };
 	return map {
 		in_transaction($begin, "UPDATE leaf_alloc SET max_id = max_id + $_ WHERE biz_tag = '$row'",
@@ -57,9 +54,8 @@ sub take_block_of_leaf
 	} 'step', 55;
 }
 
-sub node_of_services
+sub node_of_services ($begin)
 {
-	my ($begin) = @_;
 	return join '; ', 'SET synchronous_commit = off',
 	  map({ take_block($begin, $_) } sort keys %readings), map({ take_block_of_leaf($begin, $_) } sort keys %readings_of_leaf);
 }
@@ -86,9 +82,8 @@ sub blocks_in
 	return %blocks;
 }
 
-sub assert_disjoint
+sub assert_disjoint ($what, @logs)
 {
-	my ($what, @logs) = @_;
 	my %blocks = blocks_in(@logs);
 	my @meet;
 	foreach my $row (sort keys %blocks)
@@ -101,9 +96,8 @@ sub assert_disjoint
 }
 
 # Each client takes blocks of each row again.
-sub go_on
+sub go_on ($what, @logs)
 {
-	my ($what, @logs) = @_;
 	my $least = sub { my %blocks = blocks_in($_[0]); return (sort { $a <=> $b } map { scalar(@{ $blocks{$_} // [] }) } @rows)[0] };
 	my %before = map { $_ => $least->($_) } @logs;
 	ok(poll_until($what, sub { return !grep { $least->($_) < $before{$_} + 5 } @logs }), $what);

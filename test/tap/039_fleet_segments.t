@@ -8,55 +8,48 @@ my $conf = "uidgen.max_wait = '60s'\nautovacuum = off\n";
 my (%nodes, @drawn);
 
 # Creates a segment at the registry, and attaches members to it, with blocks of a hundred values.
-sub make_segment
+sub make_segment ($registry, $segment, @members)
 {
-	my ($registry, $segment, @members) = @_;
 	sql($nodes{$registry}, "SELECT segment_create('$segment'); GRANT USAGE ON SEQUENCE uid_segments.$segment TO uid_fleet");
 	sql($nodes{$_}, "SELECT segment_attach('$segment', step => 100, max_step => 100, without_standby => true)") foreach @members;
 }
 
 # Draws so many values one by one, and returns them.
-sub draw
+sub draw ($name, $segment, $count)
 {
-	my ($name, $segment, $count) = @_;
 	my @values = split /\n/, sql($nodes{$name}, "SELECT segment_next('$segment') FROM generate_series(1, $count)");
 	push @drawn, map { "$segment $_" } @values;
 	return @values;
 }
 
-sub status
+sub status ($name, $segment, $column)
 {
-	my ($name, $segment, $column) = @_;
 	return sql($nodes{$name}, "SELECT $column FROM segment_status WHERE name = '$segment'");
 }
 
-sub wait_for_next
+sub wait_for_next ($name, $segment)
 {
-	my ($name, $segment) = @_;
 	$nodes{$name}->poll_query_until('postgres', "SELECT next_ready FROM segment_status WHERE name = '$segment'")
 	  or die "no next block for $name";
 }
 
 # Fails at once instead of after uidgen.max_wait, unless the registry answers.
-sub fails_with
+sub fails_with ($name, $segment, $expected, $what)
 {
-	my ($name, $segment, $expected, $what) = @_;
 	my ($state, $error) = sqlstate($nodes{$name}, "SET uidgen.max_wait = '2s'; SELECT segment_next('$segment')");
 	like($error, $expected, $what);
 	return $state;
 }
 
-sub new_member
+sub new_member ($name, @registries)
 {
-	my ($name, @registries) = @_;
 	$nodes{$name} = new_node($name, conf => $conf);
 	join_fleet($nodes{$name}, map { $nodes{$_} } @registries);
 	start_uidgen($nodes{$name});
 }
 
-sub new_standby
+sub new_standby ($primary, $standby)
 {
-	my ($primary, $standby) = @_;
 	$nodes{$primary}->backup($standby);
 	$nodes{$standby} = UidgenNode->new($standby) unless $nodes{$standby};
 	$nodes{$standby}->init_from_backup($nodes{$primary}, $standby, has_streaming => 1);
@@ -92,9 +85,8 @@ is(join(' ', map { sql($nodes{$_}, q{SELECT next_number('C')}) } 'a', 'b', 'a'),
 sql($nodes{first}, 'ALTER DEFAULT PRIVILEGES IN SCHEMA uid_segments REVOKE USAGE ON SEQUENCES FROM uid_fleet');
 
 # Made anew at the registry, it begins after all that members were given.
-sub stderr_of
+sub stderr_of ($name, $sql)
 {
-	my ($name, $sql) = @_;
 	$nodes{$name}->psql('postgres', $sql, stderr => \my $error);
 	return $error;
 }
@@ -332,9 +324,8 @@ cmp_ok(sql($nodes{third}, $state), '>', $after[-1], 'and so do later blocks');
 # The segment changes at the registry
 
 # A refusal counts for a second, so the first error may be that of the registry as it was before.
-sub draws_until
+sub draws_until ($name, $segment, $expected, $what)
 {
-	my ($name, $segment, $expected, $what) = @_;
 	my ($state, $error);
 	poll_until($what, sub {
 		($state, $error) = sqlstate($nodes{$name}, "SELECT segment_next('$segment') FROM generate_series(1, 90)");
@@ -343,9 +334,8 @@ sub draws_until
 	like($error, $expected, $what);
 }
 
-sub draws_again
+sub draws_again ($what)
 {
-	my ($what) = @_;
 	ok(poll_until($what, sub { sqlstate($nodes{a}, q{SELECT segment_next('orders')}) eq '00000' }), $what);
 }
 
@@ -358,9 +348,8 @@ is(join(',', map { $_ - $tens[0] } @tens), '0,10,20', 'attached again, the membe
 
 # An answer that no registry gives.
 my $signature = '(requests bytea, INOUT answers bytea DEFAULT NULL)';
-sub lies
+sub lies ($fields, $expected, $what)
 {
-	my ($fields, $expected, $what) = @_;
 	sql($nodes{third}, 'ALTER PROCEDURE uid_internal.uid_fleet_call RENAME TO honest');
 	sql($nodes{third}, "CREATE PROCEDURE uid_internal.uid_fleet_call$signature LANGUAGE plpgsql AS \$\$
 		BEGIN

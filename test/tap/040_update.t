@@ -111,9 +111,8 @@ my $directory = PostgreSQL::Test::Utils::tempdir();
 $node->safe_psql('postgres', 'CREATE ROLE app; CREATE ROLE uid_fleet LOGIN');
 
 # Sessions of the database see the extension's schema.
-sub create_database
+sub create_database ($dbname, $schema, $version)
 {
-	my ($dbname, $schema, $version) = @_;
 	$node->safe_psql('postgres', "CREATE DATABASE $dbname");
 	$node->safe_psql($dbname, "CREATE SCHEMA IF NOT EXISTS $schema; GRANT USAGE ON SCHEMA $schema TO PUBLIC;"
 		  . "ALTER DATABASE $dbname SET search_path = public, $schema");
@@ -121,9 +120,8 @@ sub create_database
 }
 
 # What one database has and the other one has not.
-sub differences
+sub differences ($dbname, $fresh)
 {
-	my ($dbname, $fresh) = @_;
 	my ($there, $expected) = map { my $name = $_; +{ map { $_ => 1 } split /\n(?! {4})/, $node->safe_psql($name, $catalog) } } $dbname, $fresh;
 	die 'the catalogs have too little' if keys %$expected < 500;
 	my @found = map { "missing: $_" } grep { !$there->{$_} } sort keys %$expected;
@@ -147,16 +145,14 @@ my $counters = "SELECT string_agg(last_value::text, ' ' ORDER BY ordinal) FROM (
 my $may = "SELECT has_table_privilege('app', 'uid_fleet', 'SELECT'), has_sequence_privilege('app', 'uid_generators.own', 'USAGE'), "
   . "has_function_privilege('app', 'uid_fleet_admit(regrole,text,bigint,bigint,text)', 'EXECUTE'), has_function_privilege('pg_monitor', 'uid_next()', 'EXECUTE')";
 
-sub rises
+sub rises ($before, $after)
 {
-	my ($before, $after) = @_;
 	my @after = split / /, $after;
 	return !grep { $_ > shift @after } split / /, $before;
 }
 
-sub ascends
+sub ascends ($log)
 {
-	my ($log) = @_;
 	my $last = 0;
 	foreach my $value (split /\n/, slurp_file($log))
 	{
@@ -166,9 +162,8 @@ sub ascends
 	return $last > 0;
 }
 
-sub update_under_load
+sub update_under_load ($dbname)
 {
-	my ($dbname) = @_;
 	my %sql = (
 		default => ['SELECT uid_next()', 'INSERT INTO orders DEFAULT VALUES RETURNING id', 'SELECT unnest(uid_next_array(50))'],
 		own => ["SELECT uid_next('uid_generators.own')"],
@@ -202,9 +197,8 @@ sub update_under_load
 	is(scalar(grep { !ascends($_) } @logs), 0, 'the values of each session ascend');
 }
 
-sub walk
+sub walk ($schema)
 {
-	my ($schema) = @_;
 	my $dbname = "of_$schema";
 	create_database($dbname, $schema, '1.0.0');
 	create_database("fresh_$schema", $schema, 'next');

@@ -17,22 +17,19 @@ GRANT CREATE ON DATABASE shared TO creator;
 SQL
 
 # As another role.
-sub sql_as
+sub sql_as ($role, $dbname, $sql)
 {
-	my ($role, $dbname, $sql) = @_;
 	return $node->safe_psql($dbname, "SET SESSION AUTHORIZATION $role; $sql");
 }
 
-sub error_of
+sub error_of ($role, $dbname, $sql)
 {
-	my ($role, $dbname, $sql) = @_;
 	my (undef, undef, $error) = $node->psql($dbname, "\\set VERBOSITY verbose\nSET SESSION AUTHORIZATION $role; $sql");
 	return $error =~ /^.*ERROR:  (\w{5}:.*)$/m ? $1 : 'no error';
 }
 
-sub is_harmless
+sub is_harmless ($what)
 {
-	my ($what) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is($node->safe_psql('postgres', "SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"), 'f', $what);
 	$node->safe_psql('postgres', 'ALTER ROLE mallory NOSUPERUSER');
@@ -100,9 +97,8 @@ CREATE EVENT TRIGGER watch_start ON ddl_command_start WHEN TAG IN ('CREATE FUNCT
 CREATE EVENT TRIGGER watch_end ON ddl_command_end WHEN TAG IN ('CREATE FUNCTION') EXECUTE FUNCTION watch();
 SQL
 
-sub create_and_rename
+sub create_and_rename ($function)
 {
-	my ($function) = @_;
 	return error_of('mallory', 'renaming', "SET test.exchange = '[.]$function\\('; CREATE EXTENSION uidgen SCHEMA home; SHOW test.exchange");
 }
 
@@ -216,9 +212,8 @@ BEGIN
 END $$;
 SQL
 
-sub waits
+sub waits ($pattern)
 {
-	my ($pattern) = @_;
 	return $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^$pattern' AND wait_event_type = 'Lock'");
 }
 
@@ -229,9 +224,8 @@ sub mallory
 	return $session;
 }
 
-sub steal_names
+sub steal_names ($table, $statement, $names_are_held, $is_superuser = 0)
 {
-	my ($table, $statement, $names_are_held, $is_superuser) = @_;
 	my $view = $table eq 'uid_internal.uid_segment_row' ? 'home.t_sequence' : $table;
 	my ($reader, $vacuum, $caller, $thief) = map { mallory() } 1 .. 4;
 	my ($start) = $statement =~ /^([^(]*)/;
@@ -315,9 +309,8 @@ steal_names('home.worker_node', 'SELECT leaf.origin()', 0, 'superuser');
 
 # The owner drops the extension while a statement is between the look-up of the function and that of the tables, and
 # creates tables in its place. A lock that the statement waits for first makes it wait there.
-sub plant
+sub plant ($call, $before, $tables)
 {
-	my ($call, $before, $tables) = @_;
 	my ($holder, $caller, $thief) = map { mallory() } 1 .. 3;
 	$holder->query_safe('SELECT pg_advisory_lock(1)');
 	$caller->query_safe($before);

@@ -29,16 +29,14 @@ is(join("\n", map { untyped_parameters($_) } values %catalog), '', 'Sweep.pm has
 # A session's own temporary objects have other oids each time, so no value names them, but functions may meet them.
 my $setup = 'CREATE TEMP TABLE mine (id bigserial);';
 
-sub sweep_database
+sub sweep_database ($what, $calls, %opts)
 {
-	my ($what, $calls, %opts) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return sweep($node, $what, $calls, dbname => 'rolled_back', setup => $setup, %opts);
 }
 
-sub of
+sub of ($catalog, $make)
 {
-	my ($catalog, $make) = @_;
 	return map { $make->($_, $catalog) } @{ $catalog->{functions} };
 }
 
@@ -58,7 +56,7 @@ my @alone;
 
 # The whole sweep takes many minutes. Without UIDGEN_LONG it is the first call of each function or relation, and a part of
 # the others, which the seed chooses.
-sub some { my ($first, @others) = @_; return ($first, $ENV{UIDGEN_LONG} ? @others : grep { rand 10 < 1 } @others); }
+sub some ($first, @others) { return ($first, $ENV{UIDGEN_LONG} ? @others : grep { rand 10 < 1 } @others); }
 
 my @one_by_one = map { some(one_by_one($_, $catalog{rolled_back})) } @{ $catalog{rolled_back}{functions} };
 my @random = map { of($catalog{rolled_back}, \&at_random) } 1 .. 5;

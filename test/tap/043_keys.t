@@ -44,9 +44,8 @@ my $keys = 'SELECT n.sequence, relowner::regrole, relacl, width, version_bits, v
 is(sql($source, $reveals, 'shop'), 500, 'values of two versions are revealed');
 
 # A dump by the owner of the database, who is no superuser.
-sub dump_to
+sub dump_to ($file, @options)
 {
-	my ($file, @options) = @_;
 	return $source->command_ok([ 'pg_dump', '--role=dba', @options, '-f', "$directory/$file", '-d', $source->connstr('shop') ], "pg_dump @options");
 }
 
@@ -182,9 +181,8 @@ my %secrets = map { $_ => 1 } map { /(.{64})/g } split /\n/, sql($source, q{SELE
 my @secrets = keys %secrets;
 cmp_ok(scalar @secrets, '>=', 6, 'there are secrets');
 
-sub shown_in
+sub shown_in ($text)
 {
-	my ($text) = @_;
 	return scalar grep { my $secret = $_; grep { index($text, substr($secret, $_, 12)) >= 0 } 0 .. 52 } @secrets;
 }
 is(shown_in(slurp_file("$directory/plain.sql")), 3, 'a dump has secrets');

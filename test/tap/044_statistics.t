@@ -6,9 +6,8 @@ my $node = new_node('primary', conf => "autovacuum = off\nuidgen.max_wait = 100m
 use_fake_clock($node);
 start_uidgen($node);
 
-sub of_sequence
+sub of_sequence ($sequence, $columns)
 {
-	my ($sequence, $columns) = @_;
 	return sql("SELECT $columns FROM uid_stat WHERE sequence = '$sequence'::regclass");
 }
 

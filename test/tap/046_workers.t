@@ -14,18 +14,16 @@ start_uidgen($node);
 seed_random();
 
 # A process "uidgen NAME", once it is there.
-sub worker
+sub worker ($name)
 {
-	my ($name) = @_;
 	my @found;
 	poll_until("a $name", sub { @found = background_pids($node, $name) }) or die "no $name";
 	return $found[0];
 }
 
 # It ends at SIGTERM.
-sub ends
+sub ends ($name, $what)
 {
-	my ($name, $what) = @_;
 	my $pid = worker($name);
 	kill 'TERM', $pid;
 	ok(poll_until("the end of $name", sub { !kill 0, $pid }), "$name ends $what");
@@ -44,9 +42,8 @@ sub registrar_is_held_up
 	return $registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event_type = 'Lock'");
 }
 
-sub waits_for_registry
+sub waits_for_registry ($count)
 {
-	my ($count) = @_;
 	my $event = wait_event($node, 'UidgenGrant');
 	return $node->poll_query_until('postgres', "SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = '$event' AND backend_type = 'client backend'");
 }
@@ -55,9 +52,8 @@ my $slots = 'SELECT generators, segments FROM uid_stat_server';
 
 # Slots of what was dropped are freed when others are made, here of the other kind. The one that was freed last is used
 # first.
-sub sweep
+sub sweep ($create, $call)
 {
-	my ($create, $call) = @_;
 	sql($node, "SET uidgen.max_wait = 0; DO \$\$ BEGIN FOR i IN 1 .. 40 LOOP $create; BEGIN $call; EXCEPTION WHEN object_not_in_prerequisite_state THEN END; END LOOP; END \$\$");
 }
 

@@ -17,10 +17,8 @@ my $node = new_server('another', conf => "autovacuum = off\nuidgen.max_wait = 0\
 my %ids;
 
 # Returns how many ids came, and the error.
-sub draw
+sub draw ($count, $database = 'postgres')
 {
-	my ($count, $database) = @_;
-	$database //= 'postgres';
 	my ($output, $error);
 	$node->psql($database, "\\set VERBOSITY verbose\nSELECT uid_next() FROM generate_series(1, $count)",
 		on_error_stop => 0, stdout => \$output, stderr => \$error);
@@ -29,45 +27,40 @@ sub draw
 	return (scalar @drawn, $error);
 }
 
-sub draws
+sub draws ($what, $database = 'postgres')
 {
-	my ($what, $database) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my ($count, $error) = draw(20, $database);
 	return is($count, 20, $what) || diag($error);
 }
 
-sub unique
+sub unique ($what, $database = 'postgres')
 {
-	my ($what, $database) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	return is(repeated(@{ $ids{ $database // 'postgres' } }), '', $what);
+	return is(repeated(@{ $ids{$database} }), '', $what);
 }
 
 # The message of a statement with its detail and hint; '' if it says nothing.
-sub said
+sub said ($sql, $database = 'postgres')
 {
-	my ($sql, $database) = @_;
 	my $error;
-	$node->psql($database // 'postgres', "\\set VERBOSITY verbose\n$sql", on_error_stop => 0, stderr => \$error);
+	$node->psql($database, "\\set VERBOSITY verbose\n$sql", on_error_stop => 0, stderr => \$error);
 	return $error =~ s/^LOCATION:.*\n?//mgr =~ s/^psql:<stdin>:\d+: //mgr;
 }
 
-sub restart
+sub restart ($at)
 {
-	my ($at) = @_;
 	$node->stop('immediate');
 	freeze_clock($node, $at);
 	start_node($node);
 }
 
 # Ids with a clock that is right, ids from a month ahead, and the clock is back where it was.
-sub month_ahead
+sub month_ahead ($at, $database = 'postgres')
 {
-	my ($at, $database) = @_;
 	freeze_clock($node, $at);
 	draws('the clock is right: ids', $database);
-	wait_for_node_rows($node, '%', 1, dbname => $database // 'postgres');
+	wait_for_node_rows($node, '%', 1, dbname => $database);
 	freeze_clock($node, $at + $month);
 	draws('a month ahead: ids', $database);
 	freeze_clock($node, $at + $hour);
@@ -122,9 +115,8 @@ ok($ids{postgres}[-1] > $ids{postgres}[-21], '... above');
 
 # Makes a database whose default is such a generator, a month ahead.
 my $at = 2 * $month;
-sub make
+sub make ($database, $arguments)
 {
-	my ($database, $arguments) = @_;
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
 	freeze_clock($node, $at);
 	$node->safe_psql($database, "CREATE EXTENSION uidgen; SELECT uid_generator_create('first', $arguments); SELECT uid_default_set('uid_generators.first')");
@@ -133,9 +125,8 @@ sub make
 }
 
 # The default becomes such a generator.
-sub replaced
+sub replaced ($database, $name, $arguments)
 {
-	my ($database, $name, $arguments) = @_;
 	return said("SELECT uid_generator_create('$name', $arguments) \\g /dev/null\nSELECT uid_default_set('uid_generators.$name', above => false)", $database);
 }
 

@@ -10,24 +10,21 @@ skip_with_assertions();
 my $directory = PostgreSQL::Test::Utils::tempdir();
 my $path = 'SET search_path = public, uidgen;';
 
-sub error_of
+sub error_of ($node, $sql)
 {
-	my ($node, $sql) = @_;
 	my $error;
 	$node->psql('shop', "\\set VERBOSITY verbose\n$path\n$sql", on_error_stop => 1, stderr => \$error);
 	return $error;
 }
 
 # Statements of the test's own, each in a transaction of its own.
-sub shop
+sub shop ($node, @sql)
 {
-	my ($node, @sql) = @_;
 	return sql_with_path($node, 'shop', @sql);
 }
 
-sub make_shop
+sub make_shop ($node)
 {
-	my ($node) = @_;
 	$node->safe_psql('postgres', $_) for 'CREATE DATABASE shop', 'CREATE ROLE app';
 	$node->safe_psql('shop', $_)
 	  for 'CREATE SCHEMA uidgen',
@@ -40,9 +37,8 @@ sub make_shop
 # The clock was far ahead.
 
 # While sessions insert, without a registry and with one. The clocks run: thirty days ahead, and back.
-sub clock_ahead
+sub clock_ahead ($in_fleet)
 {
-	my ($in_fleet) = @_;
 	my $clock = new_node("clock$in_fleet", conf => "autovacuum = off\n");
 	my @nodes = ($clock);
 	if ($in_fleet)

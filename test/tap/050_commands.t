@@ -11,9 +11,8 @@ my $directory = PostgreSQL::Test::Utils::tempdir();
 my $page = slurp_file('docs/fleet.md');
 my ($hba) = $page =~ /^(host +ids .*)$/m;
 $hba =~ s/^host( .*) \S+\/\d+( .*)/local$1$2/ or die "no address in $hba";
-sub let_in
+sub let_in ($node)
 {
-	my ($node) = @_;
 	my $file = $node->data_dir . '/pg_hba.conf';
 	my $lines = slurp_file($file);
 	unlink $file;
@@ -32,18 +31,16 @@ is((stat "$directory/.pgpass")[2] & 0777, 0600, '... which other users of the sy
 $member->{uidgen_env} = { HOME => $directory };
 
 my ($line) = $page =~ /^(uidgen\.registry = .*)$/m;
-sub line_for
+sub line_for ($node)
 {
-	my ($node) = @_;
 	my ($host, $port) = ($node->host, $node->port);
 	return $line =~ s/host=ids1,ids2/host=$host,$host port=$port,$port/r . "\n";
 }
 $member->append_conf('postgresql.conf', line_for($old));
 start_uidgen($member);
 
-sub protection
+sub protection ($generator)
 {
-	my ($generator) = @_;
 	return $member->safe_psql('postgres', "SELECT uid_next('uid_generators.$generator') > 0;"
 		  . " SELECT protection FROM uid_generator_status WHERE generator = 'uid_generators.$generator'::regclass");
 }

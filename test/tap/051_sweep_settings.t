@@ -38,15 +38,13 @@ my @servers = (
 
 my $in_home = "SET search_path = $quoted_home";
 
-sub sql_of
+sub sql_of ($node, $sql, $database = 'swept')
 {
-	my ($node, $sql, $database) = @_;
-	return $node->safe_psql($database // 'swept', $sql);
+	return $node->safe_psql($database, $sql);
 }
 
-sub create_server
+sub create_server ($server)
 {
-	my ($server) = @_;
 	my $node = new_sweep_server($server->{name}, $server->{conf} // '');
 	sql_of($node, 'CREATE DATABASE swept', 'postgres');
 	create_targets($node, 'swept', renamed => $server->{renamed});
@@ -59,9 +57,8 @@ sub create_server
 }
 
 # A transaction that is neither committed nor rolled back has created things.
-sub create_prepared
+sub create_prepared ($node)
 {
-	my ($node) = @_;
 	return sql_of($node, "BEGIN; $in_home; SELECT uid_generator_create('pending'), segment_create('pending'), uid_key_create('pending'); PREPARE TRANSACTION 'pending'");
 }
 
@@ -70,9 +67,8 @@ sub create_prepared
 my $patience = "SET lock_timeout = '50ms'; SET statement_timeout = '2s';\n";
 my $is_late = qr/^57014\b/;
 
-sub sweep_soon
+sub sweep_soon ($node, $what, $calls, %opts)
 {
-	my ($node, $what, $calls, %opts) = @_;
 	my $setup = $opts{setup} // '';
 	my $allowed = $opts{allowed} // qr/^$/;
 	my @states = sweep($node, $what, $calls, %opts, setup => $patience . $setup, allowed => qr/$allowed|$is_late/);
@@ -81,9 +77,8 @@ sub sweep_soon
 	return @states;
 }
 
-sub sweep_in_sessions
+sub sweep_in_sessions ($node, $calls, $role)
 {
-	my ($node, $calls, $role) = @_;
 	my %opts = (dbname => 'swept', $role eq 'superuser' ? () : (user => $role));
 	my @usual = sweep_soon($node, "$role, as usual", $calls, %opts);
 	my @short = grep { $usual[$_] ne '57014' } 0 .. $#usual;
@@ -102,9 +97,8 @@ sub sweep_in_sessions
 }
 
 # Another session has all locks but a few.
-sub sweep_with_few_locks
+sub sweep_with_few_locks ($node, $calls)
 {
-	my ($node, $calls) = @_;
 	my $holder = hold_open($node, dbname => 'swept');
 	$holder->query(sql_to_use_up_locks('PERFORM pg_advisory_unlock(i) FROM generate_series(1, 12) AS i'));
 	my @states = sweep_soon($node, 'a superuser, with few locks left', $calls, dbname => 'swept', allowed => qr/^53200$/);
@@ -112,9 +106,8 @@ sub sweep_with_few_locks
 	$holder->quit;
 }
 
-sub sweep_in_single_user_mode
+sub sweep_in_single_user_mode ($node, $calls)
 {
-	my ($node, $calls) = @_;
 	$node->stop;
 	my @errors = run_in_single_user_mode($node, 'swept', $patience, @$calls);
 	is(join("\n", grep { is_bad(substr $_, 0, 5) && !/$is_late/ } @errors), '', 'in single-user mode');
@@ -139,9 +132,8 @@ SELECT a.attidentity, obj_description('public.story_table_id_seq'::regclass, 'pg
 DROP TABLE public.story_table;
 END
 
-sub tell_story
+sub tell_story ($node)
 {
-	my ($node) = @_;
 	my $usual = sql_of($node, $story);
 	# With quote_all_identifiers, the statements have more quotes. One name has an oid.
 	my $plain = sub { $_[0] =~ s/"|(?<=uid_adopt_)\d+//gr };

@@ -81,9 +81,8 @@ wait_for_node_rows($node, '%', 2, dbname => 'places');
 
 # What must be the same after a restore, sorted, because a table has no order. \restrict has a random word.
 my $views = join ' UNION ALL ', map { "SELECT count(*), count(DISTINCT code), max(made) FROM kept_$_" } ('a_table', 'z_table');
-sub contents_of
+sub contents_of ($dbname)
 {
-	my ($dbname) = @_;
 	my ($dump) = run_command([ 'pg_dump', '-d', $node->connstr($dbname) ]);
 	return join "\n", sort split(/\n/, $dump =~ s/^\\(un)?restrict .*//mgr), sql($views, $dbname);
 }
@@ -92,9 +91,8 @@ $node->command_ok([ 'pg_dump', '-Fc', '-f', "$directory/places.dump", '-d', $nod
 $node->command_ok([ 'pg_dump', '-f', "$directory/places.sql", '-d', $node->connstr('places') ], 'pg_dump as SQL');
 
 my @restore = ('pg_restore', '--exit-on-error');
-sub restored
+sub restored ($dbname, $what, @commands)
 {
-	my ($dbname, $what, @commands) = @_;
 	sql("CREATE DATABASE $dbname TEMPLATE template0") unless $dbname eq 'places';
 	$node->command_ok([ @$_, '-d', $node->connstr($dbname), $_->[0] eq 'psql' ? () : "$directory/places.dump" ], "$what: @$_[1 .. $#$_]") foreach @commands;
 	is(contents_of($dbname), $contents, "all is as it was: $what");
@@ -169,9 +167,8 @@ my $defined = sql($definitions, 'odd');
 my $ids_are_of_now = 'SELECT count(*), bool_and(abs(extract(epoch FROM uid_timestamp(uid_next(generator), generator) - clock_timestamp())) < 60) FROM uid_generator';
 my $default = 'SELECT id < 1::bigint << 53 AND abs(extract(epoch FROM uid_timestamp(id) - clock_timestamp())) < 60 FROM uid_next() AS id';
 my $values = 'SELECT name, segment_next(name) FROM uid_segment ORDER BY name COLLATE "C"';
-sub draws_as_the_original
+sub draws_as_the_original ($dbname, $what)
 {
-	my ($dbname, $what) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is(sql($definitions, $dbname), $defined, "$what: each generator and segment is as it was");
 	is(sql($ids_are_of_now, $dbname), '9|t', '... and draws in its layout');

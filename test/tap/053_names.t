@@ -15,9 +15,8 @@ END
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
 # A node is a hash of its fields, each a list of values, and its kind. A value is a node, a list or a word.
-sub parsed
+sub parsed ($text)
 {
-	my ($text) = @_;
 	my @tokens = $text =~ /[{}()]|(?:\\.|[^\s{}()\\])+/gs;
 	my $value;
 	$value = sub {
@@ -44,20 +43,18 @@ sub parsed
 	return $tree;
 }
 
-sub nodes_of
+sub nodes_of ($value)
 {
-	my ($value) = @_;
 	return map { nodes_of($_) } @$value if ref $value eq 'ARRAY';
 	return () if ref $value ne 'HASH';
 	return ($value, map { nodes_of($value->{$_}) } grep { $_ ne 'kind_of_node' } keys %$value);
 }
 
-sub first_of { my ($node, @fields) = @_; my ($field) = grep { defined $node->{$_} } @fields; return defined $field ? $node->{$field}[0] : undef; }
+sub first_of ($node, @fields) { my ($field) = grep { defined $node->{$_} } @fields; return defined $field ? $node->{$field}[0] : undef; }
 
 # The type of an expression before PostgreSQL has coerced it for a call.
-sub type_of
+sub type_of ($node)
 {
-	my ($node) = @_;
 	return 0 if ref $node ne 'HASH';
 	return type_of($node->{arg}[0]) if $node->{kind_of_node} eq 'NAMEDARGEXPR';
 	my $format = first_of($node, qw(funcformat relabelformat coerceformat coercionformat convertformat)) // '';
@@ -75,9 +72,8 @@ sub type_of
 
 # What a tree calls by name: the function's or operator's OID, its arguments' types, which arguments are literals, and
 # the type of its result. Casts and syntax of SQL such as extract() look up no function's name.
-sub calls_of
+sub calls_of ($tree)
 {
-	my ($tree) = @_;
 	my @calls;
 	foreach my $node (nodes_of($tree))
 	{
@@ -105,9 +101,8 @@ sub calls_of
 }
 
 # The trees in the log since a position, with what PostgreSQL says of their context.
-sub logged_trees
+sub logged_trees ($from)
 {
-	my ($from) = @_;
 	my @trees;
 	my $at;
 	foreach my $line (split /\n/, slurp_file($node->logfile, $from))
@@ -139,9 +134,8 @@ sub unique { my %seen; return grep { !$seen{$_}++ } @_; }
 
 # Calls of functions of the extension that an overload could take: an argument is of another type than the function's, or
 # a literal without a type. A literal that stands for a boolean, an integer or a text is what it looks like.
-sub inexact
+sub inexact ($dbname, $where, @calls)
 {
-	my ($dbname, $where, @calls) = @_;
 	my %types = map { split / /, $_, 2 } split /\n/,
 	  sql("SELECT oid::bigint || ' ' || proargtypes::text FROM pg_proc WHERE oid >= 16384", $dbname);
 	my @found;

@@ -24,14 +24,13 @@ my $tick = '(extract(epoch FROM clock_timestamp() - timestamptz \'2026-01-01 00:
 # What calls say, as an object of SQL: a newcomer; one that shows its latest answer, of psql's variables with a prefix; and
 # who asks for values of the segment.
 my $newcomer = q{of_newcomer() || jsonb_build_object('incarnation', (random() * 9e17)::bigint + 1, 'worker_bits', 22, 'sequence_bits', 0)};
-sub answer { my ($prefix, $column) = @_; return "(:'${prefix}answer'::fleet_answer).$column"; }
-sub holder { my ($prefix) = @_; return "$newcomer || jsonb_build_object('incarnation', :${prefix}incarnation) || of_holder(:'${prefix}answer')"; }
+sub answer ($prefix, $column) { return "(:'${prefix}answer'::fleet_answer).$column"; }
+sub holder ($prefix) { return "$newcomer || jsonb_build_object('incarnation', :${prefix}incarnation) || of_holder(:'${prefix}answer')"; }
 my $block = "of_server() || jsonb_build_object('fleet', " . answer('h_', 'fleet') . q{, 'segment', 'orders', 'count', 1, 'shown', 0, 'increment', 1)};
 
 # With other fields.
-sub request
+sub request ($says, %args)
 {
-	my ($says, %args) = @_;
 	return "request_of($says || jsonb_build_object(" . join(', ', map { "'$_', $args{$_}" } sort keys %args) . '))';
 }
 sub call { return 'CALL call_with(' . request(@_) . ')'; }
@@ -61,7 +60,7 @@ SQL
 sub call_beside { return 'CALL beside(' . request(@_) . ', ' . request($newcomer) . ')'; }
 
 # Keeps the answer in a variable.
-sub keep { my ($prefix, @args) = @_; return call(@args) . " \\gset $prefix\n"; }
+sub keep ($prefix, @args) { return call(@args) . " \\gset $prefix\n"; }
 
 my @numbers = (
 	'NULL', 0, 1, -1, 2, 63, 64, 2147483647, 1099511627776, 9007199254740991, 9007199254740992, '9223372036854775806', '9223372036854775807',
@@ -90,8 +89,7 @@ sub values_of { return @{ $values{ $_[0] } // \@numbers }; }
 # One at a time, from a newcomer's call and from a holder's; then three arguments at once.
 srand 20261123;
 my @hostile;
-my $lies_of = sub {
-	my ($names, $says, %args) = @_;
+my $lies_of = sub ($names, $says, %args) {
 	foreach my $name (@$names)
 	{
 		push @hostile, call_beside($says, %args, $name => $_) foreach values_of($name);
@@ -157,9 +155,8 @@ note(scalar(@hostile) . ' calls');
 
 # The call is committed before it answers. So what a statement has shown that fails afterwards proves no lost commit.
 my @as_member = (on_error_stop => 0, stderr => \$error, extra_params => [ '-U', 'uid_fleet' ]);
-sub after_call
+sub after_call ($then, %args)
 {
-	my ($then, %args) = @_;
 	my $asked = request($newcomer, %args);
 	return <<"SQL";
 DO \$\$

@@ -25,9 +25,8 @@ sub install_package
 
 # A server with the extension in two databases, a table with ids of its own and one that was moved in. $how: 'preloaded' by
 # postgresql.conf or 'altered system', or 'not preloaded'.
-sub installed
+sub installed ($name, $how)
 {
-	my ($name, $how) = @_;
 	my $node = UidgenNode->new($name, install_path => $copy->{install_path});
 	$node->init;
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'uidgen'\n") if $how eq 'preloaded';
@@ -54,27 +53,24 @@ END
 	return $node;
 }
 
-sub ids
+sub ids ($node)
 {
-	my ($node) = @_;
 	return join ' ', map { $node->safe_psql($_, q{SELECT string_agg(id::text, ' ') FROM (TABLE items UNION ALL SELECT id FROM orders) ids}) } 'shop', 'ids';
 }
 
 my ($cannot_start) = map { qr/\Q$_\E/ } slurp_file('docs/install.md') =~ /`(FATAL:  could not access file [^`]+)`/ or die 'the page has no error';
 my $cannot_call = qr/could not access file "(?:\$libdir\/)?uidgen"/; # PostgreSQL 18 leaves the directory out
 
-sub take_out_line
+sub take_out_line ($node, $file)
 {
-	my ($node, $file) = @_;
 	my $path = $node->data_dir . "/$file";
 	my $rest = join '', grep { !/shared_preload_libraries/ } map { "$_\n" } split /\n/, slurp_file($path);
 	unlink $path;
 	append_to_file($path, $rest);
 }
 
-sub drop_extension
+sub drop_extension ($node)
 {
-	my ($node) = @_;
 	foreach my $database ('shop', 'ids')
 	{
 		is(($node->psql($database, $release_and_drop))[0], 0, "$database: the columns and the extension, as the page says");
@@ -82,9 +78,8 @@ sub drop_extension
 }
 
 # Without files: a start, all ids, and inserts by the sequence that the column had.
-sub ends_without
+sub ends_without ($node, $ids)
 {
-	my ($node, $ids) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is($node->start(fail_ok => 1), 1, 'the server starts without the files');
 	is(ids($node), $ids, '... the rows have their ids');

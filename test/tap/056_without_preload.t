@@ -7,9 +7,8 @@ use UidgenTest;
 plan skip_all => 'PostgreSQL 15 and 16 need the preload' if `pg_config --version` =~ /\b1[56]\./;
 
 # A node with the settings of initdb's own file, but for where it listens.
-sub untouched_node
+sub untouched_node ($name)
 {
-	my ($name) = @_;
 	my $node = UidgenNode->new($name);
 	$node->init;
 	my $fault = ($ENV{UIDGEN_FAULT} // '') ne '' ? "uidgen.fault = '$ENV{UIDGEN_FAULT}'" : '';
@@ -21,9 +20,8 @@ sub untouched_node
 	return $node;
 }
 
-sub as_owner
+sub as_owner ($node, $sql)
 {
-	my ($node, $sql) = @_;
 	return scalar $node->safe_psql('shop', $sql, extra_params => [ '-U', 'owner' ]);
 }
 

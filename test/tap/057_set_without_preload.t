@@ -22,9 +22,8 @@ my @draws = (
 my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; ';
 
 # Whether the statement fails for that setting, and says what to do. No draw of the list has a value then.
-sub refused
+sub refused ($on, $setting, $what, @sql)
 {
-	my ($on, $setting, $what, @sql) = @_;
 	my $message = qr/ERROR:  55000: uidgen must be loaded via shared_preload_libraries\nDETAIL:  \Quidgen.$setting\E is set/;
 	my $hint = qr/HINT:  (?:Set|Reconnect\. If that does not help, set) shared_preload_libraries = 'uidgen' in postgresql.conf and restart the server/;
 	my @wrong;
@@ -37,26 +36,23 @@ sub refused
 	is("@wrong", '', "$what: draws are refused");
 }
 
-sub draw
+sub draw ($on, $what)
 {
-	my ($on, $what) = @_;
 	my @wrong = grep { sqlstate($on, $_) ne '00000' } @draws;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is("@wrong", '', "$what: draws");
 }
 
 # A session as a role that is no superuser, with options of its own.
-sub client
+sub client (%opts)
 {
-	my (%opts) = @_;
 	local $ENV{PGOPTIONS} = $opts{options} // '';
 	return $node->start_session('postgres', user => $opts{user} // 'client') // die 'no connection';
 }
 
 # Changes the file or the catalogs, and waits until the server, and the sessions, know.
-sub set_in_file
+sub set_in_file ($line)
 {
-	my ($line) = @_;
 	$node->append_conf('postgresql.conf', "$line\n");
 	my ($name, $value) = $line =~ /^(\S+) = (?|'(.*)'|(.*))$/;
 	$node->reload;

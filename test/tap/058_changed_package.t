@@ -8,15 +8,14 @@ use Cwd;
 plan skip_all => 'PostgreSQL 15 and 16 need the preload' if `pg_config --version` =~ /\b1[56]\./;
 
 # Another build of the library: only the file that has the constant, such as that of the layout, is compiled again.
-sub build
+sub build ($name, $meaning, $constant = 'UIDGEN_SHARED_MEANING', $source = 'src/pg/memory/server_state.o')
 {
-	my ($name, $meaning, $constant, $source) = @_;
 	my $directory = PostgreSQL::Test::Utils::tempdir() . "/$name";
 	my $here = getcwd();
 	system_or_bail('cp', '-a', "$ENV{UIDGEN_WORK}/build-main", $directory);
-	unlink map { "$directory/$_" } $source // 'src/pg/memory/server_state.o', 'uidgen.so';
+	unlink map { "$directory/$_" } $source, 'uidgen.so';
 	system_or_bail('make', '-s', '-C', $directory, '-f', "$here/Makefile", 'uidgen.so', "PG_CONFIG=$ENV{PG_CONFIG}", 'PG_CXXFLAGS=-O1',
-		'PG_CPPFLAGS=-D' . ($constant // 'UIDGEN_SHARED_MEANING') . "=$meaning");
+		"PG_CPPFLAGS=-D$constant=$meaning");
 	return "$directory/uidgen.so";
 }
 
@@ -25,18 +24,16 @@ my $installed = "$copy->{PKGLIBDIR}/uidgen.so";
 my %build = (one => build('one', 1), 'like one' => build('like', 1), two => build('two', 2));
 
 # As a package manager does it: sessions keep the file that they have loaded.
-sub install
+sub install ($name)
 {
-	my ($name) = @_;
 	system_or_bail('cp', $build{$name}, "$installed.new");
 	rename "$installed.new", $installed or die $!;
 	note("the library is now that of build $name");
 }
 
 # Whether a session has loaded the file that is installed now, or one before it.
-sub library_of
+sub library_of ($session)
 {
-	my ($session) = @_;
 	my $maps = slurp_file('/proc/' . $session->query_safe('SELECT pg_backend_pid()') . '/maps');
 	return $maps !~ /uidgen\.so/ ? 'none' : $maps =~ /uidgen\.so(?:\.new)? \(deleted\)/ ? 'before' : 'now';
 }
@@ -46,9 +43,8 @@ my @draws = (
 	q{SELECT * FROM segment_reserve('s', 10)}, 'INSERT INTO orders DEFAULT VALUES');
 my @views = map { "SELECT * FROM $_" } 'uid_generator_status', 'segment_status', 'uid_stat', 'uid_stat_server';
 
-sub refused
+sub refused ($on, $what, @sql)
 {
-	my ($on, $what, @sql) = @_;
 	my @wrong;
 	foreach my $sql (@sql)
 	{
@@ -60,9 +56,8 @@ sub refused
 	is("@wrong", '', $what);
 }
 
-sub go_on
+sub go_on ($on, $what)
 {
-	my ($on, $what) = @_;
 	my @wrong = map { my ($state, $error) = sqlstate($on, $_); $state eq '00000' ? () : "$_: $error" } @draws, @views;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is("@wrong", '', $what);
@@ -71,18 +66,16 @@ sub go_on
 # Sessions that stay, and one that comes anew for each draw.
 my %every = (on_error_stop => 0, reconnect => 1);
 
-sub start_load
+sub start_load ($node)
 {
-	my ($node) = @_;
 	my @stay = (load($node), background_loop($node, sql => "SELECT 'segment ' || segment_next('s')", clients => 2, %every));
 	my $come = background_loop($node, sql => 'SELECT uid_next(); SELECT pg_terminate_backend(pg_backend_pid())', %every);
 	goes_on('all draw', @stay, $come);
 	return ($come, @stay);
 }
 
-sub server
+sub server ($name, $build, @conf)
 {
-	my ($name, $build, @conf) = @_;
 	install($build);
 	my $node = new_server($name, install_path => $copy->{install_path}, @conf);
 	create_load($node);

@@ -8,32 +8,28 @@ use Runbook;
 my $none = "uidgen.max_wait = '300ms'";
 
 # Of a layout with sixteen nodes and so few sequence numbers that two generators with one node collide at once.
-sub create
+sub create ($node, $name)
 {
-	my ($node, $name) = @_;
 	return "SELECT uid_generator_create('$name', datacenter_bits => 0, worker_bits => 4, sequence_bits => 3)";
 }
 
 my @ids;
-sub draw
+sub draw ($node, $name)
 {
-	my ($node, $name) = @_;
 	my @new = split /\n/, $node->safe_psql('postgres', "SELECT unnest(uid_next_array('uid_generators.$name', 500))");
 	push @ids, @new;
 	return scalar @new;
 }
 
-sub new_generator
+sub new_generator ($node, $name)
 {
-	my ($node, $name) = @_;
 	$node->safe_psql('postgres', create($node, $name));
 	return draw($node, $name);
 }
 
 # A newcomer that gets nothing: the refusal that the view shows.
-sub refusal_of
+sub refusal_of ($node, $name)
 {
-	my ($node, $name) = @_;
 	my $refusal = '';
 	$node->safe_psql('postgres', create($node, $name) =~ s/\)$/, if_not_exists => true)/r);
 	poll_until('a refusal',
@@ -46,31 +42,27 @@ sub refusal_of
 	return $refusal;
 }
 
-sub status
+sub status ($node, $columns)
 {
-	my ($node, $columns) = @_;
 	return $node->safe_psql('postgres', "SELECT $columns");
 }
 
-sub says
+sub says ($node, $from, $pattern, $what)
 {
-	my ($node, $from, $pattern, $what) = @_;
 	return ok(poll_until($what, sub { slurp_file($node->logfile, $from) =~ $pattern }), $what);
 }
 
 sub term_of { return $_[0]->safe_psql('postgres', 'SELECT term FROM uid_fleet_state') }
 
 # A registry that is tried first by a process of any kind must be found at once.
-sub use_registries
+sub use_registries ($node, @registries)
 {
-	my ($node, @registries) = @_;
 	join_fleet($node, @registries);
 	$node->reload;
 }
 
-sub new_member
+sub new_member ($name, @registries)
 {
-	my ($name, @registries) = @_;
 	my $node = new_node($name, conf => "autovacuum = off\nuidgen.max_wait = 60s\n");
 	join_fleet($node, @registries);
 	start_uidgen($node);
@@ -151,18 +143,16 @@ ok(poll_until('one registry', sub { status($member, 'max(registries) FROM uid_re
 
 # The registry is lost, and made anew with its key. Then the former one comes back while the new one restarts.
 
-sub made_anew
+sub made_anew ($name, $key)
 {
-	my ($name, $key) = @_;
 	my $node = new_server($name, conf => "autovacuum = off\n");
 	my ($fleet, $term) = split /\|/, status($holder, 'DISTINCT fleet, term FROM uid_registry_status');
 	$node->safe_psql('postgres', "CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'successor', fleet => $fleet, term => $term, key => $key)");
 	return $node;
 }
 
-sub state_becomes
+sub state_becomes ($node, $state, $what)
 {
-	my ($node, $state, $what) = @_;
 	return ok(poll_until($what, sub { status($node, "bool_or(state = '$state') FROM uid_registry_status") eq 't' }), $what);
 }
 
@@ -175,9 +165,8 @@ sub draw_value
 	return $status == 0 ? '' : $error;
 }
 
-sub create_segment
+sub create_segment ($node, $start)
 {
-	my ($node, $start) = @_;
 	$node->safe_psql('postgres', "SELECT segment_create('orders', $start); GRANT USAGE ON SEQUENCE uid_segments.orders TO uid_fleet");
 }
 

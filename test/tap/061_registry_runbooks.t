@@ -5,23 +5,20 @@ use Runbook;
 
 my $lease = "uidgen.registry_lease = '10s'\n";
 
-sub new_primary
+sub new_primary ($name, $conf = '')
 {
-	my ($name, $conf) = @_;
-	my $node = new_server($name, conf => "autovacuum = off\n" . ($conf // ''));
+	my $node = new_server($name, conf => "autovacuum = off\n$conf");
 	$node->safe_psql('postgres', "CREATE ROLE fleet_app1 LOGIN; SELECT uid_fleet_admit('fleet_app1', 'new')");
 	return $node;
 }
 
-sub name_registries
+sub name_registries ($node, @registries)
 {
-	my ($node, @registries) = @_;
 	$node->append_conf('postgresql.conf', "uidgen.registry = '" . (registry_line(@registries) =~ s/uid_fleet/fleet_app1/r) . "'\n");
 }
 
-sub new_member
+sub new_member ($name, $conf, @registries)
 {
-	my ($name, $conf, @registries) = @_;
 	my $node = new_node($name, conf => "autovacuum = off\nuidgen.max_wait = 60s\n$conf");
 	name_registries($node, @registries);
 	start_uidgen($node);
@@ -30,17 +27,15 @@ sub new_member
 }
 
 # The first words of a log line, or of an error.
-sub logs
+sub logs ($node, $name, $from = 0)
 {
-	my ($node, $name, $from) = @_;
 	my ($words) = symptom($name) =~ /^((?:.(?!server|ids\d))*.)/;
-	return ok(poll_until("$name: the symptom", sub { slurp_file($node->logfile, $from // 0) =~ /(?:LOG|WARNING):  $words/ }),
+	return ok(poll_until("$name: the symptom", sub { slurp_file($node->logfile, $from) =~ /(?:LOG|WARNING):  $words/ }),
 		"$name: the symptom");
 }
 
-sub fails
+sub fails ($node, $name, $detail, $sql)
 {
-	my ($node, $name, $detail, $sql) = @_;
 	my $error = '';
 	poll_until("$name: the symptom",
 		sub { (sqlstate($node, "SET uidgen.max_wait = '500ms'; $sql"))[1] =~ /DETAIL:  [^\n]*$detail/ and $error = 1 });
@@ -54,18 +49,16 @@ my $second = standby_of($first, 'second');
 $second->start;
 my $member = new_member('member', '', $first, $second);
 my %nodes = (member => $member);
-sub run_on
+sub run_on ($name, $node, %opts)
 {
-	my ($name, $node, %opts) = @_;
 	checks_fail($name, $node, nodes => \%nodes);
 	return run_page($name, $node, dbname => 'postgres', nodes => \%nodes, %opts);
 }
 
 # What a member says of a generator, which the page of questions has.
-sub says
+sub says ($node, $name, $word, $generator = 'uid_default')
 {
-	my ($node, $name, $word, $generator) = @_;
-	my $state = "SELECT state FROM uid_registry_status WHERE generator LIKE '%" . ($generator // 'uid_default') . "'";
+	my $state = "SELECT state FROM uid_registry_status WHERE generator LIKE '%$generator'";
 	ok(poll_until("$name: $word", sub { $node->safe_psql('postgres', $state) eq $word }), "$name: a member says $word")
 	  or diag($node->safe_psql('postgres', 'SELECT * FROM uid_registry_status'));
 	return leads_to($name, $word);
@@ -173,9 +166,8 @@ isnt($nodes{copy}->safe_psql('postgres', 'SELECT fleet FROM uid_fleet_state'), $
 
 # A login attacks: that of a member, so that nobody can connect any more.
 
-sub fill_lock_table
+sub fill_lock_table ($node, $login)
 {
-	my ($node, $login) = @_;
 	my $attacker = hold_open($node);
 	$attacker->query_safe("SET SESSION AUTHORIZATION $login");
 	send_query($attacker, 'SELECT count(pg_advisory_lock(n)) FROM generate_series(1, 1000000) n');

@@ -39,9 +39,8 @@ print $file "\\set n :client_id * :each + :k\n\\set k :k + 1\nSELECT uid_next(('
 close $file;
 
 # Each generator draws an id. Returns the seconds that it took.
-sub draw_all
+sub draw_all ($what)
 {
-	my ($what) = @_;
 	my $each = $generators / $clients;
 	my $began = Time::HiRes::time();
 	$member->command_ok([ 'pgbench', '-n', '-f', $script, '-c', $clients, '-j', 2, '-t', $each, '-D', "each=$each", '-D', 'k=0', $member->connstr('postgres') ], $what);
@@ -65,9 +64,8 @@ sub written
 	return $bytes;
 }
 
-sub wait_for_renewals
+sub wait_for_renewals ($count)
 {
-	my ($count) = @_;
 	$member->poll_query_until('postgres', "SELECT min(renewals) >= $count FROM uid_registry_status") or die 'no renewal';
 }
 

@@ -7,9 +7,8 @@ sub status { return $_[0]->safe_psql('postgres', "SELECT DISTINCT $_[1] FROM uid
 sub term_in_database { return $_[0]->safe_psql('postgres', 'SELECT last_value FROM uid_internal.uid_fleet_term') }
 
 # What a draw says in the end, after the registrar has looked at all hosts.
-sub finds_only_a_former_registry
+sub finds_only_a_former_registry ($node, $draw, $name)
 {
-	my ($node, $draw, $name) = @_;
 	my $found = poll_until($name, sub { (sqlstate($node, "SET uidgen.max_wait = '300ms'; $draw"))[1] =~ /only a former registry of this server's fleet answers/ });
 	ok($found, $name);
 	is(status($node, 'connected, term'), 'f|' . term_in_database($node), '... it is not connected, and knows the term');
@@ -22,9 +21,8 @@ $first->safe_psql('postgres', "SELECT segment_create('shared', 10); GRANT USAGE 
 my $second = standby_of($first, 'second');
 $second->start;
 
-sub new_member
+sub new_member ($name)
 {
-	my ($name) = @_;
 	my $node = new_node($name, conf => "autovacuum = off\nuidgen.max_wait = 60s\n");
 	join_fleet($node, $first, $second);
 	start_uidgen($node);

@@ -13,8 +13,7 @@
 #   <!-- test: on NAME; prints t -->  on another server than the page begins with
 package Runbook;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
@@ -25,16 +24,14 @@ our @EXPORT = qw(run_page symptom used_pages checks_fail fires quiet leads_to);
 
 my %used;
 
-sub page
+sub page ($name)
 {
-	my ($name) = @_;
 	$used{"docs/runbooks/$name.md"} = 1;
 	return slurp_file("docs/runbooks/$name.md");
 }
 
-sub check_output
+sub check_output ($mark, $output)
 {
-	my ($mark, $output) = @_;
 	my ($what, $rest) = $mark =~ /^(\w+) (.+)$/;
 	if ($mark =~ /^(?:prints|becomes) t$/) { is($output, 't', "... $mark") }
 	elsif ($what eq 'lists') { like($output, qr/^\Q$_\E\|/m, "... lists $_") foreach split / /, $rest }
@@ -43,9 +40,8 @@ sub check_output
 }
 
 # A check must fail if there is nothing to look at.
-sub check_without_rows
+sub check_without_rows ($psql, $block)
 {
-	my ($psql, $block) = @_;
 	my %relations = map { $_ => 1 } $block =~ /\b(?:FROM|JOIN) ([a-z_]+)\b(?![(.])/g;
 	my $empty = join '', map { "CREATE TEMP TABLE $_ AS TABLE $_ WITH NO DATA;\n" } sort keys %relations;
 	return if $empty eq '';
@@ -56,9 +52,8 @@ sub check_without_rows
 
 # Runs all blocks of a page on $node, in the database `dbname` (shop), or on those of `nodes` that its marks name. `before`
 # and `after` get each block.
-sub run_page
+sub run_page ($name, $node, %environment)
 {
-	my ($name, $node, %environment) = @_;
 	my ($before, $after, $nodes, $dbname) = delete @environment{qw(before after nodes dbname)};
 	my $directory = PostgreSQL::Test::Utils::tempdir();
 	my $text = page($name);
@@ -103,9 +98,8 @@ sub run_page
 }
 
 # The message that a page shows, with any names and numbers.
-sub symptom
+sub symptom ($name)
 {
-	my ($name) = @_;
 	my ($line) = page($name) =~ /^```\n(?:ERROR|WARNING|LOG):  (\N+)$/m or die "$name has no symptom";
 	return join '', map { /^[\d.: +-]+$/ ? '[\d.: +-]+' : quotemeta } split /(\b\d[\d.: +-]*\b)/, $line;
 }
@@ -113,9 +107,8 @@ sub symptom
 sub used_pages { return sort keys %used }
 
 # In the situation that a page is for, none of its checks says that it is over.
-sub checks_fail
+sub checks_fail ($name, $node, %opts)
 {
-	my ($name, $node, %opts) = @_;
 	my $text = page($name);
 	while ($text =~ /^<!-- test: (?:on (\w+); )?(?:prints|becomes) t -->\n```sql\n(.*?)^```$/msg)
 	{
@@ -128,9 +121,8 @@ sub checks_fail
 
 # Whether the expression of an alert of docs/monitoring holds on a server, by the queries there. `bound` is another bound
 # than the expression has, which would take longer to reach.
-sub holds
+sub holds ($node, $alert, %opts)
 {
-	my ($node, $alert, %opts) = @_;
 	my ($condition) = slurp_file('docs/monitoring/rules.yaml') =~ /- alert: $alert\n +expr: (\N+)/ or die "no alert $alert";
 	$condition =~ s/\S+$/$opts{bound}/ if defined $opts{bound};
 	my %queries = slurp_file('docs/monitoring/queries.yaml') =~ /^(\w+):\n  query: \|\n((?:    \N*\n)+)/mg;
@@ -143,9 +135,8 @@ sub fires { my @alert = @_; return ok(poll_until($alert[1], sub { holds(@alert) 
 sub quiet { my @alert = @_; return ok(!holds(@alert), "... $alert[1] does not fire") }
 
 # The table of the page that says which runbook it is.
-sub leads_to
+sub leads_to ($name, $word)
 {
-	my ($name, $word) = @_;
 	my ($rows) = join "\n", grep { /^ *\|/ } split /\n/, page('registry');
 	return like($rows, qr/^ *\| [^|\n]*`\Q$word\E`[^|\n]*\| [^|\n]*\(\Q$name\E\.md\)/m, "... $word leads to $name");
 }

@@ -11,17 +11,15 @@
 # Session::statements() splits a script as psql does. Of one that needs psql itself it returns nothing.
 package Session;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Errno;
 use IO::Select;
 use IO::Socket::UNIX;
 
 # The server must trust whoever connects. Without an answer that says so there is no session.
-sub start
+sub start ($class, %opts)
 {
-	my ($class, %opts) = @_;
 	return unless $opts{host} =~ m{^/};
 	my $socket = IO::Socket::UNIX->new(Peer => "$opts{host}/.s.PGSQL.$opts{port}") or return;
 	my %said = (
@@ -40,9 +38,8 @@ sub start
 	}
 }
 
-sub write_all
+sub write_all ($self, $bytes)
 {
-	my ($self, $bytes) = @_;
 	local $SIG{PIPE} = 'IGNORE';
 	while (length $bytes)
 	{
@@ -55,9 +52,8 @@ sub write_all
 }
 
 # The type and body of the next one; nothing after the server's last.
-sub message
+sub message ($self)
 {
-	my ($self) = @_;
 	while (length $self->{in} < 5 || length $self->{in} <= unpack 'x N', $self->{in})
 	{
 		$self->read_more or return;
@@ -68,9 +64,8 @@ sub message
 	return ($type, $body);
 }
 
-sub read_more
+sub read_more ($self)
 {
-	my ($self) = @_;
 	!defined $self->{timeout} || IO::Select->new($self->{socket})->can_read($self->{timeout}) || $!{EINTR} or die "timed out\n";
 	my $read = sysread $self->{socket}, $self->{in}, 65536, length $self->{in};
 	return defined $read ? $read : $!{EINTR};
@@ -89,9 +84,8 @@ my $token = qr{
 }xs;
 
 # Pairs of a statement, and the line in which it ends. From an undefined one on messages are verbose.
-sub statements
+sub statements ($sql)
 {
-	my ($sql) = @_;
 	return if $sql =~ /\bSTDIN\b|\bBEGIN\s+ATOMIC\b|\bLISTEN\b/i;
 	my ($depth, $line, $began, @found) = (0, 1, undef);
 	while ($sql =~ /\G$token/g)
@@ -115,9 +109,8 @@ sub statements
 }
 
 # Runs statements one after the other, up to the first error unless on_error_stop => 0.
-sub run
+sub run ($self, $statements, %opts)
 {
-	my ($self, $statements, %opts) = @_;
 	foreach my $statement (@$statements)
 	{
 		$self->transmit($statement);
@@ -127,9 +120,8 @@ sub run
 	return 0;
 }
 
-sub transmit
+sub transmit ($self, @statements)
 {
-	my ($self, @statements) = @_;
 	$self->{verbose} = 1 if grep { !defined $_->[0] } @statements;
 	@statements = grep { defined $_->[0] } @statements;
 	push @{ $self->{sent} }, @statements;
@@ -137,9 +129,8 @@ sub transmit
 }
 
 # Waits for the answers to all that was sent. Returns psql's exit status.
-sub finish
+sub finish ($self)
 {
-	my ($self) = @_;
 	my ($status, $rows) = (0, '');
 	while (my $statement = $self->{sent}[0])
 	{
@@ -166,9 +157,8 @@ sub finish
 	return $status;
 }
 
-sub lost
+sub lost ($self, $statement)
 {
-	my ($self, $statement) = @_;
 	$self->say_error($statement, "server closed the connection unexpectedly\n"
 		  . "\tThis probably means the server terminated abnormally\n\tbefore or while processing the request.\n");
 	$self->say_error($statement, "error: connection to server was lost\n");
@@ -176,16 +166,14 @@ sub lost
 	return 2;
 }
 
-sub say_error
+sub say_error ($self, $statement, $text)
 {
-	my ($self, $statement, $text) = @_;
 	$self->{stderr} .= "psql:<stdin>:$statement->[1]: $text";
 }
 
 # As psql prints it without alignment.
-sub row
+sub row ($body)
 {
-	my ($body) = @_;
 	my ($count, @fields) = unpack 'n', $body;
 	return '' if $count == 0;
 	return substr($body, 6) . "\n" if $count == 1;
@@ -199,9 +187,8 @@ sub row
 }
 
 # An error or a notice, as libpq shows it, without the line of the statement.
-sub report
+sub report ($body, $verbose)
 {
-	my ($body, $verbose) = @_;
 	my %field = $body =~ /(\w)([^\0]*)\0/g;
 	my $text = "$field{S}:  " . ($verbose ? "$field{C}: " : '') . "$field{M}\n";
 	$text .= "DETAIL:  $field{D}\n" if defined $field{D};
@@ -214,9 +201,8 @@ sub report
 	return $text . "LOCATION:  $field{R}, $field{F}:$field{L}\n";
 }
 
-sub take
+sub take ($self)
 {
-	my ($self) = @_;
 	my @said = ($self->{stdout}, $self->{stderr});
 	($self->{stdout}, $self->{stderr}) = ('', '');
 	chomp @said;
@@ -224,16 +210,14 @@ sub take
 }
 
 # The methods of BackgroundPsql.
-sub send_script
+sub send_script ($self, $sql)
 {
-	my ($self, $sql) = @_;
 	my $statements = statements($sql) or die "needs psql: $sql";
 	$self->transmit(@$statements);
 }
 
-sub query
+sub query ($self, $sql)
 {
-	my ($self, $sql) = @_;
 	$self->send_script($sql);
 	$self->finish;
 	my $output = $self->{stdout};
@@ -242,18 +226,16 @@ sub query
 	return wantarray ? ($output, $self->{stderr} eq '' ? 0 : 1) : $output;
 }
 
-sub query_safe
+sub query_safe ($self, $sql)
 {
-	my ($self, $sql) = @_;
 	my $output = $self->query($sql);
 	die "query failed: $self->{stderr}" if $self->{stderr} ne '';
 	return $output;
 }
 
 # Ends when the server's process has ended.
-sub quit
+sub quit ($self)
 {
-	my ($self) = @_;
 	$self->write_all(pack 'a N', 'X', 4);
 	while (IO::Select->new($self->{socket})->can_read(2))
 	{

@@ -13,8 +13,7 @@
 # A call is SQL text. It names everything with its schema, so it means the same under every search_path.
 package Sweep;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Exporter 'import';
 use IPC::Run;
@@ -99,20 +98,18 @@ my %typical_of_type = (
 	text => 'new', name => 'id', int2 => 1, int4 => 1, int8 => 1, bool => 'true', timestamptz => '2026-11-21 12:00:00+00', jsonb => '{}',
 	_int8 => '{}');
 
-sub literal
+sub literal ($value, $type)
 {
-	my ($value, $type) = @_;
 	my $text = $value =~ s/'/''/gr;
 	# E'' means the same whatever standard_conforming_strings is.
 	return ($text =~ /\\/ ? q{E'} . $text =~ s/\\/\\\\/gr : "'$text") . "'::pg_catalog.$type";
 }
 
-sub null_of { my ($type) = @_; return 'NULL::pg_catalog.' . ($type eq 'message' ? 'bytea' : $type); }
+sub null_of ($type) { return 'NULL::pg_catalog.' . ($type eq 'message' ? 'bytea' : $type); }
 
 # Messages to the registry, of one request each, in which fields have other values.
-sub messages
+sub messages ($node, $database, @changes)
 {
-	my ($node, $database, @changes) = @_;
 	my @requests = map {
 		my %fields = (incarnation => 4711, %$_);
 		'message_of(request_of(of_newcomer() || pg_catalog.jsonb_build_object(' . join(', ', map { literal($_, 'text') . ", $fields{$_}" } sort keys %fields) . ')))'
@@ -120,9 +117,8 @@ sub messages
 	return map { literal($_, 'bytea') } split /\n/, $node->safe_psql($database, "SET search_path = messages; SELECT pg_catalog.unnest(ARRAY[" . join(', ', @requests) . '])');
 }
 
-sub numbers
+sub numbers ($type, $bits)
 {
-	my ($type, $bits) = @_;
 	my $most = $bits == 64 ? '9223372036854775807' : 2**($bits - 1) - 1;
 	my $least = $bits == 64 ? '-9223372036854775808' : -2**($bits - 1);
 	my $below = $bits == 64 ? '9223372036854775806' : $most - 1;
@@ -130,10 +126,9 @@ sub numbers
 }
 
 # The role visitor may name what the extension has (create_targets()), the role nobody may not even do that.
-sub new_sweep_server
+sub new_sweep_server ($name, $conf = '')
 {
-	my ($name, $conf) = @_;
-	my $node = new_node($name, extra => [ '--encoding', 'UTF8', '--no-locale' ], conf => <<'END' . ($conf // ''));
+	my $node = new_node($name, extra => [ '--encoding', 'UTF8', '--no-locale' ], conf => <<'END' . $conf);
 fsync = off
 autovacuum = off
 jit = off
@@ -155,9 +150,8 @@ END
 
 # Values that name objects. "dropped" and the temporary objects of another session are made by the caller. With
 # renamed => 1 the extension's schema got its name after it.
-sub create_targets
+sub create_targets ($node, $database, %opts)
 {
-	my ($node, $database, %opts) = @_;
 	my $first_name = $opts{renamed} ? 'former' : $quoted_home;
 	$node->safe_psql($database, "CREATE SCHEMA $first_name; CREATE EXTENSION uidgen SCHEMA $first_name");
 	$node->safe_psql($database, "ALTER SCHEMA former RENAME TO $quoted_home") if $opts{renamed};
@@ -221,9 +215,8 @@ SQL
 }
 
 # Functions, relations and values as a hash. $dropped: the oid of a relation that is gone.
-sub catalog
+sub catalog ($node, $database, $dropped)
 {
-	my ($node, $database, $dropped) = @_;
 	my $found = JSON::PP::decode_json(
 		$node->safe_psql($database, <<'SQL'));
 WITH member AS (
@@ -289,18 +282,16 @@ SQL
 }
 
 # Parameters that the sweep has no values for.
-sub untyped_parameters
+sub untyped_parameters ($catalog)
 {
-	my ($catalog) = @_;
 	return map {
 		my $owner = $_;
 		map { "$owner->{name}: $_->{type}" } grep { !@{ $catalog->{values}{ $_->{type} } // [] } } @{ $owner->{params} // $owner->{columns} }
 	} @{ $catalog->{functions} }, @{ $catalog->{relations} };
 }
 
-sub typical
+sub typical ($function, $parameter, $catalog)
 {
-	my ($function, $parameter, $catalog) = @_;
 	my ($name, $type) = @$parameter{qw(bare type)};
 	return $catalog->{values}{message}[0] if $type eq 'message';
 	return $catalog->{values}{record}[0] if $type eq 'record';
@@ -310,9 +301,8 @@ sub typical
 	return literal($catalog->{typical}{$name} // $typical{$name} // $typical_of_type{$type} // 0, $type);
 }
 
-sub call
+sub call ($function, @arguments)
 {
-	my ($function, @arguments) = @_;
 	return "CALL $function->{name}(" . join(', ', @arguments) . ')' if $function->{is_procedure};
 	# What returns rows without end, as a batch of 2^63 values does, returns the first ones.
 	return "SELECT $function->{name}(" . join(', ', @arguments) . ') LIMIT 3';
@@ -322,9 +312,8 @@ sub named { return "$_[0]{name} => $_[1]" }
 
 # Each parameter through all its values: with typical values of the others, and, if they are few, with NULL for them.
 # Of very many parameters each has some of its values.
-sub one_by_one
+sub one_by_one ($function, $catalog)
 {
-	my ($function, $catalog) = @_;
 	my @params = @{ $function->{params} };
 	my @typical = map { named($_, typical($function, $_, $catalog)) } @params;
 	my @null = map { named($_, null_of($_->{type})) } @params;
@@ -344,9 +333,8 @@ sub one_by_one
 	return @calls;
 }
 
-sub values_of
+sub values_of ($parameter, $catalog)
 {
-	my ($parameter, $catalog) = @_;
 	my @values = @{ $catalog->{values}{ $parameter->{type} } };
 	return (null_of($parameter->{type}), @values);
 }
@@ -354,9 +342,8 @@ sub values_of
 sub any_of { return $_[ rand @_ ] }
 
 # Each parameter has a typical value, any value, or is left out if it may be.
-sub at_random
+sub at_random ($function, $catalog)
 {
-	my ($function, $catalog) = @_;
 	my @arguments;
 	foreach my $parameter (@{ $function->{params} })
 	{
@@ -368,9 +355,8 @@ sub at_random
 }
 
 # Each parameter that can be huge.
-sub with_huge_arguments
+sub with_huge_arguments ($function, $catalog)
 {
-	my ($function, $catalog) = @_;
 	my @params = @{ $function->{params} };
 	my @calls;
 	foreach my $i (grep { $huge{ $params[$_]{type} } } 0 .. $#params)
@@ -382,9 +368,8 @@ sub with_huge_arguments
 }
 
 # Statements on a table, view or sequence of the extension.
-sub changes
+sub changes ($relation, $catalog)
 {
-	my ($relation, $catalog) = @_;
 	my $name = $relation->{name};
 	my @columns = map { $_->{name} } @{ $relation->{columns} };
 	my @statements = (
@@ -418,9 +403,8 @@ sub changes
 }
 
 # Definitions of triggers of a caller's own that run the extension's trigger functions, and statements that fire them.
-sub triggers
+sub triggers ($catalog)
 {
-	my ($catalog) = @_;
 	my @arguments = ('', map { join ', ', map { "'$_'" } @$_ } [ 'generator', 'uid_generators' ], [ 'sequence', 'uid_segments' ], [ 'sequence', 'nothing' ], [''],
 		[ 'name', 'value', 'length', '2' ], [ 'name', 'value', 'length', '-2147483648' ], [ 'name', 'value', 'length', 'x' ], [ 'nothing', '', '', '' ], ['fleet']);
 	my @definitions;
@@ -453,9 +437,8 @@ sub triggers
 
 # Runs a setup and calls in single-user mode, each call rolled back, and returns a line for each that failed: its
 # SQLSTATE and its message.
-sub run_in_single_user_mode
+sub run_in_single_user_mode ($node, $database, $setup, @calls)
 {
-	my ($node, $database, $setup, @calls) = @_;
 	my $input = join '', map { "$_;\n\n" } $setup, map { ('BEGIN', $_, 'ROLLBACK') } @calls;
 	my ($output, $messages) = ('', '');
 	my $is_done = IPC::Run::run([ 'postgres', '--single', '-j', '-D', $node->data_dir, $database ],
@@ -474,9 +457,8 @@ my @long_messages;
 #   committed  => 1               each call is a transaction of its own; otherwise each is rolled back
 #   after      => [ statements ]  run in the transaction of a call that succeeded; only their worst SQLSTATE is told
 #   verbose    => \$text          takes the messages
-sub run_calls
+sub run_calls ($node, $calls, %opts)
 {
-	my ($node, $calls, %opts) = @_;
 	my $script = PostgreSQL::Test::Utils::tempdir() . '/calls.sql';
 	my $verbosity = $opts{verbose} ? 'verbose' : 'default';
 	my $text = "\\set VERBOSITY $verbosity\n\\set SHOW_CONTEXT never\n\\o /dev/null\n\\set ON_ERROR_STOP on\nSET client_min_messages = error;\nSET statement_timeout = '15s';\n" . ($opts{setup} // '') . "\\set ON_ERROR_STOP off\n";
@@ -517,9 +499,8 @@ my $bad = qr/^(XX...|57...|53...|P0001|P0003|42601|42P02|58...)$/;
 sub is_bad { return $_[0] =~ $bad }
 
 # Calls that end badly, each with its message if another try has one. The option allowed is a pattern of SQLSTATEs.
-sub bad_calls
+sub bad_calls ($node, $calls, $states, %opts)
 {
-	my ($node, $calls, $states, %opts) = @_;
 	my $allowed = $opts{allowed} // qr/^$/;
 	my @bad = grep { is_bad($states->[$_]) && $states->[$_] !~ $allowed } 0 .. $#$calls;
 	my @shown = map { $calls->[$_] } splice @{ [@bad] }, 0, 8;
@@ -528,9 +509,8 @@ sub bad_calls
 	return join("\n", (map { "$states->[$_]: $calls->[$_]" } @bad), $messages);
 }
 
-sub sweep
+sub sweep ($node, $what, $calls, %opts)
 {
-	my ($node, $what, $calls, %opts) = @_;
 	my @states = run_calls($node, $calls, %opts);
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is(bad_calls($node, $calls, \@states, %opts), '', "$what: " . @states . ' calls');
@@ -542,9 +522,8 @@ sub sweep
 
 # Calls with another outcome after another setup than both before and after that: what depends on the time, or on what
 # calls have left, may differ once.
-sub differences
+sub differences ($node, $calls, $usual, $states, $setup, $other_setup, %opts)
 {
-	my ($node, $calls, $usual, $states, $setup, $other_setup, %opts) = @_;
 	my @again = map { $calls->[$_] } grep { $states->[$_] ne $usual->[$_] } 0 .. $#$calls;
 	my ($before, $other, $after) = map { [ run_calls($node, \@again, %opts, setup => $_) ] } $setup, $other_setup, $setup;
 	return map { "usually $before->[$_], now $other->[$_]: $again[$_]" }
@@ -554,9 +533,8 @@ sub differences
 # Plants every function, operator, relation and type of pg_catalog and of the extension that SQL can name. Each notes in the
 # server's log that it was called. Operators also for pairs of types that pg_catalog has none for, which would be better
 # matches. Returns the setup of a session that has all of it in front of everything along its search_path.
-sub plant
+sub plant ($node, $database, $setup)
 {
-	my ($node, $database, $setup) = @_;
 	$node->safe_psql($database, <<'SQL');
 SET debug_print_parse = off;
 CREATE SCHEMA planted AUTHORIZATION planter;
@@ -651,17 +629,15 @@ SQL
 }
 
 # What was called of it, according to the log since a position.
-sub planted_calls
+sub planted_calls ($node, $from)
 {
-	my ($node, $from) = @_;
 	my %found = map { $_ => 1 } slurp_file($node->logfile, $from) =~ /planted: (.*)/g;
 	return join ', ', sort keys %found;
 }
 
 # Each row has its sequence, the extension can be dropped, and no process of the server had an internal error.
-sub check_end_of_sweep
+sub check_end_of_sweep ($node, @databases)
 {
-	my ($node, @databases) = @_;
 	foreach my $database (@databases)
 	{
 		my $rows = sub { "SELECT count(*) FROM $_[0] WHERE $_[1] NOT IN (SELECT oid FROM pg_class WHERE relkind = 'S')" };

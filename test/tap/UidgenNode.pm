@@ -2,23 +2,20 @@
 # it needs psql itself. What is to outlive a script is a session that the test holds (hold_open of UidgenTest.pm).
 package UidgenNode;
 
-use strict;
-use warnings;
+use v5.36;
 
 use parent 'PostgreSQL::Test::Cluster';
 use Session;
 use Time::HiRes;
 
-sub start_session
+sub start_session ($self, $dbname, %opts)
 {
-	my ($self, $dbname, %opts) = @_;
 	return Session->start(host => $self->host, port => $self->port, dbname => $dbname, %opts);
 }
 
 # As Cluster's.
-sub psql
+sub psql ($self, $dbname, $sql, %params)
 {
-	my ($self, $dbname, $sql, %params) = @_;
 	my $statements = defined $dbname && defined $sql ? Session::statements($sql) : undef;
 	my $opts = session_options(%params);
 	my $session = $statements && $opts ? $self->start_session($dbname, %$opts) : undef;
@@ -42,9 +39,8 @@ sub psql
 }
 
 # Nothing if there is one that only psql has.
-sub session_options
+sub session_options (%params)
 {
-	my (%params) = @_;
 	my @extra = @{ delete $params{extra_params} // [] };
 	my %opts = (timeout => $params{timeout});
 	delete @params{qw(stdout stderr on_error_stop on_error_die timeout timed_out)};
@@ -58,12 +54,10 @@ sub session_options
 }
 
 # As Cluster's, in one session as long as it has no error.
-sub poll_query_until
+sub poll_query_until ($self, $dbname, $query, $expected = 't')
 {
-	my ($self, $dbname, $query, $expected) = @_;
 	my $statements = Session::statements($query // '');
 	return $self->SUPER::poll_query_until($dbname, $query, $expected) unless $statements;
-	$expected //= 't';
 	my $end = Time::HiRes::time() + $PostgreSQL::Test::Utils::timeout_default;
 	my ($session, $output, $error);
 	do

@@ -57,10 +57,10 @@
 # killed server has written is there, and only a machine that crashes loses what was not synced.
 package UidgenTest;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Exporter ();
+use feature ();
 use File::Basename;
 use File::Spec;
 use IPC::Run;
@@ -83,12 +83,11 @@ our @EXPORT_OK = qw(new_server crash sql failure);
 # "use UidgenTest 'preloaded';".
 my $needs_preload = 0;
 
-# A test needs no other line to begin with: beside the helpers it gets strict, warnings, Test::More, and the functions of
+# A test needs no other line to begin with: beside the helpers it gets strict, warnings, signatures, Test::More, and the functions of
 # PostgreSQL::Test::Utils. A module that uses this one gets the helpers only, and not those that a class of the torture has
 # as methods.
-sub import
+sub import ($class, $preloaded = undef)
 {
-	my ($class, $preloaded) = @_;
 	my $user = caller;
 	Exporter::export($class, $user);
 	return if $user ne 'main';
@@ -96,6 +95,7 @@ sub import
 	$needs_preload = defined $preloaded;
 	strict->import;
 	warnings->import;
+	feature->import('signatures');
 	Exporter::export($_, $user) foreach 'PostgreSQL::Test::Utils', 'Test::More';
 }
 
@@ -114,9 +114,8 @@ my $first_node;
 
 # new_node($name, conf => lines for postgresql.conf, install_path => another PostgreSQL,
 # anything that init takes)
-sub new_node
+sub new_node ($name, %opts)
 {
-	my ($name, %opts) = @_;
 	my $conf = delete $opts{conf} // '';
 	my $node = UidgenNode->new($name, install_path => delete $opts{install_path});
 	$first_node //= $node;
@@ -127,9 +126,8 @@ sub new_node
 }
 
 # The line that loads the library at the start, if the test or the major needs it.
-sub preload
+sub preload ($node)
 {
-	my ($node) = @_;
 	return $needs_preload || $node->{_pg_version} < 17 ? "shared_preload_libraries = 'uidgen'\n" : '';
 }
 
@@ -145,16 +143,14 @@ if ($fault ne '' && $fault ne 'none')
 	Test2::API::test2_stack()->top->listen(sub { exit 1 if $_[1]->causes_fail });
 }
 
-sub start_uidgen
+sub start_uidgen ($node)
 {
-	my ($node) = @_;
 	start_node($node);
 	$node->safe_psql('postgres', 'CREATE EXTENSION uidgen');
 }
 
-sub new_server
+sub new_server ($name, %opts)
 {
-	my ($name, %opts) = @_;
 	my $instant = delete $opts{clock};
 	my $node = new_node($name, %opts);
 	if (defined $instant)
@@ -166,33 +162,29 @@ sub new_server
 	return $node;
 }
 
-sub crash
+sub crash ($node)
 {
-	my ($node) = @_;
 	$node->stop('immediate');
 	start_node($node);
 }
 
 # Cluster's start, with the environment that a fake clock needs.
-sub start_node
+sub start_node ($node, %opts)
 {
-	my ($node, %opts) = @_;
 	local %ENV = (%ENV, %{ $node->{uidgen_env} // {} });
 	return $node->start(%opts);
 }
 
-sub standby_of
+sub standby_of ($primary, $name, %opts)
 {
-	my ($primary, $name, %opts) = @_;
 	my $standby = UidgenNode->new($name);
 	$primary->backup($name);
 	$standby->init_from_backup($primary, $name, has_streaming => 1, %opts);
 	return $standby;
 }
 
-sub make_synchronous
+sub make_synchronous ($primary, $name)
 {
-	my ($primary, $name) = @_;
 	$primary->append_conf('postgresql.conf', "synchronous_standby_names = '$name'\n");
 	$primary->reload;
 	$primary->poll_query_until('postgres',
@@ -239,9 +231,8 @@ sub parallel_setting
 
 # The library reads the file at each call. It leaves the monotonic clock alone, so that waits last as long as they
 # should, and the times of files, because the file of grants is known by the time of its birth.
-sub use_fake_clock
+sub use_fake_clock ($node)
 {
-	my ($node) = @_;
 	my ($library) = glob('/usr/lib/*/faketime/libfaketime.so.1');
 	die "libfaketime is not installed" unless defined $library;
 
@@ -258,9 +249,8 @@ sub use_fake_clock
 }
 
 # Offsets are libfaketime's: '-1h', '+5m', '+2.5' (seconds), '-1y'. Because of the rename no reader sees half a file.
-sub set_clock
+sub set_clock ($node, $offset)
 {
-	my ($node, $offset) = @_;
 	my $file = $node->{uidgen_clock};
 
 	open my $fh, '>', "$file.new" or die "could not write $file.new: $!";
@@ -271,10 +261,9 @@ sub set_clock
 
 # Stops the clock, some seconds after a fixed instant: 2026-11-21 12:00:00 UTC. So no result of a test depends on time
 # that passes. libfaketime's fractions are floating point: use exact ones, such as 0.5 or 0.125.
-sub freeze_clock
+sub freeze_clock ($node, $seconds = 0)
 {
-	my ($node, $seconds) = @_;
-	my $micros = sprintf('%.0f', ($seconds // 0) * 1e6);
+	my $micros = sprintf('%.0f', $seconds * 1e6);
 	my $whole = 1795262400 + POSIX::floor($micros / 1e6);
 	return set_clock($node,
 		POSIX::strftime('%Y-%m-%d %H:%M:%S', gmtime $whole)
@@ -285,9 +274,8 @@ sub freeze_clock
 # on_error_stop => 0 it goes on after errors, with reconnect => 1 in a new session after whatever went wrong. It pauses
 # for pace seconds after each script, so that a few clients do not take all of the processors. The client, a process of its
 # own, writes what it has received after each script, so the logs survive whatever the server does.
-sub background_loop
+sub background_loop ($node, %opts)
 {
-	my ($node, %opts) = @_;
 	my $directory = PostgreSQL::Test::Utils::tempdir();
 	my %loop = (stop => "$directory/stop", logs => [ map { "$directory/client$_" } 1 .. $opts{clients} // 1 ]);
 	my $statements = Session::statements($opts{sql} // 'SELECT uid_next()') or die "needs psql: $opts{sql}";
@@ -308,9 +296,8 @@ sub background_loop
 	return \%loop;
 }
 
-sub run_client
+sub run_client ($node, $statements, $log, $is_over, %opts)
 {
-	my ($node, $statements, $log, $is_over, %opts) = @_;
 	my $session;
 	until ($is_over->())
 	{
@@ -343,9 +330,8 @@ sub wait_for_loop
 }
 
 # A psql for each script, which ends with its first error.
-sub psql_at_once
+sub psql_at_once ($node, @scripts)
 {
-	my ($node, @scripts) = @_;
 	my @psql = ($node->installed_command('psql'), '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'));
 	my @runs;
 	foreach my $script (@scripts)
@@ -383,24 +369,21 @@ sub assert_unique
 }
 
 # A session that survives a failed statement.
-sub hold_open
+sub hold_open ($node, %opts)
 {
-	my ($node, %opts) = @_;
 	my $dbname = $opts{dbname} // 'postgres';
 	return $node->start_session($dbname) // die 'could not connect to ' . $node->name;
 }
 
 # Sends a statement that may take as long as the test wants. finish_query returns the output of it and of all before it,
 # and resets the output.
-sub send_query
+sub send_query ($session, $sql)
 {
-	my ($session, $sql) = @_;
 	$session->send_script($sql);
 }
 
-sub finish_query
+sub finish_query ($session)
 {
-	my ($session) = @_;
 	$session->finish;
 	return $session->take;
 }
@@ -427,9 +410,8 @@ sub failure
 
 # The SQLSTATE of a statement; '00000' if it succeeds, and 08006 if the connection is lost. In list context also the whole
 # message. $on is a node, or a session of hold_open.
-sub sqlstate
+sub sqlstate ($on, $sql, $dbname = 'postgres')
 {
-	my ($on, $sql, $dbname) = @_;
 	my ($output, $error);
 	if ($on->isa('Session'))
 	{
@@ -438,7 +420,7 @@ sub sqlstate
 	}
 	else
 	{
-		$on->psql($dbname // 'postgres', "\\set VERBOSITY verbose\n$sql",
+		$on->psql($dbname, "\\set VERBOSITY verbose\n$sql",
 			on_error_stop => 0, stdout => \$output, stderr => \$error);
 	}
 	my ($state) = $error =~ /(?:ERROR|FATAL):  (\w{5}):/;
@@ -448,9 +430,8 @@ sub sqlstate
 
 # Waits until worker_node has that many rows, which are written after the transaction that draws. Returns how many there
 # are.
-sub wait_for_node_rows
+sub wait_for_node_rows ($node, $generator, $expected, %opts)
 {
-	my ($node, $generator, $expected, %opts) = @_;
 	my $dbname = $opts{dbname} // 'postgres';
 	my $count = 'SELECT count(*) FROM ' . ($opts{table} // 'worker_node') . " WHERE generator LIKE '$generator'";
 	$node->poll_query_until($dbname, "SELECT ($count) >= $expected")
@@ -459,9 +440,8 @@ sub wait_for_node_rows
 }
 
 # How often a call reads worker_node: whole, and by its indexes.
-sub reads_of_node_rows
+sub reads_of_node_rows ($on, $call)
 {
-	my ($on, $call) = @_;
 	my $reads = q{SELECT coalesce(seq_scan, 0), coalesce(idx_scan, 0) FROM pg_stat_xact_user_tables WHERE relname = 'worker_node'};
 	my $sql = "BEGIN; $reads; SELECT $call IS NULL; $reads; COMMIT";
 	my @lines = split /\n/, $on->isa('Session') ? $on->query_safe($sql) : $on->safe_psql('postgres', $sql);
@@ -470,23 +450,20 @@ sub reads_of_node_rows
 }
 
 # Lets the role uid_fleet call the registry in the database postgres of that server.
-sub make_registry
+sub make_registry ($node)
 {
-	my ($node) = @_;
 	$node->safe_psql('postgres', "SET default_transaction_isolation = 'read committed'; CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'new')");
 }
 
 # Makes the types and functions of test/fleet_messages.sql, by which a test speaks the protocol of a fleet by hand.
-sub learn_messages
+sub learn_messages ($node, $dbname = 'postgres')
 {
-	my ($node, $dbname) = @_;
-	$node->safe_psql($dbname // 'postgres', slurp_file('test/fleet_messages.sql'));
+	$node->safe_psql($dbname, slurp_file('test/fleet_messages.sql'));
 }
 
 # What pg_stat_activity calls a wait of uidgen: before PostgreSQL 17 extensions cannot name theirs.
-sub wait_event
+sub wait_event ($node, $name)
 {
-	my ($node, $name) = @_;
 	return $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? $name : 'Extension';
 }
 
@@ -502,25 +479,21 @@ sub registry_line
 	  . ' dbname=postgres user=uid_fleet target_session_attrs=read-write';
 }
 
-sub join_fleet
+sub join_fleet ($node, @registries)
 {
-	my ($node, @registries) = @_;
 	$node->append_conf('postgresql.conf', "uidgen.registry = '" . registry_line(@registries) . "'\n");
 }
 
-sub node_of
+sub node_of ($node, $generator = 'uid_generators.uid_default')
 {
-	my ($node, $generator) = @_;
-	$generator //= 'uid_generators.uid_default';
 	return $node->safe_psql('postgres',
 		"SELECT node FROM uid_generator_status WHERE generator = '$generator'::regclass");
 }
 
 # Beside the default generator there are one in cached mode, which shares its nodes, one of the preset js53, and one of
 # a layout with four nodes and so few sequence numbers that two generators on one node collide at once.
-sub create_load
+sub create_load ($node)
 {
-	my ($node) = @_;
 	$node->safe_psql('postgres', <<'END');
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next());
 SELECT uid_generator_create('cached', mode => 'cached', spread => false);
@@ -529,18 +502,16 @@ END
 	create_small($node, 'small');
 }
 
-sub create_small
+sub create_small ($node, $name)
 {
-	my ($node, $name) = @_;
 	$node->safe_psql('postgres',
 		"SELECT uid_generator_create('$name', datacenter_bits => 0, worker_bits => 2, sequence_bits => 3)");
 }
 
 # The name of the layout stands before each id but those of the default layout: only ids of one layout are unique. Lines in
 # one row cost less than rows.
-sub load
+sub load ($node)
 {
-	my ($node) = @_;
 	my $twenty = q{SELECT string_agg(%s::text, E'\n') FROM generate_series(1, 20)};
 	my @paths = (
 		sprintf($twenty, 'uid_next()'),
@@ -550,17 +521,15 @@ sub load
 	return map { background_loop($node, sql => $_, pace => 0.2, on_error_stop => 0, reconnect => 1) } @paths;
 }
 
-sub load_small
+sub load_small ($node, $name)
 {
-	my ($node, $name) = @_;
 	my $sql = "SELECT 'small ' || array_to_string(uid_next_array('uid_generators.$name', 200), E'\nsmall ')";
 	return background_loop($node, sql => $sql, pace => 0.1, on_error_stop => 0, reconnect => 1);
 }
 
 # However long the condition itself takes.
-sub poll_until
+sub poll_until ($what, $condition, $seconds = undef)
 {
-	my ($what, $condition, $seconds) = @_;
 	my $end = monotonic_s() + ($seconds // $PostgreSQL::Test::Utils::timeout_default);
 	do
 	{
@@ -571,9 +540,8 @@ sub poll_until
 	return 0;
 }
 
-sub try_sql
+sub try_sql ($node, $sql)
 {
-	my ($node, $sql) = @_;
 	my $session = $node->start_session('postgres') or return '';
 	$session->run([ [ $sql, 1 ] ]);
 	$session->quit;
@@ -581,18 +549,16 @@ sub try_sql
 }
 
 # Each in a session of its own. Returns the output of the last one.
-sub sql_with_path
+sub sql_with_path ($node, $dbname, @sql)
 {
-	my ($node, $dbname, @sql) = @_;
 	my $output;
 	$output = $node->safe_psql($dbname, "SET search_path = public, uidgen;\n$_") foreach @sql;
 	return $output;
 }
 
 # Locks of the session, so that they stay when the lock table is full and the transaction fails.
-sub sql_to_use_up_locks
+sub sql_to_use_up_locks ($then)
 {
-	my ($then) = @_;
 	return <<"END";
 DO \$\$
 BEGIN
@@ -610,15 +576,13 @@ sub monotonic_s
 	return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC());
 }
 
-sub wait_for_service
+sub wait_for_service ($node)
 {
-	my ($node) = @_;
 	poll_until('service', sub { try_sql($node, 'SELECT true') eq 't' }) or die 'the server does not answer';
 }
 
-sub goes_on
+sub goes_on ($what, @loops)
 {
-	my ($what, @loops) = @_;
 	my $seconds = ref $loops[-1] ? undef : pop @loops;
 	my @logs = map { @{ $_->{logs} } } @loops;
 	my %before = map { $_ => -s $_ } @logs;
@@ -628,9 +592,8 @@ sub goes_on
 }
 
 # The first block of statements, or of commands for a shell, in which the pattern is found.
-sub block_of
+sub block_of ($file, $pattern)
 {
-	my ($file, $pattern) = @_;
 	my $text = slurp_file($file);
 	while ($text =~ /^( *)```(?:sql|sh)\n(.*?)^\g{1}```$/msg)
 	{
@@ -642,9 +605,8 @@ sub block_of
 
 # All whole statements in the text of a document, between its blocks. Left out: text with "…", the bare name of a command,
 # and a call whose arguments are names that stand for others.
-sub statements_of
+sub statements_of ($file)
 {
-	my ($file) = @_;
 	my $text = slurp_file($file) =~ s/^( *)```.*?^\1```$//msgr;
 	my $command = qr/SELECT|INSERT|UPDATE|DELETE|SET|SHOW|CREATE|ALTER|DROP|GRANT|REVOKE/;
 	my $name_of_command = qr/^(?:\w+ (?:[A-Z]+|\w+ \w+ SET \w+)|(?:SET|UPDATE|DELETE) [\w.]+|ALTER TYPE \w+);?$/;
@@ -652,17 +614,15 @@ sub statements_of
 	return grep { !/…|\.\.\./ && !/$name_of_command/ && !/$form_of_call/ } map { s/\s+/ /gr =~ s/;$//r } $text =~ /(?<!`)`($command\s[^`]+)`/g;
 }
 
-sub statement_of
+sub statement_of ($file, $pattern)
 {
-	my ($file, $pattern) = @_;
 	my ($found) = grep { $_ =~ $pattern } statements_of($file);
 	return $found // die "$file has no statement with $pattern";
 }
 
 # Pages name the servers of an example. Their sockets are in directories of their own.
-sub for_servers
+sub for_servers ($text, %nodes)
 {
-	my ($text, %nodes) = @_;
 	foreach my $name (keys %nodes)
 	{
 		my ($host, $port) = map { $nodes{$name}->$_ } 'host', 'port';
@@ -674,9 +634,8 @@ sub for_servers
 
 # Runs commands on the server's host, and stops at the first one that fails. Returns the exit status and the output. The
 # directory is a new one, unless `directory` names it. What else is named is in the environment.
-sub run_shell
+sub run_shell ($node, $command, %environment)
 {
-	my ($node, $command, %environment) = @_;
 	my $directory = delete $environment{directory} // PostgreSQL::Test::Utils::tempdir();
 	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGDATA => $node->data_dir, %environment);
 	# In a file of its own, because a server that was started writes to its output on.
@@ -687,9 +646,8 @@ sub run_shell
 	return ($status, slurp_file($log));
 }
 
-sub shell_ok
+sub shell_ok ($node, $command, $what, %environment)
 {
-	my ($node, $command, $what, %environment) = @_;
 	my ($status, $output) = run_shell($node, $command, %environment);
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is($status, 0, $what) or diag($output);
@@ -698,9 +656,8 @@ sub shell_ok
 # Bytes of dynamic shared memory that uidgen holds, if it is in files (dynamic_shared_memory_type = mmap). The statistics
 # of PostgreSQL, too, have an area of segments, but one without a handle. A segment's first word is a constant, xor the
 # handle of its area, xor its number in the area.
-sub bytes_held
+sub bytes_held ($node)
 {
-	my ($node) = @_;
 	my $bytes = 0;
 	foreach my $file (glob $node->data_dir . '/pg_dynshmem/mmap.*')
 	{
@@ -713,9 +670,8 @@ sub bytes_held
 
 # The processes "uidgen NAME" of a server; without a name all its processes but the postmaster. Of a background process
 # without a connection only the process table tells.
-sub background_pids
+sub background_pids ($node, $name = undef)
 {
-	my ($node, $name) = @_;
 	my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
 	my @found;
 	foreach my $stat (glob '/proc/[0-9]*/stat')
@@ -732,9 +688,8 @@ sub background_pids
 # Makes a standby unresponsive: stops its walsender on the primary.
 my %frozen;
 
-sub freeze_walsender
+sub freeze_walsender ($node, $standby)
 {
-	my ($node, $standby) = @_;
 	my $pid = $node->safe_psql('postgres',
 		"SELECT pid FROM pg_stat_replication WHERE application_name = '$standby'");
 	die "$standby is not connected" unless $pid =~ /^\d+$/;
@@ -742,9 +697,8 @@ sub freeze_walsender
 }
 
 # Until thaw().
-sub freeze_process
+sub freeze_process ($pid)
 {
-	my ($pid) = @_;
 	kill 'STOP', $pid or die "could not stop process $pid: $!";
 	$frozen{$pid} = 1;
 	# A signal takes a moment; "T" is the state of a stopped process.
@@ -753,9 +707,8 @@ sub freeze_process
 	return $pid;
 }
 
-sub thaw
+sub thaw ($pid)
 {
-	my ($pid) = @_;
 	delete $frozen{$pid};
 	return kill 'CONT', $pid;
 }

@@ -11,9 +11,8 @@ use UidgenTest 'preloaded';
 my @initdb = (extra => ['--data-checksums'], allows_streaming => 0);
 my $older = "$ENV{UIDGEN_WORK}/old";
 
-sub upgrade
+sub upgrade ($from, $to, @options)
 {
-	my ($from, $to, @options) = @_;
 	return run_log(
 		[
 			'pg_upgrade', '--no-sync', '--copy', @options,
@@ -26,9 +25,8 @@ sub upgrade
 # PostgreSQL 15.20 gives each column of a relation the option pg_attver, which minor releases of later majors may be too
 # old to know: then pg_upgrade fails on any table. Without the option, columns are like those of a database that an earlier
 # minor release has made.
-sub forget_unknown_options
+sub forget_unknown_options ($from, $to)
 {
-	my ($from, $to) = @_;
 	return if index(slurp_file($to->config_data('--bindir') . '/postgres'), 'pg_attver') >= 0;
 	foreach my $dbname (split /\n/, $from->safe_psql('postgres', 'SELECT datname FROM pg_database WHERE datallowconn'))
 	{
@@ -36,7 +34,6 @@ sub forget_unknown_options
 			"SET allow_system_table_mods = on; UPDATE pg_attribute SET attoptions = nullif(ARRAY(SELECT o FROM unnest(attoptions) o WHERE o NOT LIKE 'pg_attver=%'), '{}') WHERE attoptions IS NOT NULL"
 		);
 	}
-	return;
 }
 
 # A minor release can be too old to upgrade from another one: then nothing is uidgen's fault.

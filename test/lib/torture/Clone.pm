@@ -3,17 +3,15 @@
 #   make_clone($copy, $original);      # of a stopped server that is a member, before either starts; 0: it has no grants
 package Clone;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Cwd qw(abs_path);
 use Exporter 'import';
 
 our @EXPORT = qw(make_clone);
 
-sub make_clone
+sub make_clone ($copy, $original)
 {
-	my ($copy, $original) = @_;
 	my ($own, $directory) = map { abs_path($_->data_dir) } $copy, $original;
 	my $file = "$directory/global/pgsql_tmp_uidgen.grants";
 	return 0 unless -e $file;

@@ -2,55 +2,47 @@
 # own, so that what one part rolls, or how often, does not change what another gets.
 package Dice;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Digest::SHA qw(sha1_hex);
 
-sub new
+sub new ($class, $seed)
 {
-	my ($class, $seed) = @_;
 	return bless { seed => $seed, rolls => 0 }, $class;
 }
 
 # Dice of their own for a part of the run.
-sub part
+sub part ($self, $name)
 {
-	my ($self, $name) = @_;
 	return Dice->new("$self->{seed}/$name");
 }
 
 # 0 <= number < 1
-sub fraction
+sub fraction ($self)
 {
-	my ($self) = @_;
 	my ($high, $low) = unpack 'a6 a6', sha1_hex("$self->{seed} " . $self->{rolls}++);
 	return (hex($high) * 2**24 + hex($low)) / 2**48;
 }
 
 # A whole number, both ends included.
-sub between
+sub between ($self, $least, $most)
 {
-	my ($self, $least, $most) = @_;
 	return $least + int($self->fraction * ($most - $least + 1));
 }
 
-sub chance
+sub chance ($self, $of_hundred)
 {
-	my ($self, $of_hundred) = @_;
 	return $self->fraction * 100 < $of_hundred;
 }
 
-sub one_of
+sub one_of ($self, @list)
 {
-	my ($self, @list) = @_;
 	return $list[ int($self->fraction * @list) ];
 }
 
 # A key of name => weight.
-sub weighted
+sub weighted ($self, %weights)
 {
-	my ($self, %weights) = @_;
 	my $total = 0;
 	$total += $_ foreach values %weights;
 	my $at = $self->fraction * $total;
@@ -63,9 +55,8 @@ sub weighted
 }
 
 # A seed for a program.
-sub seed
+sub seed ($self)
 {
-	my ($self) = @_;
 	return int($self->fraction * 2**40);
 }
 

@@ -8,8 +8,7 @@
 #   my ($calls, $of_uidgen) = failed_calls($node);             # so many have failed since use_shaky_disk
 package Disk;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Errno ();
 use Exporter 'import';
@@ -19,9 +18,8 @@ our @EXPORT = qw(use_shaky_disk set_disk failed_calls);
 my %calls = ('write' => 1, 'sync' => 2, 'write sync' => 3, 'short' => 4);
 my $order_bytes = 512;
 
-sub use_shaky_disk
+sub use_shaky_disk ($node)
 {
-	my ($node) = @_;
 	my $file = $node->{torture_disk} = $node->basedir . '/disk';
 	open my $fh, '>', $file or die "could not write $file: $!";
 	syswrite $fh, "\0" x ($order_bytes + 16);
@@ -30,13 +28,11 @@ sub use_shaky_disk
 	my $preload = $node->{uidgen_env}{LD_PRELOAD};
 	$node->{uidgen_env}{LD_PRELOAD} = join ' ', grep { defined } $preload, $ENV{TORTURE_DISK};
 	$node->{uidgen_env}{UIDGEN_DISK} = $file;
-	return;
 }
 
 # In place, because servers have mapped the file. The error is written last.
-sub set_disk
+sub set_disk ($node, $error = undef, $calls = undef, $where = undef)
 {
-	my ($node, $error, $calls, $where) = @_;
 	my $number = defined $error ? Errno->can($error)->() : 0;
 	my $order = pack 'l l a504', 0, defined $calls ? $calls{$calls} : 0, defined $where ? $node->data_dir . $where : '';
 	open my $fh, '+<', $node->{torture_disk} or die "could not write $node->{torture_disk}: $!";
@@ -44,13 +40,11 @@ sub set_disk
 	sysseek $fh, 0, 0;
 	syswrite $fh, pack 'l', $number;
 	close $fh;
-	return;
 }
 
 # All, and those in files of uidgen's.
-sub failed_calls
+sub failed_calls ($node)
 {
-	my ($node) = @_;
 	open my $fh, '<', $node->{torture_disk} or die "could not read $node->{torture_disk}: $!";
 	sysseek $fh, $order_bytes, 0;
 	sysread $fh, my $counts, 16;

@@ -2,8 +2,7 @@
 # of the registry through a proxy of its own, which can tamper with what they say.
 package Fleet;
 
-use strict;
-use warnings;
+use v5.36;
 
 use parent 'Servers';
 
@@ -26,9 +25,8 @@ END
 	$? = $status;
 }
 
-sub create
+sub create ($self)
 {
-	my ($self) = @_;
 	$self->{paths} = FleetPaths->new($self->{setting});
 	$self->{paths}->add_streams_of_fleet;
 	$self->create_registry;
@@ -38,12 +36,10 @@ sub create
 		$self->create_member($self->{members}{$name});
 	}
 	write_file("$self->{directory}/streams", $self->paths->streams);
-	return;
 }
 
-sub new_server
+sub new_server ($self, $name)
 {
-	my ($self, $name) = @_;
 	my $setting = $self->{setting};
 	my $conf = $setting->conf . "uidgen.registry_lease = '$setting->{lease_s}s'\n"
 	  . 'uidgen.registry_clock_bound = ' . 1000 * $setting->{bound_s} . "\n";
@@ -57,20 +53,17 @@ sub new_server
 # The registry.
 # ---------------------------------------------------------------------------------------------------------------
 
-sub create_registry
+sub create_registry ($self)
 {
-	my ($self) = @_;
 	my $node = $self->{primary} = $self->new_registry('registry');
 	$self->{registries} = [$node];
 	$self->{registry_history} = 0;
 	$self->create_standby($node) if $self->{setting}{registry} =~ /chronous/;
 	$self->write_target_of_registry;
-	return;
 }
 
-sub new_registry
+sub new_registry ($self, $name)
 {
-	my ($self, $name) = @_;
 	my $node = $self->new_server($name);
 	start_uidgen($node);
 	make_registry($node);
@@ -80,42 +73,36 @@ sub new_registry
 }
 
 # The registry of another fleet, with segments of the same names.
-sub other_registry
+sub other_registry ($self)
 {
-	my ($self) = @_;
 	return $self->{other_registry} //= $self->new_registry('other');
 }
 
 # With the same settings: a server that takes over waits for a standby, too.
-sub create_standby
+sub create_standby ($self, $node)
 {
-	my ($self, $node) = @_;
 	$self->SUPER::create_standby($node);
 	push @{ $self->{registries} }, my $standby = $self->{standby};
 	return unless $self->{setting}->is_synchronous;
 	$standby->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
 	$standby->reload;
-	return;
 }
 
-sub write_target_of_registry
+sub write_target_of_registry ($self)
 {
-	my ($self) = @_;
 	return $self->write_target('registry', $self->{primary}, $self->{registry_history});
 }
 
 # Another server is the registry. If commits were lost, what its own sessions draw there is another history.
-sub registry_is
+sub registry_is ($self, $node)
 {
-	my ($self, $node) = @_;
 	$self->{primary} = $node;
 	$self->{registry_history}++ if $self->{setting}->loses_commits;
 	return $self->write_target_of_registry;
 }
 
-sub hold_registry
+sub hold_registry ($self)
 {
-	my ($self) = @_;
 	return write_file("$self->{directory}/target.registry", "host=/nowhere\n$self->{registry_history}\n");
 }
 
@@ -123,9 +110,8 @@ sub hold_registry
 # Members.
 # ---------------------------------------------------------------------------------------------------------------
 
-sub create_member
+sub create_member ($self, $member)
 {
-	my ($self, $member) = @_;
 	my $node = $member->{node} = $self->new_server("member_$member->{name}");
 	$member->{proxies} = PostgreSQL::Test::Utils::tempdir_short();
 	$self->start_proxy($member, $_) foreach @{ $self->{registries} };
@@ -134,29 +120,24 @@ sub create_member
 	start_uidgen($node);
 	$self->paths->create_at_member($member->{name}, $node);
 	$self->write_targets_of_member($member);
-	return;
 }
 
 # A line that leads to these servers by the member's proxies.
-sub line_to
+sub line_to ($self, $member, @registries)
 {
-	my ($self, $member, @registries) = @_;
 	return registry_line(@registries) =~ s/host=\S+/'host=' . join ',', ($member->{proxies}) x @registries/er;
 }
 
 # Another server that can be the registry. No member reaches it yet.
-sub add_registry
+sub add_registry ($self, $node)
 {
-	my ($self, $node) = @_;
 	push @{ $self->{registries} }, $node;
 	$self->set_mode_to($node, 'cut', $self->members);
 	$self->start_proxy($_, $node) foreach $self->members;
-	return;
 }
 
-sub start_proxy
+sub start_proxy ($self, $member, $registry)
 {
-	my ($self, $member, $registry) = @_;
 	# Far from each other, because a proxy adds the number of the connection.
 	my $seed = $self->{setting}{proxy_seed} + 1_000_003 * @{ $self->{proxies} // [] };
 	my @command = ($^X, $proxy_program, $member->{proxies}, $registry->port, $registry->host, $registry->port, mode_of($member, $registry), $seed);
@@ -169,87 +150,72 @@ sub start_proxy
 	$proxies{$pid} = 1;
 	push @{ $self->{proxies} }, $pid;
 	poll_until('the proxy', sub { -S "$member->{proxies}/.s.PGSQL." . $registry->port }) or die 'no proxy';
-	return;
 }
 
-sub mode_of
+sub mode_of ($member, $registry)
 {
-	my ($member, $registry) = @_;
 	return "$member->{mode}." . $registry->port;
 }
 
 # What members' proxies do: see proxy.pl.
-sub set_mode_to
+sub set_mode_to ($self, $registry, $mode, @members)
 {
-	my ($self, $registry, $mode, @members) = @_;
 	write_file(mode_of($_, $registry), "$mode\n") foreach @members;
-	return;
 }
 
-sub set_mode
+sub set_mode ($self, $mode, @members)
 {
-	my ($self, $mode, @members) = @_;
 	$self->set_mode_to($_, $mode, @members) foreach @{ $self->{registries} };
-	return;
 }
 
-sub members
+sub members ($self)
 {
-	my ($self) = @_;
 	return map { $self->{members}{$_} } sort keys %{ $self->{members} };
 }
 
-sub write_target
+sub write_target ($self, $name, $node, $history)
 {
-	my ($self, $name, $node, $history) = @_;
 	return write_file("$self->{directory}/target.$name", $node->connstr('postgres') . "\n$history\n");
 }
 
 # Half of a member's sessions use the second target, which may be a copy of the member for a while.
-sub write_targets_of_member
+sub write_targets_of_member ($self, $member)
 {
-	my ($self, $member) = @_;
 	$self->write_target("$member->{name}.$_", $member->{node}, $member->{history}) foreach 0, 1;
-	return;
 }
 
 # A copy of a member that draws. What it draws is a history of its own.
-sub send_half_to
+sub send_half_to ($self, $member, $copy)
 {
-	my ($self, $member, $copy) = @_;
 	return $self->write_target("$member->{name}.1", $copy, ++$self->{copies});
 }
 
 # Another server takes the member's place.
-sub member_is
+sub member_is ($self, $member, $node)
 {
-	my ($self, $member, $node) = @_;
 	$member->{node} = $node;
 	$member->{history} = ++$self->{copies};
 	return $self->write_targets_of_member($member);
 }
 
 # A server that draws in no fleet before it joins this one. No session draws there.
-sub late_server
+sub late_server ($self)
 {
-	my ($self) = @_;
 	return $self->{late_server} if defined $self->{late_server};
 	start_uidgen($self->{late_server} = $self->new_server('late'));
 	return $self->{late_server};
 }
 
 # A server that is made from a copy of a member.
-sub new_copy
+sub new_copy ($self, $member)
 {
-	my ($self, $member) = @_;
 	my $copy = $self->add_node(PostgreSQL::Test::Cluster->new("copy$self->{number}_" . ++$self->{nodes_made}));
 	Servers::share_environment($copy, $member->{node});
 	return $copy;
 }
 
-sub servers
+sub servers ($self)
 {
-	my ($self) = @_;
 	return ($self->{primary}, map { $_->{node} } $self->members);
 }
 
@@ -257,17 +223,15 @@ sub servers
 # Sessions, and the end.
 # ---------------------------------------------------------------------------------------------------------------
 
-sub nemesis
+sub nemesis ($self, %opts)
 {
-	my ($self, %opts) = @_;
 	return FleetNemesis->new(%opts, setting => $self->{setting}, paths => $self->paths, node => $self->{primary},
 		standby => $self->{standby}, directory => $self->{directory}, servers => $self);
 }
 
 # One of seven sessions draws at the registry; none of those that come last.
-sub assignment
+sub assignment ($self, $number, $dice)
 {
-	my ($self, $number, $dice) = @_;
 	my $is_first = $number <= $self->{setting}{sessions};
 	return ('target.registry', $self->paths->statements('registry', $dice)) if $is_first && $number % 7 == 3;
 	my @names = sort keys %{ $self->{members} };
@@ -278,9 +242,8 @@ sub assignment
 	return ("target.$name.$half", $self->statements($name, $number, $dice));
 }
 
-sub check_end
+sub check_end ($self, $nemesis)
 {
-	my ($self, $nemesis) = @_;
 	$self->check_that_members_draw($nemesis);
 	foreach my $node (reverse $self->servers)
 	{
@@ -293,25 +256,21 @@ sub check_end
 	$self->check_that_nothing_was_lost($nemesis) unless $self->{setting}->loses_commits;
 	kill 'KILL', map { -$_ } @{ $self->{proxies} };
 	delete @proxies{ @{ $self->{proxies} } };
-	return;
 }
 
 # No member may show what the registry has not answered, as one would that has taken an answer of another one.
-sub check_that_nothing_was_lost
+sub check_that_nothing_was_lost ($self, $nemesis)
 {
-	my ($self, $nemesis) = @_;
 	foreach my $node (@{ $self->{registries} })
 	{
 		my ($line) = slurp_file($node->logfile) =~ /(a member has shown an answer that this registry has lost)/;
 		$nemesis->found('the registry loses no commit, and ' . $node->name . " says: $line") if defined $line;
 	}
-	return;
 }
 
 # The longest wait is for a fence, and for the grants of copies to end: without faults nothing else is in the way.
-sub check_that_members_draw
+sub check_that_members_draw ($self, $nemesis)
 {
-	my ($self, $nemesis) = @_;
 	my @draws = map { "SELECT $_" } "uid_next('uid_generators.small')", 'uid_next()', map { "segment_next('$_')" } $self->paths->attached;
 	foreach my $member ($self->members)
 	{
@@ -322,7 +281,6 @@ sub check_that_members_draw
 			return $nemesis->found("member $member->{name} cannot run $draw: " . $nemesis->error_of($draw));
 		}
 	}
-	return;
 }
 
 1;

@@ -5,8 +5,7 @@
 # grants that ended meanwhile can be replaced.
 package FleetNemesis;
 
-use strict;
-use warnings;
+use v5.36;
 
 use parent 'Nemesis';
 
@@ -41,32 +40,27 @@ my %faults = (
 	lose_grants => { weight => 10 },
 	former_registry => { weight => 10, if => sub { $_[0]->{setting}->may_lose_registry } });
 
-sub catalog
+sub catalog ($self)
 {
-	my ($self) = @_;
 	my %of_any = Nemesis->catalog;
 	return ((map { $_ => { %{ $of_any{$_} }, weight => $of_any{$_}{weight} / 3 } } @of_any_server), %faults);
 }
 
 # The registry as often as all members together.
-sub choose_server
+sub choose_server ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my @members = $self->{servers}->members;
 	my $member = $dice->one_of(@members);
 	$self->{node} = $dice->chance(50) ? $self->{servers}{primary} : $member->{node};
-	return;
 }
 
-sub choose_member
+sub choose_member ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	return $dice->one_of($self->{servers}->members);
 }
 
-sub is_registry
+sub is_registry ($self)
 {
-	my ($self) = @_;
 	return $self->{node} == $self->{servers}{primary};
 }
 
@@ -76,9 +70,8 @@ my %is_harmless = map { $_ => 1 } qw(checkpoint alter_generator move_counter);
 my %is_harmless_at_member = map { $_ => 1 } qw(cancel terminate freeze_session use_up_memory);
 
 # Any other fault may keep members from the registry for a while.
-sub in_force
+sub in_force ($self, $name, $details, %opts)
 {
-	my ($self, $name, $details, %opts) = @_;
 	my $is_harmless = $is_harmless{$name} || $is_harmless_at_member{$name} && !$self->is_registry;
 	my @states = (@{ $opts{explains} // [] }, $is_harmless ? () : '55000');
 	my $fault =
@@ -88,24 +81,21 @@ sub in_force
 }
 
 # Until a grant that ended meanwhile is replaced, if need be after a fence.
-sub finish
+sub finish ($self, $fault, $after = 1)
 {
-	my ($self, $fault, $after) = @_;
-	$after = ($after // 1) + $self->{setting}->fence_s + 3 unless $fault->{is_harmless};
+	$after += $self->{setting}->fence_s + 3 unless $fault->{is_harmless};
 	return $self->SUPER::finish($fault, $after);
 }
 
-sub sql_at_registry
+sub sql_at_registry ($self, $sql)
 {
-	my ($self, $sql) = @_;
 	local $self->{node} = $self->{servers}{primary};
 	return $self->administer($sql);
 }
 
 # What changes the registry runs at this level only.
-sub administer
+sub administer ($self, $sql)
 {
-	my ($self, $sql) = @_;
 	return $self->sql("SET default_transaction_isolation = 'read committed';\n$sql");
 }
 
@@ -114,9 +104,8 @@ sub administer
 # ---------------------------------------------------------------------------------------------------------------
 
 # For less than a grant, or for longer.
-sub registry_away
+sub registry_away ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $seconds = $dice->one_of(0.5, 2, $self->{setting}{lease_s} + 2);
 	my $mode = $dice->one_of('fast', 'immediate');
 	$self->{node} = $self->{servers}{primary};
@@ -129,9 +118,8 @@ sub registry_away
 }
 
 # Messages are delayed, lost, repeated, or overtaken by later ones.
-sub tamper
+sub tamper ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $mode = $dice->one_of('delay 0.3', 'delay 3', 'lose 50', 'lose 100', 'repeat 70', 'late 70', 'late 100');
 	my @members = $self->{servers}->members;
 	@members = $dice->one_of(@members) if $dice->chance(40);
@@ -139,16 +127,14 @@ sub tamper
 	return $self->with_mode('tamper', $mode, $seconds, @members);
 }
 
-sub cut_off
+sub cut_off ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $seconds = $dice->one_of(1, $self->{setting}{lease_s} + 1, $self->{setting}{lease_s} + 3);
 	return $self->with_mode('cut_off', 'cut', $seconds, $self->choose_member($dice));
 }
 
-sub with_mode
+sub with_mode ($self, $name, $mode, $seconds, @members)
 {
-	my ($self, $name, $mode, $seconds, @members) = @_;
 	$self->{node} = $members[0]{node};
 	my $fault = $self->in_force($name, "$mode for $seconds s, members " . join(' ', map { $_->{name} } @members), marks => 'stall');
 	$self->{servers}->set_mode($mode, @members);
@@ -163,9 +149,8 @@ sub with_mode
 
 my @registry_gone = qw(08001 08006 57P01 57P02 57P03);
 
-sub fail_over_registry
+sub fail_over_registry ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	$self->{node} = $self->{servers}{primary};
 	my $fault = $self->in_force('fail_over_registry', '', explains => \@registry_gone, marks => 'stall crash');
 	# What the standby has not got is lost, if nobody waits for it.
@@ -183,9 +168,8 @@ sub fail_over_registry
 # needs new nodes, from the registry that follows: the same server, or its standby, which has never heard of the grants if
 # it is an asynchronous one. All others are cut off before, so that nobody shows the registry that it has lost something,
 # and nobody else flushes its log. An asynchronous standby may know of a handover that has expired.
-sub lose_grants
+sub lose_grants ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $servers = $self->{servers};
 	my $holder = $self->choose_member($dice);
 	my @others = grep { $_ != $holder } $servers->members;
@@ -214,61 +198,51 @@ sub lose_grants
 }
 
 # The standby learns of a handover that expires, and not that it is canceled then. (It would take five minutes.)
-sub hand_over_in_vain
+sub hand_over_in_vain ($self)
 {
-	my ($self) = @_;
 	$self->administer("SELECT uid_fleet_handover(); UPDATE uid_fleet_state SET closed_until = clock_timestamp() - interval '1 min'");
 	eval { $self->{node}->wait_for_catchup($self->{standby}) };
 	freeze_process($_) foreach $self->processes(qr/^walsender/);
 	defined $self->administer('SELECT uid_fleet_handover(cancel => true)')
 	  or $self->found('a handover that has expired cannot be canceled');
-	return;
 }
 
 # At the first call after a failover a handover is over, whether it was in force or not.
-sub check_that_registry_is_open
+sub check_that_registry_is_open ($self)
 {
-	my ($self) = @_;
 	my $is_open = 'SELECT closed_until IS NULL FROM uid_fleet_state';
 	poll_until('the registry is open', sub { ($self->administer($is_open) // '') eq 't' }, 15)
 	  or $self->found('a registry stays closed after a handover that has expired');
-	return;
 }
 
-sub crash
+sub crash ($self)
 {
-	my ($self) = @_;
 	$self->kill_server($self->{node});
 	$self->start;
-	return;
 }
 
 # In the layout with few nodes. A newcomer gets a node at random while there are unused ones, and then the one that is
 # free for the longest time: then two registries that know the same choose the same.
-sub use_all_nodes
+sub use_all_nodes ($self, $member)
 {
-	my ($self, $member) = @_;
 	my $used = 'SELECT count(*) FROM uid_fleet_node WHERE pool = (SELECT pool FROM uid_fleet_pools WHERE nodes = 4)';
 	foreach (1 .. 10)
 	{
 		return if ($self->sql_at_registry($used) // 0) == 4 || !defined $self->get_new_nodes($member);
 	}
-	return;
 }
 
 # As a newcomer. Waits until there is one in the layout with few nodes, or none is to be had.
-sub get_new_nodes
+sub get_new_nodes ($self, $member, $max_wait = undef)
 {
-	my ($self, $member, $max_wait) = @_;
 	local $self->{node} = $member->{node};
 	my $set = defined $max_wait ? "SET uidgen.max_wait = '$max_wait'; " : '';
 	return $self->sql("${set}SELECT uid_fleet_move(); SELECT uid_next('uid_generators.small')");
 }
 
 # Where no newcomer may get a node, nor the holder of a grant that has ended: it draws until it is refused.
-sub check_that_none_is_granted
+sub check_that_none_is_granted ($self, $member, $where, $is_holder)
 {
-	my ($self, $member, $where, $is_holder) = @_;
 	local $self->{node} = $member->{node};
 	my $move = $is_holder ? '' : 'SELECT uid_fleet_move();';
 	my $state = "SELECT state FROM uid_registry_status WHERE generator = 'uid_generators.small'";
@@ -277,21 +251,18 @@ sub check_that_none_is_granted
 		$is_drawn = defined $self->sql("SET uidgen.max_wait = '1s'; $move SELECT uid_next('uid_generators.small')");
 		return $is_drawn || ($self->sql($state) // '') =~ /^(?:starting|stale_registry)$/; }, 60);
 	$self->found("member $member->{name} gets a node from $where" . ($is_holder ? ', whose grant has ended' : '')) if $is_drawn;
-	return;
 }
 
 # The registry waits for the sessions of members' registrars, which do not end.
-sub stop_smart
+sub stop_smart ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $member = $self->choose_member($dice);
 	$self->{node} = $member->{node} if $self->is_registry;
 	return $self->SUPER::stop_smart($dice);
 }
 
-sub waits_for_standby
+sub waits_for_standby ($self)
 {
-	my ($self) = @_;
 	return $self->SUPER::waits_for_standby && $self->is_registry;
 }
 
@@ -317,9 +288,8 @@ my %successions = (
 # new one, or while that is down, even for so long that the former one goes on as if it were alone.
 my @stays = ('runs', 'is down', 'is down for longer');
 
-sub former_registry
+sub former_registry ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $servers = $self->{servers};
 	my @names = grep { defined $self->{standby} || !$successions{$_}{with_standby} } sort keys %successions;
 	my ($name, $new_one) = ($dice->one_of(@names), $dice->one_of(@stays));
@@ -350,25 +320,21 @@ sub former_registry
 }
 
 # Until then some members reach the registry, and it none of its own sessions.
-sub leave_registry
+sub leave_registry ($self)
 {
-	my ($self) = @_;
 	$self->{servers}->set_mode('cut', $self->{servers}->members);
 	$self->{servers}->hold_registry;
-	return;
 }
 
-sub promote_standby
+sub promote_standby ($self, @)
 {
-	my ($self) = @_;
 	$self->leave_registry;
 	return $self->fail_over;
 }
 
 # The first one to be promoted is the former one of the second.
-sub promote_second
+sub promote_second ($self, $others, $ahead)
 {
-	my ($self, $others, $ahead) = @_;
 	my $second = $self->copy_of_registry(has_streaming => 1);
 	start_node($second);
 	$self->leave_registry;
@@ -381,9 +347,8 @@ sub promote_second
 	return $first;
 }
 
-sub restore_older
+sub restore_older ($self, $others, $ahead)
 {
-	my ($self, $others, $ahead) = @_;
 	my $backup = $self->copy_of_registry;
 	$self->promote_standby;
 	my $first = $self->reign_for_a_while($ahead, @$others);
@@ -395,9 +360,8 @@ sub restore_older
 }
 
 # By docs/runbooks/registry-lost.md. The server is there before, because grants are short.
-sub make_anew
+sub make_anew ($self, $key)
 {
-	my ($self, $key) = @_;
 	my ($servers, $old) = ($self->{servers}, $self->{node});
 	my $new = $servers->new_server('anew' . ++$self->{anew} . '_');
 	start_uidgen($new);
@@ -420,18 +384,16 @@ END
 }
 
 # The fleet, and the largest term in it.
-sub seen_by
+sub seen_by ($self, $member)
 {
-	my ($self, $member) = @_;
 	local $self->{node} = $member->{node};
 	my $seen = $self->sql('SELECT fleet, max(term) FROM uid_registry_status WHERE term IS NOT NULL GROUP BY fleet') // '';
 	return $seen =~ /^(-?\d+)\|(\d+)$/ ? [ $1, $2 ] : [ 0, 0 ];
 }
 
 # A server that is made of the present one, and that members may find.
-sub copy_of_registry
+sub copy_of_registry ($self, @options)
 {
-	my ($self, @options) = @_;
 	my ($servers, $node) = ($self->{servers}, $self->{node});
 	my $copy = $servers->new_copy({ node => $node });
 	mkdir $node->backup_dir;
@@ -443,9 +405,8 @@ sub copy_of_registry
 }
 
 # The promoted standby is the registry of some members, and gone.
-sub reign_for_a_while
+sub reign_for_a_while ($self, $ahead, @others)
 {
-	my ($self, $ahead, @others) = @_;
 	my $first = $self->{node};
 	$self->go_to($first, $ahead, @others);
 	$self->leave_registry;
@@ -454,22 +415,19 @@ sub reign_for_a_while
 }
 
 # In the line of all members.
-sub name_registries
+sub name_registries ($self, @registries)
 {
-	my ($self, @registries) = @_;
 	foreach my $member ($self->{servers}->members)
 	{
 		$member->{line} = $self->{servers}->line_to($member, @registries);
 		$self->set_registry($member->{node}, $member->{line});
 	}
-	return;
 }
 
 # Members reach the new registry, and get nodes there once its fence is over. If it does not know the largest term, an
 # administrator has it draw another one (docs/runbooks/registry-two.md).
-sub go_to
+sub go_to ($self, $registry, $ahead, @members)
 {
-	my ($self, $registry, $ahead, @members) = @_;
 	local $self->{node} = $registry;
 	$self->{servers}->set_mode_to($registry, 'pass', @members);
 	foreach my $member (@members)
@@ -482,25 +440,21 @@ sub go_to
 		poll_until('a new registry grants', $is_granted, 90)
 		  or $self->found("member $member->{name} gets no node from a new registry");
 	}
-	return;
 }
 
 # The members hold all nodes of the layout with few, or have held them.
-sub use_up_nodes
+sub use_up_nodes ($self, @members)
 {
-	my ($self, @members) = @_;
 	foreach my $member (@members, @members)
 	{
 		$self->get_new_nodes($member, '1s') // return;
 	}
-	return;
 }
 
 # The former registry starts. It does not know of the new one, and what it has granted has ended. Unless the new one
 # stays away for longer, it would wait for an hour, so that this test may be slow.
-sub be_back
+sub be_back ($self, $former, $lonely, $new_one, $has_no_key)
 {
-	my ($self, $former, $lonely, $new_one, $has_no_key) = @_;
 	local $self->{node} = $former;
 	$self->start;
 	return if $has_no_key; # no line leads there
@@ -511,44 +465,36 @@ sub be_back
 	return $self->wait_for_grant_of($former, $lonely) if $is_long;
 	$self->check_that_none_is_granted($lonely, 'a former registry', 1);
 	$self->check_that_none_is_granted($lonely, 'a former registry', 0) unless @{ $self->{found} };
-	return;
 }
 
 # The grants of the other one have ended by then.
-sub wait_for_grant_of
+sub wait_for_grant_of ($self, $former, $lonely)
 {
-	my ($self, $former, $lonely) = @_;
 	poll_until('a grant', sub { defined $self->get_new_nodes($lonely, '1s') }, 60)
 	  or $self->found("member $lonely->{name} gets no node from a former registry that has waited");
 	sleep(1);
-	return;
 }
 
-sub wait_until_closed
+sub wait_until_closed ($self, $former)
 {
-	my ($self, $former) = @_;
 	local $self->{node} = $former;
 	my $shown = 'SELECT shown_term IS NOT NULL FROM uid_fleet_state';
 	poll_until('the former registry closes itself', sub { ($self->sql($shown) // '') eq 't' }, 60)
 	  or $self->found('a former registry is not shown that there is another one');
-	return;
 }
 
 # The former registry becomes the standby of the new one, if there was one.
-sub have_standby
+sub have_standby ($self, $dice, $former, $can_be_rewound)
 {
-	my ($self, $dice, $former, $can_be_rewound) = @_;
 	my $new = $self->{node};
 	my $has_standby = $self->{setting}->loses_commits;
 	$self->come_back($dice, $former, never_rewinds => !$can_be_rewound) if $has_standby;
 	$self->name_registries($new, $has_standby ? $former : ()) unless $can_be_rewound;
-	return;
 }
 
 # By a clock that is an hour ahead, while no member can get a grant by it. Then members see the term.
-sub draw_term_ahead
+sub draw_term_ahead ($self)
 {
-	my ($self) = @_;
 	$self->sql("ALTER ROLE uid_fleet NOLOGIN; SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'uid_fleet'");
 	poll_until('members are gone', sub { ($self->sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'uid_fleet'") // '') eq '0' }, 30);
 	$self->set_offset(3600);
@@ -557,7 +503,6 @@ sub draw_term_ahead
 	$self->sql('ALTER ROLE uid_fleet LOGIN');
 	my $term = $self->sql('SELECT term FROM uid_fleet_state') // 0;
 	poll_until('members see the term', sub { grep { $self->seen_by($_)->[1] == $term } $self->{servers}->members }, 60);
-	return;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -569,9 +514,8 @@ my @outage = qw(08001 08006 57P01 57P02 57P03 XX000 25006);
 # A copy of a member becomes another one: of the running server, of the stopped one, or its standby, promoted.
 my %makes_copy = (running => \&copy_running, stopped => \&copy_stopped, standby => \&copy_standby);
 
-sub copy_running
+sub copy_running ($self, $member, $copy, @options)
 {
-	my ($self, $member, $copy, @options) = @_;
 	my $original = $member->{node};
 	mkdir $original->backup_dir;
 	$self->back_up($original, $original->backup_dir . '/' . $copy->name) or return 0;
@@ -579,37 +523,32 @@ sub copy_running
 	return start_node($copy, fail_ok => 1);
 }
 
-sub copy_standby
+sub copy_standby ($self, $member, $copy)
 {
-	my ($self, $member, $copy) = @_;
 	my $is_started = $self->copy_running($member, $copy, has_streaming => 1);
 	$copy->promote if $is_started;
 	return $is_started;
 }
 
-sub copy_stopped
+sub copy_stopped ($self, $member, $copy)
 {
-	my ($self, $member, $copy) = @_;
 	my $original = $member->{node};
 	$self->stop_and_copy($original, $copy);
 	$self->start;
 	return start_node($copy, fail_ok => 1);
 }
 
-sub stop_and_copy
+sub stop_and_copy ($self, $original, $copy)
 {
-	my ($self, $original, $copy) = @_;
 	$original->stop('fast', fail_ok => 1) or $self->found('a member does not stop (fast)');
 	mkdir $copy->basedir;
 	PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $original->data_dir, $copy->data_dir);
 	$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\nunix_socket_directories = '" . $copy->host . "'\n");
-	return;
 }
 
 # Half of the member's sessions draw from the copy for a while.
-sub copy_member
+sub copy_member ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $member = $self->choose_member($dice);
 	my $kind = $dice->one_of(sort keys %makes_copy);
 	$self->{node} = $member->{node};
@@ -619,9 +558,8 @@ sub copy_member
 	return $self->finish($fault);
 }
 
-sub draw_from_copy
+sub draw_from_copy ($self, $dice, $member, $copy, $seconds)
 {
-	my ($self, $dice, $member, $copy, $seconds) = @_;
 	$self->{servers}->send_half_to($member, $copy);
 	sleep($seconds);
 	$self->{servers}->write_targets_of_member($member);
@@ -630,9 +568,8 @@ sub draw_from_copy
 
 # As of the volume of a stopped member, without the file that docs/fleet.md says to remove. Both go on as the same line. It
 # is the registry that tells them apart when they ask, so the copy starts after the last grant that it knows of has ended.
-sub clone_member
+sub clone_member ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $member = $self->choose_member($dice);
 	my $original = $self->{node} = $member->{node};
 	my $fault = $self->in_force('clone_member', '', explains => \@outage, marks => 'stall crash');
@@ -648,9 +585,8 @@ sub clone_member
 }
 
 # A member's machine is gone for good. Its nodes are taken over, and a server from a backup takes its place.
-sub replace_member
+sub replace_member ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $member = $self->choose_member($dice);
 	my $old = $self->{node} = $member->{node};
 	my $fault = $self->in_force('replace_member', '', explains => \@outage, marks => 'stall crash');
@@ -666,26 +602,23 @@ END
 }
 
 # All its generators get new nodes. Its segments are attached again.
-sub move_member
+sub move_member ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	$self->{node} = $self->choose_member($dice)->{node};
 	my $fault = $self->in_force('move_member', '');
 	$self->get_other_nodes;
 	return $self->finish($fault);
 }
 
-sub get_other_nodes
+sub get_other_nodes ($self)
 {
-	my ($self) = @_;
 	return $self->sql("SELECT uid_fleet_move();\n" . join '', map { FleetPaths::attach($_) } $self->{paths}->attached);
 }
 
 # A server has drawn ahead of its clock with a node of its own, and joins the fleet. Then a member needs a node, too. They
 # draw in a layout of two nodes, which nobody has used before.
-sub join_late
+sub join_late ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $late = $self->{node} = $self->{servers}->late_server;
 	my $newcomer = $self->choose_member($dice);
 	my $fault = $self->in_force('join_late', "before member $newcomer->{name} needs a node");
@@ -711,17 +644,15 @@ sub join_late
 }
 
 # Ids that are written down as those of a session. 0: there are none.
-sub draw_late
+sub draw_late ($self, $node, $name, $count, $set = '')
 {
-	my ($self, $node, $name, $count, $set) = @_;
 	local $self->{node} = $node;
-	return $self->draw_beside('postgres', 'postgres', late => ($set // '') . "SELECT unnest(uid_next_array('uid_generators.$name', $count))");
+	return $self->draw_beside('postgres', 'postgres', late => "${set}SELECT unnest(uid_next_array('uid_generators.$name', $count))");
 }
 
 # Values of a stream that is $of's (FleetPaths.pm), in any database. 0: there are none.
-sub draw_beside
+sub draw_beside ($self, $database, $of, $stream, $sql)
 {
-	my ($self, $database, $of, $stream, $sql) = @_;
 	my $begin = Nemesis::now();
 	my $values = $self->sql($sql, database => $database) // return 0;
 	$self->{servers}->write_down("beside_$of", $of, $begin, Nemesis::now(), $stream => [ split /\n/, $values ]);
@@ -734,9 +665,8 @@ my %makes_equal = (
 	epoch => [ "epoch => '2026-01-01', worker_bits => 1", "epoch => '2026-01-01 00:00:02', worker_bits => 1" ],
 	split => [ 'worker_bits => 2', 'datacenter_bits => 1, worker_bits => 1' ]);
 
-sub equal_pools
+sub equal_pools ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $way = $dice->one_of(sort keys %makes_equal);
 	my ($first) = my @members = map { $_->{node} } ($self->{servers}->members)[ 0, 1 ];
 	$self->{node} = $first;
@@ -758,9 +688,8 @@ sub equal_pools
 	return $self->finish($fault);
 }
 
-sub check_that_one_is_refused
+sub check_that_one_is_refused ($self, $way, $name, $first, $second)
 {
-	my ($self, $way, $name, $first, $second) = @_;
 	local $self->{node} = $second;
 	my $state = "SELECT state FROM uid_registry_status WHERE generator = 'uid_generators.$name'";
 	my $is_drawn = 0;
@@ -769,13 +698,11 @@ sub check_that_one_is_refused
 		return $is_drawn || ($self->sql($state) // '') eq "${way}_differs"; }, 60)
 	  or $self->found("a generator of another $way is neither refused nor draws");
 	$self->found("two generators draw whose ids can be equal: the $way differs") if $is_drawn;
-	return;
 }
 
 # The schema of a member's database is copied into another one, which draws beside it. It has nodes and blocks of its own.
-sub copy_schema
+sub copy_schema ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $member = $self->choose_member($dice);
 	my $node = $self->{node} = $member->{node};
 	my $fault = $self->in_force('copy_schema', $member->{name});
@@ -795,9 +722,8 @@ sub copy_schema
 }
 
 # Many generators of a member need nodes at once, and renew them in the same calls.
-sub many_generators
+sub many_generators ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $member = $self->choose_member($dice);
 	my ($count, $mode) = ($dice->one_of(100, 200), $dice->one_of('pass', 'delay 0.3', 'lose 30', 'repeat 70'));
 	$self->{node} = $member->{node};
@@ -816,44 +742,37 @@ sub many_generators
 }
 
 # By sessions at the same time.
-sub draw_from_many
+sub draw_from_many ($self, $member, $count)
 {
-	my ($self, $member, $count) = @_;
 	my @scripts;
 	$scripts[ $_ % 10 ] .= "SELECT unnest(uid_next_array('uid_generators.many_$self->{number}_$_', 50));\n" foreach 1 .. $count;
 	my $begin = Nemesis::now();
 	my @values = map { split /\n/, $_->[0] } psql_at_once($self->{node}, map { "SET uidgen.max_wait = '10s';\n$_" } @scripts);
 	$self->{servers}->write_down("many_$member->{name}", $member->{name}, $begin, Nemesis::now(), churn => \@values);
-	return;
 }
 
 # '': it is in no fleet.
-sub set_registry
+sub set_registry ($self, $node, $line)
 {
-	my ($self, $node, $line) = @_;
 	local $self->{node} = $node;
 	my $is_set = sub {
 		$self->alter_system("uidgen.registry = '$line'");
 		return ($self->sql('SHOW uidgen.registry') // 'no answer') eq $line;
 	};
 	poll_until('the registry of ' . $node->name, $is_set, 60) or $self->found('a reload does not change the registry');
-	return;
 }
 
 # The former line is back after so long.
-sub have_line
+sub have_line ($self, $member, $line, $seconds)
 {
-	my ($self, $member, $line, $seconds) = @_;
 	$self->set_registry($member->{node}, $line);
 	sleep($seconds);
 	$self->set_registry($member->{node}, $member->{line});
-	return;
 }
 
 # The line of a member names a database whose answers are not those of its registry.
-sub lie
+sub lie ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $liar = $self->{servers}->other_registry;
 	create_liar($liar) unless $self->{is_liar_there}++;
 	my $lie = $dice->one_of(lies());
@@ -867,9 +786,8 @@ sub lie
 }
 
 # While others draw from it. Dropped, it is not there for a moment.
-sub attach_again
+sub attach_again ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $segment = $dice->one_of($self->{paths}->attached);
 	my $attach = FleetPaths::attach($segment);
 	my $sql = $dice->one_of($attach, "BEGIN; $attach ROLLBACK", "BEGIN; SELECT segment_drop('$segment'); $attach COMMIT",
@@ -881,18 +799,16 @@ sub attach_again
 }
 
 # The registry's own sequence, or a member's record of it, is moved on.
-sub move_counter
+sub move_counter ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $segment = $dice->one_of($self->{paths}->attached);
 	my $by = $dice->one_of(100, 100000) * ($segment eq 'falling' ? -1 : 1);
 	$self->{node} = $self->choose_member($dice)->{node} if !$self->is_registry;
 	return $self->command($dice, 'move_counter', "SELECT setval('uid_segments.$segment', last_value + $by) FROM uid_segments.$segment");
 }
 
-sub alter_generator
+sub alter_generator ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $generator = 'uid_generators.' . $dice->one_of(qw(cached small baidu));
 	$self->{node} = $self->choose_member($dice)->{node};
 	return $self->command($dice, 'alter_generator',
@@ -902,9 +818,8 @@ sub alter_generator
 }
 
 # Of one server, and back after a while. If commits may be lost, by less than the bound.
-sub step_clock
+sub step_clock ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $bound = $self->{setting}{bound_s};
 	my $step = $dice->one_of(map { $_ * $bound / 2 } -0.9, -0.5, 0.5, 0.9);
 	$step = $dice->one_of(-3600, -60, -5, -1, 1, 5, 60, 3600) if $dice->chance(70) && !$self->{setting}->loses_commits;

@@ -3,8 +3,7 @@
 # to. What no two members may be given is one scope of the checker.
 package FleetPaths;
 
-use strict;
-use warnings;
+use v5.36;
 
 use parent 'Paths';
 
@@ -52,35 +51,28 @@ sub databases
 }
 
 # What a registry has before any member comes.
-sub create_at_registry
+sub create_at_registry ($self, $node)
 {
-	my ($self, $node) = @_;
 	$node->safe_psql('postgres', join '', map { "SELECT segment_create('$_'$attached{$_}{create}, step => 100, max_step => 1000);"
 			  . " GRANT USAGE ON SEQUENCE uid_segments.$_ TO uid_fleet;" } sort keys %attached);
-	return;
 }
 
 # Beyond all values that members have: how often others have taken the registry's place.
-sub raise_attached
+sub raise_attached ($self, $node, $times)
 {
-	my ($self, $node, $times) = @_;
 	my $value = 1_000_000_000_000 * $times;
 	$node->safe_psql('postgres', "SELECT segment_set('$_', " . $attached{$_}{sign} * $value . ')') foreach sort keys %attached;
-	return;
 }
 
 # What is drawn at the registry, and what the nemesis draws from generators that come and go, in layouts of their own.
-sub add_streams_of_fleet
+sub add_streams_of_fleet ($self)
 {
-	my ($self) = @_;
 	$self->add_attached('registry', $_) foreach sort keys %attached;
 	$self->add_stream('postgres', 'late', 0, 1, 1, '9223372036854775807', 'late', (0) x 7);
-	return;
 }
 
-sub create_at_member
+sub create_at_member ($self, $member, $node)
 {
-	my ($self, $member, $node) = @_;
 	$node->safe_psql('postgres', join '',
 		"SET client_min_messages = error;\n",
 		(map { "SELECT uid_generator_create('$_', $generators{$_}{create});\n" } grep { $generators{$_}{create} } sort keys %generators),
@@ -90,13 +82,11 @@ sub create_at_member
 	$self->add_attached($member, $_) foreach sort keys %attached;
 	$self->add_attached($member, 'shared', 'of_copy');
 	$self->add_stream($member, $_, $_ eq 'mixed' ? 1 : 2, 1, 1, '9223372036854775807', 'history', (0) x 7) foreach qw(named mixed);
-	return;
 }
 
 # Statements that attach a segment; again if it is attached.
-sub attach
+sub attach ($segment)
 {
-	my ($segment) = @_;
 	return "SELECT segment_attach('$segment', '$segment', $attach);\n";
 }
 
@@ -106,9 +96,8 @@ sub attached
 }
 
 # Ids of one layout differ in the whole fleet. A grant of another node reorders ids inside a tick.
-sub add_ids
+sub add_ids ($self, $member, $node)
 {
-	my ($self, $member, $node) = @_;
 	my $layout = "concat_ws('-', 'ids', extract(epoch FROM epoch), tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits)";
 	foreach my $of (Paths::generators_of($node, 'postgres', $layout, 'datacenter_bits + worker_bits + sequence_bits'))
 	{
@@ -119,14 +108,12 @@ sub add_ids
 		$self->add_stream($member, 'churn', 0, 1, @fields) if $name eq 'uid_default';
 		$self->add_stream($member, 'copied', 0, 1, @fields) if $name eq 'small';
 	}
-	return;
 }
 
 # A registry that loses commits may give a block again, but not to the member that has had it. What copies draw is another
 # stream, in no order.
-sub add_attached
+sub add_attached ($self, $server, $name, $stream = undef)
 {
-	my ($self, $server, $name, $stream) = @_;
 	my $sign = $attached{$name}{sign};
 	my @range = $sign > 0 ? (1, '9223372036854775807') : ('-9000000000000000000', -1);
 	my $scope = $self->{setting}->loses_commits ? 'history' : "segment-$name";
@@ -140,18 +127,16 @@ sub calls
 		"segment_next('named')", "(SELECT last FROM segment_reserve('mixed'::regclass, 5))");
 }
 
-sub statements
+sub statements ($self, $server, $dice)
 {
-	my ($self, $server, $dice) = @_;
 	my @ways = $server eq 'registry' ? $self->ways_of_registry : $self->ways_of_member;
 	@ways = grep { $_->[2] !~ /pg_sleep/ } @ways if $self->{setting}{clock};
 	my @lines = $self->lines_of($server, $dice, @ways);
 	return @lines ? @lines : $self->statements($server, $dice);
 }
 
-sub ways
+sub ways ($self)
 {
-	my ($self) = @_;
 	return ($self->ways_of_member, $self->ways_of_registry);
 }
 
@@ -178,9 +163,8 @@ sub ways_of_member
 }
 
 # Nearly every tick, so that two holders of one node collide at once.
-sub statements_of_few_nodes
+sub statements_of_few_nodes ($self, $member)
 {
-	my ($self, $member) = @_;
 	return "1\t" . $self->numbered($member, 'small:s') . "\tSELECT unnest(uid_next_array('uid_generators.small', 500))\n";
 }
 

@@ -2,8 +2,7 @@
 # gives no node and no block that a member can accept, because no member can notice that another one may have it.
 package Liar;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Exporter 'import';
 use PostgreSQL::Test::Utils qw(slurp_file);
@@ -69,20 +68,17 @@ my %answers = (
 			increment => [ 'NULL', 0, '-request.increment', 'request.increment + 1' ] } });
 
 # A database of the server that says of itself that it is a registry.
-sub create_liar
+sub create_liar ($node)
 {
-	my ($node) = @_;
 	$node->safe_psql('postgres', 'CREATE DATABASE liar');
 	$node->safe_psql('liar', "SET default_transaction_isolation = 'read committed'; CREATE EXTENSION uidgen; SELECT uid_fleet_admit('uid_fleet', 'new')");
 	$node->safe_psql('liar', 'ALTER EXTENSION uidgen DROP PROCEDURE uid_internal.uid_fleet_call; ALTER PROCEDURE uid_internal.uid_fleet_call RENAME TO honest');
 	$node->safe_psql('liar', slurp_file('test/fleet_messages.sql'));
-	return;
 }
 
 # The columns of an answer, each with its type.
-sub columns
+sub columns ($node)
 {
-	my ($node) = @_;
 	return map { [ split /\|/ ] } split /\n/, $node->safe_psql('liar',
 		q{SELECT attname, atttypid::regtype FROM pg_attribute WHERE attrelid = 'fleet_answer'::regclass AND attnum > 0 ORDER BY attnum});
 }
@@ -103,14 +99,12 @@ sub lies
 }
 
 # From now on it tells this lie.
-sub set_answer
+sub set_answer ($node, $to, $columns, $values)
 {
-	my ($node, $to, $columns, $values) = @_;
 	my %lie;
 	@lie{ split ' ', $columns } = split / \| /, $values;
 	my @columns = columns($node);
-	my $row_of = sub {
-		my ($kind) = @_;
+	my $row_of = sub ($kind) {
 		my %given = $kind eq 'hello' || $kind eq $to ? %{ $answers{$kind}{honest} } : (refusal => q{'fenced'});
 		my %answer = (%{ $answers{hello}{honest} }, %given, $to eq 'hello' || $to eq $kind ? %lie : ());
 		# A text in the place of a number is a lie about the type.
@@ -134,7 +128,6 @@ BEGIN
   END LOOP;
 END \$body\$
 SQL
-	return;
 }
 
 1;

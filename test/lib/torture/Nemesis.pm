@@ -5,8 +5,7 @@
 # function calls in_force() before it breaks anything. When it returns, the fault is over.
 package Nemesis;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Disk;
 use IPC::Run;
@@ -50,9 +49,8 @@ my %faults = (
 # A failed assertion of PostgreSQL's own: without a postmaster a session with parallel workers exits inside its transaction.
 my $of_orphan = 'TRAP: .*IsTransactionOrTransactionBlock.*"[^"]*pgstat\.c"';
 
-sub new
+sub new ($class, %opts)
 {
-	my ($class, %opts) = @_;
 	my $self = bless {
 		dice => $opts{dice}, setting => $opts{setting}, paths => $opts{paths}, node => $opts{node},
 		standby => $opts{standby}, directory => $opts{directory}, say => $opts{say}, servers => $opts{servers},
@@ -74,9 +72,8 @@ sub now
 # ---------------------------------------------------------------------------------------------------------------
 
 # A fault is in force from now on, until finish().
-sub in_force
+sub in_force ($self, $name, $details, %opts)
 {
-	my ($self, $name, $details, %opts) = @_;
 	my $fault = {
 		begin => now(), name => $name, details => $details, states => [ @{ $opts{explains} // [] } ],
 		marks => $opts{marks} // '-' };
@@ -86,34 +83,28 @@ sub in_force
 }
 
 # What has been sent meanwhile may still come back, so many seconds later.
-sub finish
+sub finish ($self, $fault, $after = 1)
 {
-	my ($self, $fault, $after) = @_;
 	$fault->{over} = now();
-	$fault->{end} = $fault->{over} + int(($after // 1) * 1e9);
-	return;
+	$fault->{end} = $fault->{over} + int($after * 1e9);
 }
 
 # Something that no session can see.
-sub found
+sub found ($self, $what)
 {
-	my ($self, $what) = @_;
 	push @{ $self->{found} }, $what;
 	$self->{say}->("FOUND $what");
-	return;
 }
 
 # Lines of servers' logs that a fault explains, as one pattern.
-sub expected_complaints
+sub expected_complaints ($self)
 {
-	my ($self) = @_;
 	return join '|', @{ $self->{complaints} };
 }
 
 # For the checker, whatever is still in force. Its errors may arrive until `end`; it stalls no call after `over`.
-sub write_logs
+sub write_logs ($self)
 {
-	my ($self) = @_;
 	my @lines = map {
 		join("\t", $_->{begin}, $_->{end} // now(), $_->{name}, $_->{details},
 			@{ $_->{states} } ? join(' ', @{ $_->{states} }) : '-', $_->{marks}, $_->{over} // $_->{end} // now()) . "\n"
@@ -123,7 +114,6 @@ sub write_logs
 	PostgreSQL::Test::Utils::append_to_file("$self->{directory}/faults", join '', @lines);
 	PostgreSQL::Test::Utils::append_to_file("$self->{directory}/clock",
 		join '', map { join("\t", @$_[ 0 .. 2 ], $_->[3] // '*') . "\n" } @{ $self->{clock} });
-	return;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -132,9 +122,8 @@ sub write_logs
 
 # One fault after the other, until the time is over. The dice of a fault are its own, so the faults of a seed are the
 # same, and in the same order, however long each of them takes.
-sub attack_until
+sub attack_until ($self, $end)
 {
-	my ($self, $end) = @_;
 	while (now() < $end && !@{ $self->{found} })
 	{
 		my $dice = $self->{dice}->part('fault ' . ++$self->{number});
@@ -144,7 +133,6 @@ sub attack_until
 		$self->$name($dice);
 	}
 	$self->check_that_disks_fail;
-	return;
 }
 
 # The faults that there are.
@@ -162,26 +150,22 @@ sub choose_server
 my %is_short = map { $_ => 1 } qw(kill_backend kill_background stop_immediate terminate cancel checkpoint
   alter_generator alter_sequence move_counter attach_again move_member);
 
-sub weight
+sub weight ($self, $name, $weight)
 {
-	my ($self, $name, $weight) = @_;
 	return $self->{setting}{dense} && $is_short{$name} ? 5 * $weight : $weight;
 }
 
 # A name that can never mean a fault would make a test that does nothing.
-sub check_only
+sub check_only ($self)
 {
-	my ($self) = @_;
 	my @names = @{ $self->{only} };
 	my %known = (Nemesis->catalog, FleetNemesis->catalog);
 	$known{$_} || die "--only: there is no fault $_\n" foreach @names;
-	return;
 }
 
 # Of the faults that this round, and whoever started it, want.
-sub weights
+sub weights ($self)
 {
-	my ($self) = @_;
 	my %catalog = $self->catalog;
 	my @names = @{ $self->{only} } ? @{ $self->{only} } : keys %catalog;
 	my @possible = grep { $catalog{$_} && (!$catalog{$_}{if} || $catalog{$_}{if}->($self)) } @names;
@@ -190,9 +174,8 @@ sub weights
 	return (checkpoint => 1);
 }
 
-sub faults_by_name
+sub faults_by_name ($self)
 {
-	my ($self) = @_;
 	my %faults;
 	$faults{ $_->{name} }++ foreach @{ $self->{faults} };
 	return %faults;
@@ -203,9 +186,8 @@ sub faults_by_name
 # ---------------------------------------------------------------------------------------------------------------
 
 # The output; undef after an error.
-sub sql
+sub sql ($self, $sql, %opts)
 {
-	my ($self, $sql, %opts) = @_;
 	my ($out, $err) = ('', '');
 	# IPC::Run dies if psql ends before it has read everything, because there is no server.
 	my $status = eval {
@@ -215,48 +197,40 @@ sub sql
 }
 
 # '' after a success.
-sub error_of
+sub error_of ($self, $sql, %opts)
 {
-	my ($self, $sql, %opts) = @_;
 	my $err = '';
 	eval { $self->{node}->psql($opts{database} // 'postgres', $sql, stderr => \$err) };
 	return $err;
 }
 
 # SHOW needs no snapshot, which a standby refuses if transactions are serializable by default.
-sub answers
+sub answers ($self)
 {
-	my ($self) = @_;
 	return defined $self->sql('SHOW server_version');
 }
 
-sub wait_for_server
+sub wait_for_server ($self)
 {
-	my ($self) = @_;
 	return if poll_until('the server answers', sub { $self->answers }, 60);
 	$self->found('the server does not come back');
-	return;
 }
 
-sub start
+sub start ($self)
 {
-	my ($self) = @_;
 	return $self->wait_for_server if start_node($self->{node}, fail_ok => 1);
 	$self->found('the server does not start');
-	return;
 }
 
-sub is_gone
+sub is_gone ($self)
 {
-	my ($self) = @_;
 	my $pid = $self->{node}{_pid};
 	return !defined $pid || !kill 0, $pid;
 }
 
 # The postmaster ends if a recovery fails.
-sub start_if_gone
+sub start_if_gone ($self)
 {
-	my ($self) = @_;
 	poll_until('the server answers, or has ended', sub { $self->is_gone || $self->answers }, 60);
 	return $self->wait_for_server unless $self->is_gone;
 	$self->{node}->kill9;
@@ -264,9 +238,8 @@ sub start_if_gone
 }
 
 # Processes of the server whose title matches.
-sub processes
+sub processes ($self, $pattern)
 {
-	my ($self, $pattern) = @_;
 	return grep { title($_) =~ $pattern } sort { $a <=> $b } background_pids($self->{node});
 }
 
@@ -275,18 +248,16 @@ my $background = qr/^(?:checkpointer|background writer|walwriter|autovacuum|arch
   |startup|walreceiver|walsender|uidgen)/x;
 
 # $dice->one_of the processes there are.
-sub choose_process
+sub choose_process ($self, $dice, $pattern)
 {
-	my ($self, $dice, $pattern) = @_;
 	my $fraction = $dice->fraction;
 	my @pids = $self->processes($pattern);
 	return $pids[ int($fraction * @pids) ];
 }
 
 # What a process calls itself, without the name of its server.
-sub title
+sub title ($pid)
 {
-	my ($pid) = @_;
 	open my $fh, '<', "/proc/$pid/cmdline" or return 'gone';
 	my $title = <$fh> // 'gone';
 	$title =~ s/[\0\s]+/ /g;
@@ -299,9 +270,8 @@ sub title
 # ---------------------------------------------------------------------------------------------------------------
 
 # The server ends all its other processes, and itself if it was the one that recovers.
-sub kill_processes
+sub kill_processes ($self, $name, @pids)
 {
-	my ($self, $name, @pids) = @_;
 	my %once = map { $_ => 1 } grep { defined } @pids;
 	@pids = sort { $a <=> $b } keys %once or return;
 	my $whom = join ', ', map { "$_ (" . title($_) . ')' } @pids;
@@ -312,28 +282,24 @@ sub kill_processes
 	return $self->finish($fault, 3);
 }
 
-sub kill_backend
+sub kill_backend ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	return $self->kill_processes('kill_backend', map { $self->choose_process($dice, $session) } 1 .. $dice->one_of(1, 1, 1, 5));
 }
 
-sub kill_background
+sub kill_background ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	return $self->kill_processes('kill_background', $self->choose_process($dice, $background));
 }
 
 # Whether commits wait for a standby.
-sub waits_for_standby
+sub waits_for_standby ($self)
 {
-	my ($self) = @_;
 	return defined $self->{standby} && $self->{setting}->is_synchronous;
 }
 
-sub kill_postmaster
+sub kill_postmaster ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $fault = $self->in_force('kill_postmaster', '', explains => \@outage, marks => 'stall crash');
 	my @orphans = background_pids($self->{node});
 	$self->{node}->kill9;
@@ -345,9 +311,8 @@ sub kill_postmaster
 	return $self->finish($fault);
 }
 
-sub stop
+sub stop ($self, $mode, $marks, $dice)
 {
-	my ($self, $mode, $marks, $dice) = @_;
 	my $fault = $self->in_force("stop_$mode", '', explains => \@outage, marks => $marks);
 	$self->{node}->stop($mode, fail_ok => 1) or $self->found("the server does not stop ($mode)");
 	sleep($dice->fraction);
@@ -355,22 +320,19 @@ sub stop
 	return $self->finish($fault);
 }
 
-sub stop_immediate
+sub stop_immediate ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	return $self->stop('immediate', 'stall crash', $dice);
 }
 
-sub stop_fast
+sub stop_fast ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	return $self->stop('fast', 'stall', $dice);
 }
 
 # Sessions end first. One that waits for a synchronous standby never does if the standby has to connect again meanwhile.
-sub stop_smart
+sub stop_smart ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	$self->wait_for_synchronous_standby if $self->waits_for_standby;
 	return $self->stop('smart', 'stall', $dice);
 }
@@ -380,9 +342,8 @@ sub stop_smart
 # ---------------------------------------------------------------------------------------------------------------
 
 # Thawed at the latest when this program ends.
-sub freeze
+sub freeze ($self, $name, $whom, $seconds, @pids)
 {
-	my ($self, $name, $whom, $seconds, @pids) = @_;
 	return unless @pids;
 	my $fault = $self->in_force($name, "$whom for $seconds s", marks => 'stall');
 	# Some may have ended meanwhile.
@@ -392,85 +353,72 @@ sub freeze
 	return $self->finish($fault);
 }
 
-sub freeze_one
+sub freeze_one ($self, $dice, $name, $pattern)
 {
-	my ($self, $dice, $name, $pattern) = @_;
 	my $seconds = $dice->one_of(0.05, 0.5, 2, 4);
 	my $pid = $self->choose_process($dice, $pattern);
 	return $self->freeze($name, defined $pid ? title($pid) : 'nobody', $seconds, defined $pid ? $pid : ());
 }
 
-sub freeze_session
+sub freeze_session ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	return $self->freeze_one($dice, 'freeze_session', $session);
 }
 
-sub freeze_background
+sub freeze_background ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	local $self->{node} = $self->{standby} if $dice->chance(30) && defined $self->{standby};
 	return $self->freeze_one($dice, 'freeze_background', $background);
 }
 
-sub freeze_server
+sub freeze_server ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	return $self->freeze('freeze_server', 'all', $dice->one_of(0.05, 0.5, 2), background_pids($self->{node}));
 }
 
 # Of all sessions.
-sub signal_sessions
+sub signal_sessions ($self, $name, $function, @states)
 {
-	my ($self, $name, $function, @states) = @_;
 	my $fault = $self->in_force($name, 'all sessions', explains => \@states);
 	$self->sql("SELECT $function(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
 	return $self->finish($fault);
 }
 
-sub terminate
+sub terminate ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	return $self->signal_sessions('terminate', 'pg_terminate_backend', @outage);
 }
 
-sub cancel
+sub cancel ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	return $self->signal_sessions('cancel', 'pg_cancel_backend', '57014');
 }
 
-sub checkpoint
+sub checkpoint ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $fault = $self->in_force('checkpoint', '');
 	$self->sql('CHECKPOINT');
 	return $self->finish($fault);
 }
 
-sub end_prepared
+sub end_prepared ($self, $database)
 {
-	my ($self, $database) = @_;
 	my $ends = "SELECT format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts WHERE database = current_database()";
 	$self->sql($_, database => $database) foreach split /\n/, $self->sql($ends, database => $database) // '';
-	return;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
 # Commands beside those that draw.
 # ---------------------------------------------------------------------------------------------------------------
 
-sub alter_system
+sub alter_system ($self, $change)
 {
-	my ($self, $change) = @_;
 	$self->sql("ALTER SYSTEM SET $change");
 	$self->sql('SELECT pg_reload_conf()');
-	return;
 }
 
-sub command
+sub command ($self, $dice, $name, @commands)
 {
-	my ($self, $dice, $name, @commands) = @_;
 	my $database = $dice->one_of($self->{paths}->databases);
 	my $sql = $dice->one_of(@commands);
 	my $fault = $self->in_force($name, "$database: $sql");
@@ -488,9 +436,8 @@ RAISE 'rolled back';
 END $$
 END
 
-sub alter_generator
+sub alter_generator ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $generator = 'uid_generators.' . $dice->one_of(qw(leaf twitter shared own far js53));
 	return $self->command($dice, 'alter_generator',
 		"SELECT uid_generator_alter('$generator', lease_ms => 2000)",
@@ -507,9 +454,8 @@ sub alter_generator
 }
 
 # From the next id on a generator has the worker id that it is given.
-sub alter_worker
+sub alter_worker ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $database = $dice->one_of($self->{paths}->databases);
 	my $generator = q{'uid_generators.altered'};
 	my $worker = 1 + ++$self->{altered}{$database};
@@ -521,9 +467,8 @@ sub alter_worker
 	return $self->finish($fault, 1);
 }
 
-sub alter_sequence
+sub alter_sequence ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $segment = $dice->one_of(qw(uid_segments.named plain of_orders));
 	return $self->command($dice, 'alter_sequence',
 		"ALTER SEQUENCE $segment CACHE 5",
@@ -535,9 +480,8 @@ sub alter_sequence
 }
 
 # Upwards, and by nobody else: what has been reserved is invalid, and no value comes twice.
-sub move_counter
+sub move_counter ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $by = $dice->one_of(1000, 100000, 100000000);
 	my $database = $dice->one_of($self->{paths}->databases);
 	my $move = $dice->one_of('setval', 'segment_set') . "('moved', 20000000 + last_value + $by)";
@@ -553,9 +497,8 @@ sub move_counter
 # ---------------------------------------------------------------------------------------------------------------
 
 # A session gets no more memory than it has. Its stack may still grow, because a session whose stack cannot is killed.
-sub use_up_memory
+sub use_up_memory ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $seconds = $dice->one_of(0.2, 1, 3);
 	my $pid = $self->choose_process($dice, $session) // return;
 	my ($kilobytes) = map { /^VmData:\s+(\d+)/ ? $1 : () } split /^/, eval { PostgreSQL::Test::Utils::slurp_file("/proc/$pid/status") } // '';
@@ -571,9 +514,8 @@ sub use_up_memory
 }
 
 # A database that is made again with the same numbers must not meet what the server remembers of the former one.
-sub recreate_database
+sub recreate_database ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $fault = $self->in_force('recreate_database', 'twin');
 	$self->sql('CREATE DATABASE mould');
 	$self->sql('CREATE EXTENSION IF NOT EXISTS uidgen; CREATE SEQUENCE IF NOT EXISTS s', database => 'mould');
@@ -600,9 +542,8 @@ my @explained_without = qw(42P01 42704 42883 3F000);
 
 # Two sessions draw from a thing while it is dropped and created again. No value comes twice, and each session's come in
 # order, but those of a ring: sessions take from several of them.
-sub recreate
+sub recreate ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my ($kind, $way) = ($dice->one_of(kinds_of_things()), $dice->one_of(ways_to_recreate()));
 	my $fault = $self->in_force('recreate', "$kind, $way");
 	my @in_torn = (database => 'torn');
@@ -628,9 +569,8 @@ sub recreate
 	return $self->finish($fault);
 }
 
-sub check_recreation
+sub check_recreation ($self, $kind, $way, @logs)
 {
-	my ($self, $kind, $way, @logs) = @_;
 	my %is_explained = map { $_ => 1 } @explained_here, is_ever_gone($way) ? @explained_without : (),
 	  $self->{setting}->expected_errors;
 	my %seen;
@@ -646,27 +586,23 @@ sub check_recreation
 	}
 	my @twice = grep { $seen{$_} > 1 } sort keys %seen;
 	$self->found("$kind, created again: $twice[0] comes twice") if @twice;
-	return;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
 # Clocks. None of these faults stalls a call: P5's bounds are on the monotonic clock.
 # ---------------------------------------------------------------------------------------------------------------
 
-sub set_offset
+sub set_offset ($self, $offset)
 {
-	my ($self, $offset) = @_;
 	my $from = now();
 	set_clock($self->{node}, sprintf '%+.3f', $offset);
 	# libfaketime has read the file when a call that began after this has returned.
 	push @{ $self->{clock} }, [ $from, now() + 100_000_000, int($offset * 1e6), $self->{node}{uidgen_clock} ];
-	return;
 }
 
 # Backwards, and after a while to where it was: meanwhile a generator may refuse. Or forwards, for good.
-sub step_clock
+sub step_clock ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	# PostgreSQL with assertions aborts when its clock goes back by more than 24 days.
 	my $far_back = $self->{setting}{assertions} ? -86400 * 20 : -86400 * 365;
 	my $step = $dice->one_of(-0.001, -0.02, -0.5, -1.9, -5, -60, -3600, $far_back, 0.002, 0.5, 3, 60, 3600, 86400 * 30);
@@ -700,9 +636,8 @@ my $of_disk = 'PANIC:  (?:could not (?:write|fsync|fdatasync|extend|open|create|
 my %is_met = (checkpoint => qr{^/(?:pg_wal/|global/)?$}, clean_stop => qr{^/(?:pg_wal/|global/|pg_stat)?$});
 
 # While the disk fails the server may be told to write a checkpoint, or to stop cleanly.
-sub fail_disk
+sub fail_disk ($self, $dice, $name, $error, @calls)
 {
-	my ($self, $dice, $name, $error, @calls) = @_;
 	my $calls = $dice->one_of(@calls);
 	my $where = $dice->one_of('/pg_wal/', '/pg_wal/', '/base/', '/global/', '/pg_stat', '/pg_stat', '/');
 	# Half a page would need full_page_writes.
@@ -731,23 +666,19 @@ sub fail_disk
 }
 
 # In faults in which some call must have failed.
-sub check_that_disks_fail
+sub check_that_disks_fail ($self)
 {
-	my ($self) = @_;
 	my @failed = @{ $self->{failed_calls} // [] };
 	$self->found('the test does not make disks fail: in ' . @failed . ' faults no call has failed') if @failed > 1 && !grep { $_ } @failed;
-	return;
 }
 
-sub fill_disk
+sub fill_disk ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	return $self->fail_disk($dice, 'fill_disk', 'ENOSPC', 'write', 'write', 'short');
 }
 
-sub break_disk
+sub break_disk ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	return $self->fail_disk($dice, 'break_disk', 'EIO', 'write', 'sync', 'sync', 'write sync');
 }
 
@@ -756,9 +687,8 @@ sub break_disk
 # ---------------------------------------------------------------------------------------------------------------
 
 # A new cluster of the same PostgreSQL takes the server's place. The history is the same.
-sub upgrade
+sub upgrade ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my @options = $dice->chance(50) ? ('--link') : ();
 	my $old = $self->{node};
 	my $fault = $self->in_force('upgrade', "@options", explains => \@outage, marks => 'stall');
@@ -776,9 +706,8 @@ sub upgrade
 	return $self->finish($fault);
 }
 
-sub run_pg_upgrade
+sub run_pg_upgrade ($old, $new, @options)
 {
-	my ($old, $new, @options) = @_;
 	my $programs = $new->config_data('--bindir');
 	local %ENV = (%ENV, %{ $new->{uidgen_env} // {} });
 	return PostgreSQL::Test::Utils::system_log('pg_upgrade', '--no-sync', @options, '--socketdir', $new->host,
@@ -791,17 +720,15 @@ sub run_pg_upgrade
 # ---------------------------------------------------------------------------------------------------------------
 
 # False: the server has just crashed.
-sub back_up
+sub back_up ($self, $node, $directory)
 {
-	my ($self, $node, $directory) = @_;
 	my @backup = ('pg_basebackup', '-D', $directory, '-d', $node->connstr('postgres'), '--checkpoint', 'fast', '--no-sync');
 	return PostgreSQL::Test::Utils::system_log(@backup) == 0;
 }
 
 # Starts another copy of the data directory, which replays what the present one has logged up to a restore point.
-sub put_back
+sub put_back ($self, $copy, $target)
 {
-	my ($self, $copy, $target) = @_;
 	my $node = $self->{node};
 	my $data = $node->data_dir;
 	$node->stop('immediate', fail_ok => 1);
@@ -814,13 +741,11 @@ sub put_back
 	poll_until('the copy has replayed', sub { ($self->sql('SELECT pg_is_in_recovery()') // '') =~ /f/ }, 60)
 	  or $self->found('the copy does not end its recovery');
 	PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', "$data.gone");
-	return;
 }
 
 # What was given after the point is another history's: only rows that survive must not come again.
-sub restore_to_point
+sub restore_to_point ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $node = $self->{node};
 	my $copy = $node->data_dir . '.backup';
 	my $point = "point $self->{number}";
@@ -842,20 +767,17 @@ sub restore_to_point
 }
 
 # With all its processes, as when its machine is gone.
-sub kill_server
+sub kill_server ($self, $node)
 {
-	my ($self, $node) = @_;
 	my @processes = background_pids($node);
 	$node->kill9;
 	kill 'KILL', @processes;
 	poll_until('the processes end', sub { !grep { kill 0, $_ } @processes }, 30);
-	return;
 }
 
 # Kills the primary, promotes its standby, and returns the old primary.
-sub fail_over
+sub fail_over ($self)
 {
-	my ($self) = @_;
 	my ($old, $new) = ($self->{node}, delete $self->{standby});
 	$self->kill_server($old);
 	$new->promote;
@@ -866,9 +788,8 @@ sub fail_over
 
 # The primary's machine is gone. With an asynchronous standby the values that it gave are another history's: only those
 # in rows that survive must not come again. The machine may come back, as the standby of the new primary.
-sub promote
+sub promote ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $synchronous = $self->{setting}->is_synchronous;
 	my $fault = $self->in_force('promote', $self->{setting}{topology}, explains => \@outage, marks => 'stall crash');
 	# What the standby has not got is lost, if no session waits for it.
@@ -883,13 +804,11 @@ sub promote
 	$self->finish($fault, 3);
 	sleep(2 * $dice->fraction);
 	return $self->come_back($dice, $old) if $dice->chance(70);
-	return;
 }
 
 # A former primary becomes the standby of the present one, by pg_rewind or from a base backup.
-sub come_back
+sub come_back ($self, $dice, $old, %opts)
 {
-	my ($self, $dice, $old, %opts) = @_;
 	my ($new, $data) = ($self->{node}, $old->data_dir);
 	my $source = $new->connstr('postgres');
 	my $rewinds = $dice->chance(60) && !$opts{never_rewinds};
@@ -917,20 +836,17 @@ sub come_back
 }
 
 # From now on commits wait for the standby.
-sub make_synchronous
+sub make_synchronous ($self)
 {
-	my ($self) = @_;
 	$self->alter_system("synchronous_standby_names = '*'");
 	return $self->wait_for_synchronous_standby;
 }
 
-sub wait_for_synchronous_standby
+sub wait_for_synchronous_standby ($self)
 {
-	my ($self) = @_;
 	my $is = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
 	poll_until('a synchronous standby', sub { ($self->sql($is) // '') eq '1' }, 60)
 	  or $self->found('the standby did not become synchronous');
-	return;
 }
 
 1;

@@ -4,8 +4,7 @@
 # add it to %generators; its layout and its bounds are read from the server.
 package Paths;
 
-use strict;
-use warnings;
+use v5.36;
 
 use List::Util qw(max);
 
@@ -83,9 +82,8 @@ END $$;
 END
 
 # Blocks by an UPDATE of t_sequence or leaf_alloc, as nodes of other services take them.
-sub block_of_view
+sub block_of_view ($view, $name, $value, $length, $blocks)
 {
-	my ($view, $name, $value, $length, $blocks) = @_;
 	return "WITH u AS (UPDATE $view SET $value = $value + $blocks * $length WHERE $name = 'taken' RETURNING $value, $length)"
 	  . " SELECT generate_series($value - $blocks * $length, $value - 1) FROM u";
 }
@@ -192,28 +190,24 @@ sub ways
 }
 
 # In seconds, of one statement.
-sub longest_sleep_s
+sub longest_sleep_s ($self)
 {
-	my ($self) = @_;
 	return max(0, map { $_->[2] =~ /pg_sleep\(([\d.]+) \* \{(\d+)\}\)/ ? $1 * $2 : () } $self->ways);
 }
 
-sub new
+sub new ($class, $setting)
 {
-	my ($class, $setting) = @_;
 	my @databases = map { $_ == 1 ? 'postgres' : "db$_" } 1 .. $setting->{databases};
 	return bless { setting => $setting, databases => \@databases, streams => [], number => {} }, $class;
 }
 
-sub databases
+sub databases ($self)
 {
-	my ($self) = @_;
 	return @{ $self->{databases} };
 }
 
-sub create
+sub create ($self, $node)
 {
-	my ($self, $node) = @_;
 	my ($first, @others) = $self->databases;
 	$self->create_in($node, $first);
 	foreach my $database (@others)
@@ -222,26 +216,22 @@ sub create
 		$self->create_in($node, $database);
 	}
 	$self->read_streams($node, $_) foreach $self->databases;
-	return;
 }
 
-sub create_in
+sub create_in ($self, $node, $database)
 {
-	my ($self, $node, $database) = @_;
 	$node->safe_psql($database, join '',
 		"SET client_min_messages = error;\n",
 		"CREATE EXTENSION uidgen;\n",
 		(map { "SELECT uid_generator_create('$_', $generators{$_}{create});\n" } sort keys %generators),
 		(map { "$segments{$_}{create};\n" } sort keys %segments),
 		$tables);
-	return;
 }
 
 # Of each generator, as the checker's file `streams` has them (checker.cpp): its name; fields from the least value on, with
 # a scope and lowest bits as expressions of SQL; and what known_fields() takes.
-sub generators_of
+sub generators_of ($node, $database, $scope, $loose_bits)
 {
-	my ($node, $database, $scope, $loose_bits) = @_;
 	return map { [ split /\|/ ] } split /\n/, $node->safe_psql($database, <<"END");
 SELECT substr(generator::text, 16), 1, (2::numeric ^ (time_bits + datacenter_bits + worker_bits + sequence_bits) - 1)::bigint,
        $scope, $loose_bits, (extract(epoch FROM epoch) * 1000000)::bigint, tick_us,
@@ -253,9 +243,8 @@ SELECT substr(generator::text, 16), 1, (2::numeric ^ (time_bits + datacenter_bit
 END
 }
 
-sub read_streams
+sub read_streams ($self, $node, $database)
 {
-	my ($self, $node, $database) = @_;
 	foreach my $of (generators_of($node, $database, "'history'", 0))
 	{
 		my ($name, @fields) = @$of;
@@ -273,13 +262,11 @@ sub read_streams
 		my @range = $sign > 0 ? ($segments{$name}{least} // 1, '9223372036854775807') : ('-9000000000000000000', -1);
 		$self->add_stream($database, $name, $segments{$name}{order}, $sign, @range, 'history', (0) x 7);
 	}
-	return;
 }
 
 # The fields of a node that a person gave (core/node.hpp), as checker.cpp reads them.
-sub known_fields
+sub known_fields ($is_moved, $policy, $number, $datacenter, $datacenter_bits, $worker_bits, $shift, $has_backup)
 {
-	my ($is_moved, $policy, $number, $datacenter, $datacenter_bits, $worker_bits, $shift, $has_backup) = @_;
 	my $is_given = $datacenter >= 0;
 	my $worker = $policy eq 'static' ? $number : $is_given && !$datacenter_bits ? $datacenter : undef;
 	my @known;
@@ -291,30 +278,25 @@ sub known_fields
 }
 
 # Only ids have a clock and known fields.
-sub add_stream
+sub add_stream ($self, $database, $name, @fields)
 {
-	my ($self, $database, $name, @fields) = @_;
 	$self->{number}{$database}{$name} = scalar @{ $self->{streams} };
 	push @{ $self->{streams} }, join "\t", "$database.$name", @fields, ('-') x (14 - @fields);
-	return;
 }
 
-sub streams
+sub streams ($self)
 {
-	my ($self) = @_;
 	return map { "$_\n" } @{ $self->{streams} };
 }
 
-sub number
+sub number ($self, $database, $name)
 {
-	my ($self, $database, $name) = @_;
 	return $self->{number}{$database}{$name} // die "no stream $name in $database";
 }
 
 # 'uid_default:u,named' with the numbers of the streams.
-sub numbered
+sub numbered ($self, $database, $columns)
 {
-	my ($self, $database, $columns) = @_;
 	return '-' if $columns eq '-';
 	return join ',', map {
 		my ($name, $flags) = split /:/;
@@ -323,9 +305,8 @@ sub numbered
 }
 
 # The statements of a session: see worker.cpp. Each session has its own selection of weights.
-sub statements
+sub statements ($self, $database, $dice)
 {
-	my ($self, $database, $dice) = @_;
 	my @ways = (@reading, ways_for_all());
 	my @lines = map { "0\t-\t$_\n" } @setup;
 	push @lines, map { "-1\t-\t$_\n" } @tried;
@@ -337,9 +318,8 @@ sub statements
 }
 
 # A session that does a few things does them often.
-sub lines_of
+sub lines_of ($self, $where, $dice, @ways)
 {
-	my ($self, $where, $dice, @ways) = @_;
 	my @lines;
 	foreach my $way (@ways)
 	{
@@ -352,9 +332,8 @@ sub lines_of
 	return @lines;
 }
 
-sub statements_in_bulk
+sub statements_in_bulk ($self, $where)
 {
-	my ($self, $where) = @_;
 	return map { my ($weight, $columns, $statement) = @$_; "$weight\t" . $self->numbered($where, $columns) . "\t$statement\n" }
 	  $self->ways_in_bulk;
 }
@@ -368,9 +347,8 @@ sub calls
 }
 
 # What the tables hold that no session was given, or, after a promotion, everything that survived.
-sub rows
+sub rows ($self, $database, $all)
 {
-	my ($self, $database, $all) = @_;
 	my @tables = ([ 'copied', 'id', 'uid_default:e' ]);
 	push @tables, [ 'orders', 'id, v', 'uid_default:e,of_orders:e' ], [ 'ticketed', 'id', 'uid_default:e' ],
 	  [ 'mixed_rows', 'id', 'mixed:e' ], [ 'mixed_small_rows', 'id', 'mixed_small:e' ]

@@ -1,8 +1,7 @@
 # What is dropped and created again in a database of its own, and what two sessions draw from it meanwhile.
 package Recreation;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Exporter 'import';
 
@@ -48,30 +47,26 @@ sub kinds_of_things { return sort keys %things }
 sub ways_to_recreate { return sort keys %ways }
 
 # Whether other sessions ever see that the thing is gone, or is another one.
-sub is_ever_gone
+sub is_ever_gone ($way)
 {
-	my ($way) = @_;
 	return $way ne 'rolled back';
 }
 
 # $what: create, drop or draw. $life is higher each time: then the values of a segment's next life are above the former
 # one's.
-sub sql_of
+sub sql_of ($kind, $what, $life = undef)
 {
-	my ($kind, $what, $life) = @_;
 	return $things{$kind}{$what} =~ s/\{first\}/$life . '000000000'/er;
 }
 
-sub sql_to_draw
+sub sql_to_draw ($kind, $way)
 {
-	my ($kind, $way) = @_;
 	my $of_same = $things{$kind}{draw_from_same};
 	return defined $of_same && !is_ever_gone($way) ? $of_same : $things{$kind}{draw};
 }
 
-sub sql_to_recreate
+sub sql_to_recreate ($kind, $way, $life)
 {
-	my ($kind, $way, $life) = @_;
 	return $ways{$way} =~ s/\{(drop|create)\}/sql_of($kind, $1, $life)/egr;
 }
 

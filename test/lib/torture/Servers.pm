@@ -2,8 +2,7 @@
 # of its own (Fleet.pm).
 package Servers;
 
-use strict;
-use warnings;
+use v5.36;
 
 use Disk;
 use Exporter 'import';
@@ -17,46 +16,39 @@ use UidgenTest;
 
 our @EXPORT_OK = qw(write_file);
 
-sub new
+sub new ($class, %opts)
 {
-	my ($class, %opts) = @_;
 	return bless { setting => $opts{setting}, number => $opts{number}, directory => $opts{directory},
 		programs => $opts{programs}, history => 0, nodes => [] }, $class;
 }
 
-sub write_file
+sub write_file ($path, @content)
 {
-	my ($path, @content) = @_;
 	open my $fh, '>', "$path.new" or die "could not write $path: $!";
 	print $fh @content;
 	close $fh or die "could not write $path: $!";
 	rename "$path.new", $path or die "could not write $path: $!";
-	return;
 }
 
 # All servers that the round has started, also those that are gone.
-sub nodes
+sub nodes ($self)
 {
-	my ($self) = @_;
 	return @{ $self->{nodes} };
 }
 
-sub add_node
+sub add_node ($self, $node)
 {
-	my ($self, $node) = @_;
 	push @{ $self->{nodes} }, $node;
 	return $node;
 }
 
-sub paths
+sub paths ($self)
 {
-	my ($self) = @_;
 	return $self->{paths};
 }
 
-sub create
+sub create ($self)
 {
-	my ($self) = @_;
 	my $setting = $self->{setting};
 	my $paths = $self->{paths} = Paths->new($setting);
 	my $node = $self->{primary} = $self->new_server('server');
@@ -67,28 +59,24 @@ sub create
 	$self->create_standby($node) if $setting->{topology} ne 'single';
 	write_file("$self->{directory}/streams", $paths->streams);
 	$self->write_targets($node);
-	return;
 }
 
-sub new_server
+sub new_server ($self, $name)
 {
-	my ($self, $name) = @_;
 	my $setting = $self->{setting};
 	return $self->add_node(new_node("$name$self->{number}", allows_streaming => $setting->is_minimal ? 0 : 1, conf => $setting->conf));
 }
 
 # An empty one, to which pg_upgrade carries everything. The clock and the disk are those of the server so far.
-sub new_cluster
+sub new_cluster ($self, $old)
 {
-	my ($self, $old) = @_;
 	my $new = $self->new_server('upgraded' . ++$self->{upgrades} . '_');
 	share_environment($new, $old);
 	return $new;
 }
 
-sub create_standby
+sub create_standby ($self, $node)
 {
-	my ($self, $node) = @_;
 	my $standby = $self->{standby} = $self->add_node(PostgreSQL::Test::Cluster->new("standby$self->{number}"));
 	share_environment($standby, $node);
 	$node->backup('base');
@@ -96,49 +84,39 @@ sub create_standby
 	start_node($standby);
 	$node->wait_for_catchup($standby, 'replay');
 	make_synchronous($node) if $self->{setting}->is_synchronous;
-	return;
 }
 
 # The clock and the disk of one server are those of another one.
-sub share_environment
+sub share_environment ($node, $other)
 {
-	my ($node, $other) = @_;
 	my @names = qw(uidgen_env uidgen_clock torture_disk);
 	@{$node}{@names} = @{$other}{@names};
-	return;
 }
 
-sub make_synchronous
+sub make_synchronous ($node)
 {
-	my ($node) = @_;
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
 	$node->reload;
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 	  or die 'the standby did not become synchronous';
-	return;
 }
 
 # Where sessions connect to.
-sub write_targets
+sub write_targets ($self, $node)
 {
-	my ($self, $node) = @_;
 	write_file("$self->{directory}/target.$_", $node->connstr($_) . "\n$self->{history}\n") foreach $self->paths->databases;
-	return;
 }
 
 # Sessions connect nowhere until follow() tells where to go.
-sub hold
+sub hold ($self)
 {
-	my ($self) = @_;
 	write_file("$self->{directory}/target.$_", "host=/nowhere\n$self->{history}\n") foreach $self->paths->databases;
-	return;
 }
 
 # After a promotion or a restore. If the server may have lost commits, another history begins, with the rows that
 # survived.
-sub follow
+sub follow ($self, $new, $is_other)
 {
-	my ($self, $new, $is_other) = @_;
 	$self->{history} += $is_other;
 	if ($is_other)
 	{
@@ -148,9 +126,8 @@ sub follow
 	return $self->write_targets($new);
 }
 
-sub nemesis
+sub nemesis ($self, %opts)
 {
-	my ($self, %opts) = @_;
 	return Nemesis->new(%opts, setting => $self->{setting}, paths => $self->paths, node => $self->{primary},
 		standby => $self->{standby}, directory => $self->{directory}, servers => $self);
 }
@@ -159,18 +136,16 @@ sub nemesis
 # Sessions.
 # ---------------------------------------------------------------------------------------------------------------
 
-sub start_sessions
+sub start_sessions ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	my $setting = $self->{setting};
 	my $count = $setting->few_sessions + $setting->{dense};
 	return map { $self->start_session($_, $dice->part("session $_")) } 1 .. $count;
 }
 
 # The last sessions draw in bulk. The first one may be slow.
-sub statements
+sub statements ($self, $where, $number, $dice)
 {
-	my ($self, $where, $number, $dice) = @_;
 	return $self->paths->statements_in_bulk($where) if $number > $self->{setting}->few_sessions;
 	my @statements = $self->paths->statements($where, $dice);
 	return @statements unless $number == 1 && $self->{setting}{discard_caches};
@@ -178,17 +153,15 @@ sub statements
 }
 
 # Where a session connects to, and what it sends there.
-sub assignment
+sub assignment ($self, $number, $dice)
 {
-	my ($self, $number, $dice) = @_;
 	my @databases = $self->paths->databases;
 	my $database = $databases[ $number % @databases ];
 	return ("target.$database", $self->statements($database, $number, $dice));
 }
 
-sub start_session
+sub start_session ($self, $number, $dice)
 {
-	my ($self, $number, $dice) = @_;
 	my $directory = $self->{directory};
 	my ($target, @statements) = $self->assignment($number, $dice);
 	write_file("$directory/logs/$number.statements", @statements);
@@ -201,9 +174,8 @@ sub start_session
 }
 
 # Values that the nemesis was given, as a session's log (log.hpp): by the name of the stream in a database, or of a member.
-sub write_down
+sub write_down ($self, $what, $database, $begin, $end, %values)
 {
-	my ($self, $what, $database, $begin, $end, %values) = @_;
 	my $real = real_offset();
 	my $connection = ++$self->{connections}{$what};
 	foreach my $name (sort keys %values)
@@ -213,7 +185,6 @@ sub write_down
 			pack('L7 a8 x4 q3 q*', 0x54524f54, $self->paths->number($database, $name), 0, $self->{history}, $connection, 0,
 				scalar @values, '00000', $begin, $end, $real, @values));
 	}
-	return;
 }
 
 # As real_offset_ns() of log.hpp.
@@ -228,9 +199,8 @@ sub real_offset
 }
 
 # What the tables hold, as a session's log: of the database as it is now.
-sub write_down_rows
+sub write_down_rows ($self, $node, $what, $all)
 {
-	my ($self, $node, $what, $all) = @_;
 	foreach my $database ($self->paths->databases)
 	{
 		my $path = "$self->{directory}/logs/$what.$database";
@@ -239,7 +209,6 @@ sub write_down_rows
 		system_log("$self->{programs}/worker", "$path.target", "$path.statements", "$path.log", 0, 0, 0, 0, 'once') == 0
 		  or die "could not write down the rows of $database";
 	}
-	return;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -255,31 +224,26 @@ SELECT locktype, relation, mode, pid, coalesce(backend_type, 'gone')
 END
 
 # Nothing may be left of sessions that are gone.
-sub check_end
+sub check_end ($self, $nemesis)
 {
-	my ($self, $nemesis) = @_;
 	$self->check_leaks($nemesis);
 	$self->check_session($nemesis);
 	$self->write_down_rows($nemesis->{node}, 'rows', 0);
 	$self->check_stop($nemesis);
-	return;
 }
 
-sub check_leaks
+sub check_leaks ($self, $nemesis)
 {
-	my ($self, $nemesis) = @_;
 	$nemesis->end_prepared($_) foreach $self->paths->databases;
 	my $left;
 	poll_until('locks are released', sub { ($left = $nemesis->sql($locks_left) // 'no answer') eq '' }, 30)
 	  or $nemesis->found("locks are left: $left");
-	return;
 }
 
 # A session that has called everything very often holds no more memory and files than one that has called it a few times.
 # What is free does not count: the caches of PostgreSQL take half a megabyte at a time.
-sub check_session
+sub check_session ($self, $nemesis)
 {
-	my ($self, $nemesis) = @_;
 	my ($database) = $self->paths->databases;
 	my $calls = join ', ', $self->paths->calls;
 	my $grown;
@@ -299,13 +263,11 @@ END
 	my ($bytes, $files) = $grown =~ /(-?\d+)\|(-?\d+)\s*\z/ or return $nemesis->found("a session says what it holds: $grown");
 	# Files of catalogs that others have changed meanwhile are opened again; what a call leaves would be a thousand.
 	$nemesis->found("a session has grown by $bytes bytes and $files files") if $bytes > 200_000 || $files > 50;
-	return;
 }
 
 # The System V segment of a server, and the POSIX ones that its processes have mapped.
-sub shared_memory
+sub shared_memory ($node)
 {
-	my ($node) = @_;
 	my @lines = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
 	my ($id) = $lines[6] =~ /(\d+)\s*$/;
 	my %mapped;
@@ -317,9 +279,8 @@ sub shared_memory
 	return ($id, keys %mapped);
 }
 
-sub check_stop
+sub check_stop ($self, $nemesis)
 {
-	my ($self, $nemesis) = @_;
 	my $node = $nemesis->{node};
 	my ($id, @mapped) = shared_memory($node);
 	my @processes = background_pids($node);
@@ -333,7 +294,6 @@ sub check_stop
 	$nemesis->found("shared memory is left: $id")
 	  if grep { /^\s*\d+\s+$id\s/ } split /\n/, slurp_file('/proc/sysvipc/shm');
 	$nemesis->found("a process is left: $_") foreach grep { kill 0, $_ } @processes;
-	return;
 }
 
 1;

@@ -1,8 +1,7 @@
 # What a round is like: which servers, how they are configured, how many sessions draw. All of it follows from the seed.
 package Setting;
 
-use strict;
-use warnings;
+use v5.36;
 
 use List::Util qw(min);
 use UidgenTest;
@@ -30,9 +29,8 @@ checkpoint_timeout = 1d
 autovacuum = off
 END
 
-sub new
+sub new ($class, $dice, %opts)
 {
-	my ($class, $dice, %opts) = @_;
 	my %chosen = map { $_ => $dice->part($_)->one_of(@{ $choices{$_} }) } keys %choices;
 	my $self = bless {
 		topology => $dice->part('topology')->weighted(single => 6, asynchronous => 2, synchronous => 2),
@@ -68,27 +66,23 @@ sub new
 }
 
 # Leaves the processors to the sessions that draw in bulk. A parallel worker for each statement would take them.
-sub make_dense
+sub make_dense ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	$self->{sessions} = $dice->one_of(2, 4, 8);
 	$self->{pace_us} = $dice->one_of(5000, 20000, 50000);
 	$self->{parallel} = 0;
-	return;
 }
 
 # Every third round is a fleet's, so that each run of a minute has one.
-sub is_fleet
+sub is_fleet ($number)
 {
-	my ($number) = @_;
 	return $number % 3 == 2;
 }
 
 # A registry and its members. Grants and bounds are so short that a round sees many of them. Only servers that lose
 # commits need clocks within the bound.
-sub make_fleet
+sub make_fleet ($self, $dice)
 {
-	my ($self, $dice) = @_;
 	$self->{topology} = 'fleet';
 	$self->{preloaded} = 1;
 	$self->{registry} = $dice->weighted(single => 5, synchronous => 3, asynchronous => 2);
@@ -106,85 +100,73 @@ sub make_fleet
 }
 
 # Whether the registry may lose commits that it has answered.
-sub loses_commits
+sub loses_commits ($self)
 {
-	my ($self) = @_;
 	return $self->{registry} eq 'asynchronous';
 }
 
 # Whether commits wait for a standby.
-sub is_synchronous
+sub is_synchronous ($self)
 {
-	my ($self) = @_;
 	return ($self->{registry} // $self->{topology}) eq 'synchronous';
 }
 
 # Whether a server may be the registry that does not know all of its grants: clocks are right then, and no value is
 # awaited by a standby.
-sub may_lose_registry
+sub may_lose_registry ($self)
 {
-	my ($self) = @_;
 	return !$self->is_synchronous && ($self->loses_commits || !$self->{clock});
 }
 
 # A registry that starts waits so long.
-sub wait_s
+sub wait_s ($self)
 {
-	my ($self) = @_;
 	return 1.5 * $self->{lease_s} + 2 * $self->{bound_s};
 }
 
 # Refused newcomers wait so long after commits were lost.
-sub fence_s
+sub fence_s ($self)
 {
-	my ($self) = @_;
 	return $self->{lease_s} + 2 * $self->{bound_s};
 }
 
-sub chosen
+sub chosen ($self, $name)
 {
-	my ($self, $name) = @_;
 	return $self->{chosen}{$name};
 }
 
-sub is_minimal
+sub is_minimal ($self)
 {
-	my ($self) = @_;
 	return $self->chosen('wal_level') eq 'minimal';
 }
 
 # Whether a commit waits for its record to be flushed.
-sub commits_are_durable
+sub commits_are_durable ($self)
 {
-	my ($self) = @_;
 	return $self->chosen('synchronous_commit') ne 'off';
 }
 
 # SQLSTATEs that need no fault to be explained.
-sub expected_errors
+sub expected_errors ($self)
 {
-	my ($self) = @_;
 	return $self->chosen('default_transaction_isolation') eq '' ? () : ('40001');
 }
 
 # What a server says while it replays its log.
-sub errors_in_hot_standby
+sub errors_in_hot_standby ($self)
 {
-	my ($self) = @_;
 	return ('25006', $self->chosen('default_transaction_isolation') eq 'serializable' ? '0A000' : ());
 }
 
 # The sessions that do not draw in bulk. In a fleet's round one session of each member is for the layout with few nodes.
-sub few_sessions
+sub few_sessions ($self)
 {
-	my ($self) = @_;
 	return $self->{sessions} + ($self->{members} // 0);
 }
 
 # Lines of postgresql.conf.
-sub conf
+sub conf ($self)
 {
-	my ($self) = @_;
 	my %chosen = %{ $self->{chosen} };
 	my $conf = $self->{preloaded} ? "shared_preload_libraries = 'uidgen'\n" : '';
 	$conf .= join '', map { "$_ = '$chosen{$_}'\n" } grep { $chosen{$_} ne '' } sort keys %chosen;
@@ -198,9 +180,8 @@ sub conf
 	return $conf;
 }
 
-sub describe
+sub describe ($self)
 {
-	my ($self) = @_;
 	my %chosen = %{ $self->{chosen} };
 	my $chosen = join ', ', map { "$_ $chosen{$_}" } grep { $chosen{$_} ne '' } sort keys %chosen;
 	my @marks = grep { $self->{$_} } qw(preloaded clock disk read_only parallel assertions discard_caches);

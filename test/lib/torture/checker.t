@@ -1,7 +1,6 @@
 # Does the checker find what it should, and nothing else? checker.t PROGRAM, in the source copy. Each case is a log that
 # is written by hand. Beside each finding stands the nearest log that is none.
-use strict;
-use warnings;
+use v5.36;
 
 use File::Temp;
 use Test::More;
@@ -13,19 +12,17 @@ my $begin_ns = 5_000_000_000_000;
 my $real_ns = 1_000_000_000_000_000;
 my $epoch_us = ($begin_ns + $real_ns) / 1000;
 
-sub ns
+sub ns ($seconds)
 {
-	my ($seconds) = @_;
 	return int($begin_ns + $seconds * 1e9 + 0.5);
 }
 
 # Of a generator with ticks of a millisecond, and so many bits below them.
 my $shift = 22;
 
-sub id_at
+sub id_at ($seconds, $low = 1)
 {
-	my ($seconds, $low) = @_;
-	return (int($seconds * 1000 + 0.5) << $shift) + ($low // 1);
+	return (int($seconds * 1000 + 0.5) << $shift) + $low;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -48,9 +45,8 @@ my @streams = (
 	[ 'of_other_server', 2, 1, 1, 'history', 0, { clock => 'two' } ]);
 my %number = map { $streams[$_][0] => $_ } 0 .. $#streams;
 
-sub line_of_stream
+sub line_of_stream ($name, $order, $sign, $least, $scope, $loose_bits, $ids = undef)
 {
-	my ($name, $order, $sign, $least, $scope, $loose_bits, $ids) = @_;
 	my $greatest = $sign > 0 ? '9000000000000000000' : -1;
 	my @ids = $ids ? ($epoch_us, 1000, $shift, 2_000_000, ($ids->{behind} // 0) * 1e6, $ids->{in_background} // 0,
 		$ids->{clock}, $ids->{fields} // '-') : ((0) x 6, '-', '-');
@@ -64,9 +60,8 @@ sub line_of_stream
 my %flags = (unordered => 1, loose => 2, earlier => 4, block => 8, scarce => 16, inserted => 32);
 
 # A record of log.hpp. What a session drew: stream => [values], at => when it was sent, for => how long it took.
-sub drew
+sub drew ($stream, $values, %opts)
 {
-	my ($stream, $values, %opts) = @_;
 	my $flags = 0;
 	$flags |= $flags{$_} foreach split / /, $opts{flags} // '';
 	my $at = $opts{at} // 1;
@@ -75,33 +70,28 @@ sub drew
 }
 
 # In force from $from to $to; over, as far as it stalls, at $over.
-sub fault
+sub fault ($from, $to, %opts)
 {
-	my ($from, $to, %opts) = @_;
 	return join("\t", ns($from), ns($to), $opts{name} // 'fault', '', $opts{explains} // '-', $opts{marks} // '-', ns($opts{over} // $to)) . "\n";
 }
 
 # The clock of one server shows so many seconds more from then on.
-sub step
+sub step ($at, $offset, $clock)
 {
-	my ($at, $offset, $clock) = @_;
 	return join("\t", ns($at), ns($at + 0.1), $offset * 1e6, $clock) . "\n";
 }
 
-sub write_file
+sub write_file ($path, @content)
 {
-	my ($path, @content) = @_;
 	open my $fh, '>', $path or die "could not write $path: $!";
 	binmode $fh;
 	print $fh @content;
 	close $fh or die "could not write $path: $!";
-	return;
 }
 
 # What the checker says of the sessions' logs; calls may last 10 s. sessions => [ [drew, ...], ... ], faults, clock.
-sub judge
+sub judge (%case)
 {
-	my (%case) = @_;
 	my $directory = File::Temp->newdir;
 	mkdir "$directory/logs";
 	write_file("$directory/streams", map { line_of_stream(@$_) } @streams);
@@ -125,13 +115,11 @@ sub findings
 }
 
 # finds($kind, $name, [session], [session], ..., faults => ..., clock => ...)
-sub finds
+sub finds ($kind, $name, @case)
 {
-	my ($kind, $name, @case) = @_;
 	my @sessions;
 	push @sessions, shift @case while ref $case[0];
 	is(findings(sessions => \@sessions, @case), $kind, ($kind eq '' ? 'nothing' : $kind) . ": $name");
-	return;
 }
 
 my $in_order = drew(rising => [ 1000 .. 1100 ]);
@@ -226,7 +214,7 @@ finds('', 'inside a tick, if that does not count', [ drew(ids_by_tick => [ id_at
 	[ drew(ids_by_tick => [ id_at(2, 8) ], at => 2) ]);
 
 # Times. The call is sent at 20 s, and lasts 0.01 s. An id may be 2 s ahead.
-sub drew_at { my ($stream, $time, %opts) = @_; return [ drew($stream => [ id_at($time) ], at => 20, %opts) ] }
+sub drew_at ($stream, $time, %opts) { return [ drew($stream => [ id_at($time) ], at => 20, %opts) ] }
 finds('too far ahead of the clock', 'by 2.02 s', drew_at(ids => 22.03));
 finds('', '1.99 s ahead', drew_at(ids => 22));
 finds('too far behind the clock', 'by 0.02 s', drew_at(ids => 19.98));
@@ -254,7 +242,7 @@ finds('', 'by a clock that is behind', drew_at(ids => 10), @back);
 finds('', 'by a clock that was put right', drew_at(ids => 20), clock => [ step(15, -10, 'one'), step(17, 0, 'one') ]);
 
 # Errors.
-sub failed { my (%opts) = @_; return [ $in_order, drew(rising => [], at => 20, error => '55000', %opts) ] }
+sub failed (%opts) { return [ $in_order, drew(rising => [], at => 20, error => '55000', %opts) ] }
 finds('unexplained error 55000', 'without a fault', failed());
 finds('', 'explained', failed(), faults => [ fault(19, 20.005, explains => '57P01 55000') ]);
 finds('', 'explained by one that begins meanwhile', failed(), faults => [ fault(20.005, 22, explains => '55000') ]);
@@ -265,8 +253,8 @@ finds('', 'scarce', failed(flags => 'scarce'));
 finds('unexplained error 57P02', 'scarce, and something else', failed(flags => 'scarce', error => '57P02'));
 
 # Calls that last too long.
-sub lasted { my ($seconds) = @_; return [ drew(rising => [1000], at => 20, for => $seconds) ] }
-sub stall { my ($from, $to, %opts) = @_; return fault($from, $to, marks => 'stall', %opts) }
+sub lasted ($seconds) { return [ drew(rising => [1000], at => 20, for => $seconds) ] }
+sub stall ($from, $to, %opts) { return fault($from, $to, marks => 'stall', %opts) }
 finds('slow call', '10.1 s', lasted(10.1));
 finds('', '9.9 s', lasted(9.9));
 finds('', 'stalled', lasted(12), faults => [ stall(21, 24) ]);

@@ -1,7 +1,6 @@
 # Runs rounds of torture: torture.pl SECONDS SEED FIRST-ROUND DENSE PROGRAMS [NEMESIS,...]. Started by run.sh, in an
 # environment like that of a TAP test. Prints what it does and finds; exits with 1 if it found anything.
-use strict;
-use warnings;
+use v5.36;
 
 our $out;
 
@@ -35,7 +34,6 @@ my $slack_s = 10;
 sub say_line
 {
 	print $out "$_[0]\n";
-	return;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -44,17 +42,15 @@ sub say_line
 
 # The longest that a call may last without the time in which faults stall it: uidgen.max_wait and a second (P5), what the
 # statement itself sleeps, and the slack.
-sub bound_s
+sub bound_s ($setting, $paths)
 {
-	my ($setting, $paths) = @_;
 	my ($max_wait_s) = $setting->{max_wait} =~ /^(\d+)s$/ or die "not in seconds: $setting->{max_wait}";
 	return $max_wait_s + 1 + $paths->longest_sleep_s + $slack_s * ($setting->{discard_caches} ? 2 : 1);
 }
 
 # Each ends its statement, and goes.
-sub stop_sessions
+sub stop_sessions ($directory, $nemesis, $bound_s, @runs)
 {
-	my ($directory, $nemesis, $bound_s, @runs) = @_;
 	append_to_file("$directory/stop", '');
 	my $ended = sub { !grep { $_->pumpable } @runs };
 	if (!poll_until('the sessions end', $ended, $bound_s + 30))
@@ -65,25 +61,21 @@ sub stop_sessions
 		return;
 	}
 	$_->finish or $nemesis->found('a session failed: ' . $_->full_result) foreach @runs;
-	return;
 }
 
-sub check_server_logs
+sub check_server_logs ($nemesis, @nodes)
 {
-	my ($nemesis, @nodes) = @_;
 	my $expected = $nemesis->expected_complaints;
 	foreach my $node (@nodes)
 	{
 		my @lines = grep { /$complaints/ && !/$expected/ } split /\n/, slurp_file($node->logfile);
 		$nemesis->found("the log of " . $node->name . " says: $_") foreach splice @lines, 0, 5;
 	}
-	return;
 }
 
 # Returns the number of findings, and of values.
-sub judge
+sub judge ($nemesis, $directory)
 {
-	my ($nemesis, $directory) = @_;
 	my $output = '';
 	my $is_clean = IPC::Run::run([ "$programs/checker", $directory ], '>', \$output, '2>&1');
 	say_line($output =~ s/^/   /mgr =~ s/^   FOUND/FOUND/mgr =~ s/\n\z//r);
@@ -96,9 +88,8 @@ sub judge
 # ---------------------------------------------------------------------------------------------------------------
 
 # Returns the number of findings and of values, and the faults by name.
-sub run_round
+sub run_round ($number, $length_s)
 {
-	my ($number, $length_s) = @_;
 	my $dice = Dice->new("$seed/$number");
 	my $setting = Setting->new($dice->part('setting'), number => $number, dense => $dense);
 	my $directory = "$ENV{TESTDIR}/round$number";
