@@ -459,44 +459,42 @@ Judgement judge_without_fence(const Layout &l, const RegistryView &r, const Requ
 const Mutant mutants[] = {
     // What the registry decides.
     {"a newcomer below until", "WithoutLostCommitsNoClockMatters",
-     with(&Protocol::is_free,
-          [](const Layout &, const RegistryView &, const Request &, const NodeRow &) { return true; })},
+     with(&Protocol::is_free, [](auto &, auto &, auto &, auto &) { return true; })},
     {"a newcomer one tick below until", "WithoutLostCommitsNoClockMatters",
-     with(&Protocol::is_free, [](const Layout &l, const RegistryView &r, const Request &a,
-                                 const NodeRow &row) { return row.until <= beginning(l, r, a) + 1; })},
+     with(&Protocol::is_free,
+          [](auto &l, auto &r, auto &a, auto &row) { return row.until <= beginning(l, r, a) + 1; })},
     {"a node that another membership got is kept", "FencesHarmNobodyWhateverTheClocks",
-     with(&Protocol::judge, [](const Layout &l, const RegistryView &r, const Request &a,
-                               const NodeRow &row) { return extended_anyway(judge(l, r, a, row), a.holds); })},
+     with(&Protocol::judge,
+          [](auto &l, auto &r, auto &a, auto &row) { return extended_anyway(judge(l, r, a, row), a.holds); })},
     {"until + length", "FencesAreTight",
      with(&Protocol::extended,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               NodeRow after = extended(l, r, a, row);
               if (row.until != 0)
                   after.until = std::max(after.until, row.until + grant_ticks(l, r, a));
               return after;
           })},
     {"a repeated request is a newcomer's", "WithoutLostCommitsNoClockMatters",
-     with(&Protocol::is_missed, [](const Request &, const NodeRow &) { return false; })},
+     with(&Protocol::is_missed, [](auto &, auto &) { return false; })},
     {"an earlier life's answer is taken for a missed one", "OfTwoCopiesOneGoesOn",
      with(
          &Protocol::judge,
-         [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+         [](auto &l, auto &r, auto &a, auto &row) {
              Request b = a;
              if (!a.holds && row.membership != 0)
                  b.incarnation = row.incarnation;
              return judge(l, r, b, row);
          },
-         with(&Protocol::is_missed,
-              [](const Request &a, const NodeRow &row) { return !a.holds && is_same_life(a, row); }))},
+         with(&Protocol::is_missed, [](auto &a, auto &row) { return !a.holds && is_same_life(a, row); }))},
     {"a superseded life is extended", "OfTwoCopiesOneGoesOn",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               const Judgement j = judge(l, r, a, row);
               return extended_anyway(j, j.why == Refusal::superseded && row.membership == a.held.membership);
           })},
     {"after a fence a superseded life is extended", "OfTwoCopiesOneGoesOn",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               const Judgement j = judge(l, r, a, row);
               return extended_anyway(j, j.why == Refusal::superseded && row.membership == a.held.membership &&
                                             row.term != r.term);
@@ -505,35 +503,35 @@ const Mutant mutants[] = {
     {"no fence: the timeline is not compared", "LostCommitsAreFenced", with(&Protocol::compares_timeline, false)},
     {"a fence without the clock", "LostCommitsAreFenced",
      with(&Protocol::succeeded,
-          [](RegistryView r, const Drawn &drawn, Commits commits, const KnownGrants &known) {
+          [](RegistryView r, auto &drawn, Commits commits, auto &known) {
               RegistryView after = succeeded(r, drawn, commits, known);
               after.fence_base_us = std::max(r.fence_base_us, known.latest_end_us - r.longest_us);
               return after;
           })},
     {"a fence without a new term", "LostCommitsAreFenced",
      with(&Protocol::succeeded,
-          [](RegistryView r, const Drawn &drawn, Commits commits, const KnownGrants &known) {
+          [](RegistryView r, auto &drawn, Commits commits, auto &known) {
               RegistryView after = succeeded(r, drawn, commits, known);
               after.term = r.term;
               return after;
           })},
     {"a fence without the longest grant, by one tick", "FencesAreTight",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               const Judgement j = judge(l, r, a, row);
               const bool passes = j.why == Refusal::fenced && beginning(l, r, a) + 1 >= fence_tick(l, r);
               return passes ? Judgement{Verdict::newcomer, Refusal::none} : j;
           })},
     {"a fence with one bound, not two", "FencesAreTight",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               RegistryView lower = r;
               lower.fence_base_us -= lower.fence_base_us != 0 ? r.bound_us : 0;
               return judge(l, lower, a, row);
           })},
     {"a survivor's grant begins where the registry says", "AMembershipGetsANodeTwice",
      with(&Protocol::extended,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               NodeRow after = extended(l, r, a, row);
               if (row.membership == after.membership)
                   after.from = row.from;
@@ -551,29 +549,25 @@ const Mutant mutants[] = {
           with(&Protocol::granted, granted_until_the_later, with(&Protocol::judge, judge_without_fence)))},
     {"no cap", "FencesAreTight",
      with(
-         &Protocol::granted,
-         [](const Layout &l, const RegistryView &r, const Request &a,
-            const NodeRow &row) { return granted(l, without_cap(r), a, row); },
+         &Protocol::granted, [](auto &l, auto &r, auto &a, auto &row) { return granted(l, without_cap(r), a, row); },
          with(
              &Protocol::is_free,
-             [](const Layout &l, const RegistryView &r, const Request &a,
-                const NodeRow &row) { return is_free(l, without_cap(r), a, row); },
+             [](auto &l, auto &r, auto &a, auto &row) { return is_free(l, without_cap(r), a, row); },
              with(
                  &Protocol::extended,
-                 [](const Layout &l, const RegistryView &r, const Request &a,
-                    const NodeRow &row) { return extended(l, without_cap(r), a, row); },
-                 with(&Protocol::judge, [](const Layout &l, const RegistryView &r, const Request &a,
-                                           const NodeRow &row) { return judge(l, without_cap(r), a, row); }))))},
+                 [](auto &l, auto &r, auto &a, auto &row) { return extended(l, without_cap(r), a, row); },
+                 with(&Protocol::judge,
+                      [](auto &l, auto &r, auto &a, auto &row) { return judge(l, without_cap(r), a, row); }))))},
     {"survivors are extended unconditionally", "FencesAreTight",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               RegistryView open = r;
               open.fence_base_us = is_in_doubt(r, a, row) ? 0 : r.fence_base_us;
               return judge(l, open, a, row);
           })},
     {"survivors are extended one tick too low", "FencesAreTight",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               RegistryView lower = r;
               lower.fence_base_us -= is_in_doubt(r, a, row) ? r.bound_us : 0;
               const Judgement j = judge(l, lower, a, row);
@@ -581,7 +575,7 @@ const Mutant mutants[] = {
           })},
     {"survivors are not extended", "LostCommitsAreFenced",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               const Judgement j = judge(l, r, a, row);
               return j.verdict == Verdict::extend && is_in_doubt(r, a, row)
                          ? Judgement{Verdict::newcomer, Refusal::none}
@@ -589,13 +583,13 @@ const Mutant mutants[] = {
           })},
     {"of two memberships the one that asks first is extended", "FencesHarmNobodyWhateverTheClocks",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               const bool other_membership = is_in_doubt(r, a, row) && row.membership != a.held.membership;
               return judge(l, r, a, other_membership ? NodeRow{} : row);
           })},
     {"what members show is not compared", "CommitsAreLostAgain",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               Request b = a;
               b.seen.serial = std::min(a.seen.serial, r.serial);
               if (a.holds && a.held.term == r.term && row.term != r.term)
@@ -606,7 +600,7 @@ const Mutant mutants[] = {
           })},
     {"an old registry goes on", "CommitsAreLostAgain",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               RegistryView blind = r;
               blind.shown = {};
               Request b = a;
@@ -615,37 +609,35 @@ const Mutant mutants[] = {
               return judge(l, blind, b, row);
           })},
     {"a later term that was shown is forgotten", "CommitsAreLostAgain",
-     with(&Protocol::is_news, [](const RegistryView &, const Term &) { return false; })},
+     with(&Protocol::is_news, [](auto &, auto &) { return false; })},
     // Dead holders and joining members.
     {"a dead holder's node is granted without the bound", "ADeadHoldersNodeIsGrantedAgain",
      with(&Protocol::revoked,
-          [](const Layout &l, const RegistryView &r, const NodeRow &row, int64_t ahead) {
+          [](auto &l, auto &r, auto &row, int64_t ahead) {
               RegistryView exact = r;
               exact.bound_us = 0;
               return revoked(l, exact, row, ahead);
           })},
     {"a dead holder was never ahead of its clock", "ADeadHoldersNodeIsGrantedAgain",
-     with(&Protocol::revoked,
-          [](const Layout &l, const RegistryView &r, const NodeRow &row, int64_t) { return revoked(l, r, row, 0); })},
+     with(&Protocol::revoked, [](auto &l, auto &r, auto &row, int64_t) { return revoked(l, r, row, 0); })},
     {"a dead membership is extended after a fence", "ADeadHoldersNodeIsGrantedAgain",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               const bool later = is_in_doubt(r, a, row) && row.until != 0 && a.held.until > row.until;
               return extended_anyway(judge(l, r, a, row), later && a.held.until > last_lost_beginning(l, r));
           })},
     {"a joining member's node is not raised", "AJoiningMembersNodeIsRaised",
-     with(&Protocol::used_before,
-          [](const Layout &, const RegistryView &, const Request &, NodeRow row, int64_t) { return row; })},
+     with(&Protocol::used_before, [](auto &, auto &, auto &, NodeRow row, int64_t) { return row; })},
     {"a joining member's node is raised, and keeps its membership", "AJoiningMembersNodeIsRaised",
      with(&Protocol::used_before,
-          [](const Layout &l, const RegistryView &r, const Request &a, NodeRow row, int64_t until) {
+          [](auto &l, auto &r, auto &a, NodeRow row, int64_t until) {
               if (is_free(l, r, a, row))
                   row.until = std::max(row.until, until);
               return row;
           })},
     {"another fleet's members get nodes", "AnotherFleetIsRefused",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               Request b = a;
               b.seen.fleet = r.fleet;
               return judge(l, r, b, row);
@@ -667,21 +659,20 @@ const Mutant mutants[] = {
     {"a registry is not told when another one granted last", "TwoRegistriesAreAlive",
      with(&Protocol::told_of_other, [](RegistryView r, int64_t) { return r; }), by_walks},
     {"a registry that starts admits newcomers at once", "AFormerPrimaryComesBack",
-     with(&Protocol::awaits_member, [](const RegistryView &, int64_t, bool) { return false; })},
+     with(&Protocol::awaits_member, [](auto &, int64_t, bool) { return false; })},
     {"a newcomer opens a registry that starts, by what that has told it", "AFormerPrimaryComesBack",
-     with(&Protocol::ends_wait,
-          [](const Layout &, const RegistryView &, const Request &a, int64_t) { return a.seen.term.number != 0; })},
+     with(&Protocol::ends_wait, [](auto &, auto &, auto &a, int64_t) { return a.seen.term.number != 0; })},
     {"a registry that starts when its grants have ended admits newcomers at once", "AFormerPrimaryReturnsLate",
      with(&Protocol::always_waits, false)},
     {"a registry that starts waits for the longest grant only", "AFormerPrimaryReturnsLate",
      with(&Protocol::awaits_member,
-          [](const RegistryView &r, int64_t started_us, bool ended) {
+          [](auto &r, int64_t started_us, bool ended) {
               return awaits_member(r, started_us, ended) && r.now_us - started_us < r.longest_us;
           }),
      by_walks},
     {"a member that opens a registry that starts opens all nodes", "AFormerPrimaryReturnsLate",
      with(&Protocol::is_free,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               RegistryView open = r;
               open.ended_by_us = 0;
               return is_free(l, open, a, row);
@@ -689,7 +680,7 @@ const Mutant mutants[] = {
      by_walks},
     {"a grant that has ended begins where it began", "AFormerPrimaryReturnsLate",
      with(&Protocol::extended,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               NodeRow after = extended(l, r, a, row);
               after.from = a.holds ? a.held.from : row.from;
               return after;
@@ -697,14 +688,14 @@ const Mutant mutants[] = {
      by_walks},
     {"a member whose grant has ended opens a registry that starts", "AFormerPrimaryReturnsLate",
      with(&Protocol::ends_wait,
-          [](const Layout &l, const RegistryView &r, const Request &a, int64_t last_serial) {
+          [](auto &l, auto &r, auto &a, int64_t last_serial) {
               Request live = a;
               live.held.until = largest(l.time_bits);
               return ends_wait(l, r, live, last_serial);
           })},
     {"a grant that has ended is extended although no newcomer is admitted", "AFormerPrimaryReturnsLate",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               RegistryView open = r;
               open.awaits_member = false;
               const Judgement j = judge(l, open, a, row);
@@ -721,10 +712,10 @@ const Mutant mutants[] = {
           })},
     {"a line leads to a registry that was lost", "ARegistryIsLost", with(&Protocol::has_other_line, false), 11},
     {"an unproved number is ignored", "AnUnprovedTermIsShown",
-     with(&Protocol::is_claim, [](const RegistryView &, const Term &) { return false; })},
+     with(&Protocol::is_claim, [](auto &, auto &) { return false; })},
     {"under an unproved number a grant that has ended is extended", "AnUnprovedTermIsShown",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               RegistryView open = r;
               open.claimed = 0;
               const Judgement j = judge(l, open, a, row);
@@ -732,7 +723,7 @@ const Mutant mutants[] = {
           })},
     {"the numbers of terms are counted", "ACopyOfAnEarlierStateTakesOver",
      with(&Protocol::succeeded,
-          [](RegistryView r, const Drawn &drawn, Commits commits, const KnownGrants &known) {
+          [](RegistryView r, auto &drawn, Commits commits, auto &known) {
               RegistryView after = succeeded(r, drawn, commits, known);
               after.term.number = std::max(r.term.number, r.shown.number) + 1;
               return after;
@@ -741,14 +732,14 @@ const Mutant mutants[] = {
      with(&Protocol::best_registry, last_registry, with(&Protocol::draws_nonces, false))},
     {"a registry with a rival admits newcomers", "TwoRegistriesHaveOneNumber",
      with(&Protocol::judge,
-          [](const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
+          [](auto &l, auto &r, auto &a, auto &row) {
               RegistryView blind = r;
               blind.shown = are_rivals(r.shown, r.term) ? Term{} : r.shown;
               return judge(l, blind, a, row);
           })},
     {"a takeover without lost commits draws no term", "ARegistryMoves",
      with(&Protocol::succeeded,
-          [](RegistryView r, const Drawn &drawn, Commits commits, const KnownGrants &known) {
+          [](RegistryView r, auto &drawn, Commits commits, auto &known) {
               RegistryView after = succeeded(r, drawn, commits, known);
               after.term = commits == Commits::may_be_lost ? after.term : r.term;
               return after;
@@ -788,7 +779,7 @@ const Mutant mutants[] = {
     {"one incarnation a server", "WithoutLostCommitsNoClockMatters", with(&Protocol::own_incarnation, false)},
     {"what an unclaimed registry answers is carried to the registry", "ARestoredCopyGrantsNothing",
      with(&Protocol::accept,
-          [](Membership *m, FleetSeen *seen, const Answer &answer) {
+          [](Membership *m, FleetSeen *seen, auto &answer) {
               Answer other = answer;
               other.why = answer.why == Refusal::unclaimed ? Refusal::fenced : answer.why;
               return accept(m, seen, other);
@@ -796,36 +787,36 @@ const Mutant mutants[] = {
      0, true},
     {"an answer to an earlier life is accepted", "WithoutLostCommitsNoClockMatters",
      with(&Protocol::accept,
-          [](Membership *m, FleetSeen *seen, const Answer &answer) {
+          [](Membership *m, FleetSeen *seen, auto &answer) {
               Answer own = answer;
               own.incarnation = m->incarnation;
               return accept(m, seen, own);
           })},
     {"an older answer is accepted", "WithoutLostCommitsNoClockMatters",
      with(&Protocol::accept,
-          [](Membership *m, FleetSeen *seen, const Answer &answer) {
+          [](Membership *m, FleetSeen *seen, auto &answer) {
               return accept_as(m, seen, answer, [](Membership *blind, FleetSeen *) { blind->held.serial = -1; });
           })},
     {"an answer of an earlier term is accepted", "LostCommitsAreFenced",
      with(&Protocol::accept,
-          [](Membership *m, FleetSeen *seen, const Answer &answer) {
+          [](Membership *m, FleetSeen *seen, auto &answer) {
               return accept_as(m, seen, answer, [](Membership *, FleetSeen *blind) { blind->term = {}; });
           })},
     {"a refusal has no serial", "OfTwoCopiesOneGoesOn",
      with(&Protocol::accept,
-          [](Membership *m, FleetSeen *seen, const Answer &answer) {
+          [](Membership *m, FleetSeen *seen, auto &answer) {
               Answer bare = answer;
               bare.grant.serial = answer.why == Refusal::none ? answer.grant.serial : 0;
               return accept(m, seen, bare);
           })},
     {"another fleet's answer is accepted", "AnotherFleetIsRefused",
      with(&Protocol::accept,
-          [](Membership *m, FleetSeen *seen, const Answer &answer) {
+          [](Membership *m, FleetSeen *seen, auto &answer) {
               return accept_as(m, seen, answer, [](Membership *, FleetSeen *blind) { blind->fleet = 0; });
           })},
     {"a superseded life continues after a late answer", "OfTwoCopiesOneGoesOn",
      with(&Protocol::accept,
-          [](Membership *m, FleetSeen *seen, const Answer &answer) {
+          [](Membership *m, FleetSeen *seen, auto &answer) {
               return accept_as(m, seen, answer, [](Membership *blind, FleetSeen *) { blind->superseded = false; });
           })},
 };

@@ -73,18 +73,16 @@ my %is_harmless_at_member = map { $_ => 1 } qw(cancel terminate freeze_session u
 sub in_force ($self, $name, $details, %opts)
 {
 	my $is_harmless = $is_harmless{$name} || $is_harmless_at_member{$name} && !$self->is_registry;
-	my @states = (@{ $opts{explains} // [] }, $is_harmless ? () : '55000');
-	my $fault =
-	  $self->SUPER::in_force($name, $self->{node}->name . ($details eq '' ? '' : ": $details"), %opts, explains => \@states);
-	$fault->{is_harmless} = $is_harmless;
-	return $fault;
+	# Until a grant that ended meanwhile is replaced, if need be after a fence.
+	$opts{after} = ($opts{after} // 1) + ($is_harmless ? 0 : $self->{setting}->fence_s + 3);
+	$opts{explains} = [ @{ $opts{explains} // [] }, $is_harmless ? () : '55000' ];
+	$self->SUPER::in_force($name, $self->{node}->name . ($details eq '' ? '' : ": $details"), %opts);
 }
 
-# Until a grant that ended meanwhile is replaced, if need be after a fence.
-sub finish ($self, $fault, $after = 1)
+sub sql_at ($self, $node, $sql)
 {
-	$after += $self->{setting}->fence_s + 3 unless $fault->{is_harmless};
-	return $self->SUPER::finish($fault, $after);
+	local $self->{node} = $node;
+	return $self->sql($sql);
 }
 
 sub sql_at_registry ($self, $sql)
@@ -109,12 +107,11 @@ sub registry_away ($self, $dice)
 	my $seconds = $dice->one_of(0.5, 2, $self->{setting}{lease_s} + 2);
 	my $mode = $dice->one_of('fast', 'immediate');
 	$self->{node} = $self->{servers}{primary};
-	my $fault = $self->in_force('registry_away', "$mode, for $seconds s", explains => [qw(08001 08006 57P01 57P02 57P03)],
+	$self->in_force('registry_away', "$mode, for $seconds s", explains => [qw(08001 08006 57P01 57P02 57P03)],
 		marks => 'stall crash');
 	$self->{node}->stop($mode, fail_ok => 1) or $self->found("the registry does not stop ($mode)");
 	sleep($seconds);
 	$self->start;
-	return $self->finish($fault);
 }
 
 # Messages are delayed, lost, repeated, or overtaken by later ones.
@@ -136,11 +133,10 @@ sub cut_off ($self, $dice)
 sub with_mode ($self, $name, $mode, $seconds, @members)
 {
 	$self->{node} = $members[0]{node};
-	my $fault = $self->in_force($name, "$mode for $seconds s, members " . join(' ', map { $_->{name} } @members), marks => 'stall');
+	$self->in_force($name, "$mode for $seconds s, members " . join(' ', map { $_->{name} } @members), marks => 'stall');
 	$self->{servers}->set_mode($mode, @members);
 	sleep($seconds);
 	$self->{servers}->set_mode('pass', @members);
-	return $self->finish($fault);
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -152,7 +148,7 @@ my @registry_gone = qw(08001 08006 57P01 57P02 57P03);
 sub fail_over_registry ($self, $dice)
 {
 	$self->{node} = $self->{servers}{primary};
-	my $fault = $self->in_force('fail_over_registry', '', explains => \@registry_gone, marks => 'stall crash');
+	$self->in_force('fail_over_registry', '', explains => \@registry_gone, marks => 'stall crash');
 	# What the standby has not got is lost, if nobody waits for it.
 	my @walsenders = $self->processes(qr/^walsender/);
 	freeze_process($_) foreach @walsenders;
@@ -161,7 +157,6 @@ sub fail_over_registry ($self, $dice)
 	my $old = $self->fail_over;
 	$self->{servers}->registry_is($self->{node});
 	$self->come_back($dice, $old);
-	return $self->finish($fault);
 }
 
 # A member gets new nodes, and then nothing more from the registry, which crashes. While that member draws, another one
@@ -175,7 +170,7 @@ sub lose_grants ($self, $dice)
 	my @others = grep { $_ != $holder } $servers->members;
 	my $newcomer = $dice->one_of(@others);
 	$self->{node} = $servers->{primary};
-	my $fault = $self->in_force('lose_grants', "of member $holder->{name}, while $newcomer->{name} needs new ones",
+	$self->in_force('lose_grants', "of member $holder->{name}, while $newcomer->{name} needs new ones",
 		explains => \@registry_gone, marks => 'stall crash');
 	$self->use_all_nodes($newcomer);
 	$servers->set_mode('cut', @others);
@@ -194,7 +189,6 @@ sub lose_grants ($self, $dice)
 	$servers->set_mode('pass', $holder);
 	$servers->registry_is($self->{node});
 	$self->come_back($dice, $old) if defined $old;
-	return $self->finish($fault);
 }
 
 # The standby learns of a handover that expires, and not that it is canceled then. (It would take five minutes.)
@@ -235,9 +229,8 @@ sub use_all_nodes ($self, $member)
 # As a newcomer. Waits until there is one in the layout with few nodes, or none is to be had.
 sub get_new_nodes ($self, $member, $max_wait = undef)
 {
-	local $self->{node} = $member->{node};
 	my $set = defined $max_wait ? "SET uidgen.max_wait = '$max_wait'; " : '';
-	return $self->sql("${set}SELECT uid_fleet_move(); SELECT uid_next('uid_generators.small')");
+	return $self->sql_at($member->{node}, "${set}SELECT uid_fleet_move(); SELECT uid_next('uid_generators.small')");
 }
 
 # Where no newcomer may get a node, nor the holder of a grant that has ended: it draws until it is refused.
@@ -298,8 +291,9 @@ sub former_registry ($self, $dice)
 	my $ahead = $self->{setting}{clock} && $dice->chance(50);
 	my @others = grep { $_ != $lonely } $servers->members;
 	$self->{node} = $servers->{primary};
-	my $fault = $self->in_force('former_registry', "$name takes over, and $new_one when the former one is back, which only member "
-		  . "$lonely->{name} reaches" . ($ahead ? ', after a term of an hour ahead' : ''), explains => \@registry_gone, marks => 'stall crash');
+	$self->in_force('former_registry', "$name takes over, and $new_one when the former one is back, which only member "
+		  . "$lonely->{name} reaches" . ($ahead ? ', after a term of an hour ahead' : ''),
+		explains => \@registry_gone, marks => 'stall crash', after => 1 + $self->{setting}->wait_s);
 	$self->use_all_nodes($lonely);
 	$self->draw_term_ahead if $ahead;
 	my $former = $succession->{do}->($self, \@others, $ahead);
@@ -316,7 +310,6 @@ sub former_registry ($self, $dice)
 	$self->start unless $new_one eq 'runs';
 	$former->stop('fast', fail_ok => 1) or $self->found('the former registry does not stop (fast)');
 	$self->have_standby($dice, $former, $name eq 'its standby');
-	return $self->finish($fault, 1 + $self->{setting}->wait_s);
 }
 
 # Until then some members reach the registry, and it none of its own sessions.
@@ -386,8 +379,7 @@ END
 # The fleet, and the largest term in it.
 sub seen_by ($self, $member)
 {
-	local $self->{node} = $member->{node};
-	my $seen = $self->sql('SELECT fleet, max(term) FROM uid_registry_status WHERE term IS NOT NULL GROUP BY fleet') // '';
+	my $seen = $self->sql_at($member->{node}, 'SELECT fleet, max(term) FROM uid_registry_status WHERE term IS NOT NULL GROUP BY fleet') // '';
 	return $seen =~ /^(-?\d+)\|(\d+)$/ ? [ $1, $2 ] : [ 0, 0 ];
 }
 
@@ -552,10 +544,9 @@ sub copy_member ($self, $dice)
 	my $member = $self->choose_member($dice);
 	my $kind = $dice->one_of(sort keys %makes_copy);
 	$self->{node} = $member->{node};
-	my $fault = $self->in_force('copy_member', $kind, explains => \@outage, marks => 'stall crash');
+	$self->in_force('copy_member', $kind, explains => \@outage, marks => 'stall crash');
 	my $copy = $self->{servers}->new_copy($member);
 	$self->draw_from_copy($dice, $member, $copy, $dice->one_of(1, 4)) if $makes_copy{$kind}->($self, $member, $copy);
-	return $self->finish($fault);
 }
 
 sub draw_from_copy ($self, $dice, $member, $copy, $seconds)
@@ -572,7 +563,7 @@ sub clone_member ($self, $dice)
 {
 	my $member = $self->choose_member($dice);
 	my $original = $self->{node} = $member->{node};
-	my $fault = $self->in_force('clone_member', '', explains => \@outage, marks => 'stall crash');
+	$self->in_force('clone_member', '', explains => \@outage, marks => 'stall crash');
 	my $copy = $self->{servers}->new_copy($member);
 	$self->stop_and_copy($original, $copy);
 	my $is_clone = make_clone($copy, $original);
@@ -581,7 +572,6 @@ sub clone_member ($self, $dice)
 	$self->draw_from_copy($dice, $member, $copy, 4) if $is_clone && start_node($copy, fail_ok => 1);
 	# One of the two was refused.
 	$self->get_other_nodes;
-	return $self->finish($fault);
 }
 
 # A member's machine is gone for good. Its nodes are taken over, and a server from a backup takes its place.
@@ -589,25 +579,23 @@ sub replace_member ($self, $dice)
 {
 	my $member = $self->choose_member($dice);
 	my $old = $self->{node} = $member->{node};
-	my $fault = $self->in_force('replace_member', '', explains => \@outage, marks => 'stall crash');
+	$self->in_force('replace_member', '', explains => \@outage, marks => 'stall crash');
 	my $copy = $self->{servers}->new_copy($member);
-	return $self->finish($fault) unless $self->copy_running($member, $copy);
+	return unless $self->copy_running($member, $copy);
 	$self->{servers}->member_is($member, $copy);
 	$self->kill_server($old);
 	$self->sql_at_registry(<<"END");
 SELECT format('SELECT uid_fleet_takeover(%s, %s)', pool, node) FROM uid_fleet
  WHERE port = '@{[ $old->port ]}' AND state = 'live' \\gexec
 END
-	return $self->finish($fault);
 }
 
 # All its generators get new nodes. Its segments are attached again.
 sub move_member ($self, $dice)
 {
 	$self->{node} = $self->choose_member($dice)->{node};
-	my $fault = $self->in_force('move_member', '');
+	$self->in_force('move_member', '');
 	$self->get_other_nodes;
-	return $self->finish($fault);
 }
 
 sub get_other_nodes ($self)
@@ -621,26 +609,17 @@ sub join_late ($self, $dice)
 {
 	my $late = $self->{node} = $self->{servers}->late_server;
 	my $newcomer = $self->choose_member($dice);
-	my $fault = $self->in_force('join_late', "before member $newcomer->{name} needs a node");
+	$self->in_force('join_late', "before member $newcomer->{name} needs a node");
 	my $name = "late_$self->{number}";
 	my $tick_us = 1000 + $self->{number};
 	my $create =
 	  "SELECT uid_generator_create('$name', tick_us => $tick_us, datacenter_bits => 0, worker_bits => 1, sequence_bits => 3)";
 	$self->set_registry($late, '');
-	foreach my $node ($late, $newcomer->{node})
-	{
-		local $self->{node} = $node;
-		$self->sql($create);
-	}
+	$self->sql_at($_, $create) foreach $late, $newcomer->{node};
 	$self->draw_late($late, $name, 12000);
 	$self->set_registry($late, registry_line(@{ $self->{servers}{registries} }));
 	$self->draw_late($newcomer->{node}, $name, 12000) if $self->draw_late($late, $name, 10);
-	foreach my $node ($late, $newcomer->{node})
-	{
-		local $self->{node} = $node;
-		$self->sql("SELECT uid_generator_drop('uid_generators.$name')");
-	}
-	return $self->finish($fault);
+	$self->sql_at($_, "SELECT uid_generator_drop('uid_generators.$name')") foreach $late, $newcomer->{node};
 }
 
 # Ids that are written down as those of a session. 0: there are none.
@@ -670,22 +649,16 @@ sub equal_pools ($self, $dice)
 	my $way = $dice->one_of(sort keys %makes_equal);
 	my ($first) = my @members = map { $_->{node} } ($self->{servers}->members)[ 0, 1 ];
 	$self->{node} = $first;
-	my $fault = $self->in_force('equal_pools', "of another $way");
+	$self->in_force('equal_pools', "of another $way");
 	my $name = "equal_$self->{number}";
 	my $layout = 'datacenter_bits => 0, sequence_bits => 3, tick_us => ' . (5000 + $self->{number});
 	foreach my $i (0, 1)
 	{
-		local $self->{node} = $members[$i];
 		my %fields = "$layout, $makes_equal{$way}[$i]" =~ /(\w+) => ('.*?'|\d+)/g;
-		$self->sql("SELECT uid_generator_create('$name', " . join(', ', map { "$_ => $fields{$_}" } sort keys %fields) . ')');
+		$self->sql_at($members[$i], "SELECT uid_generator_create('$name', " . join(', ', map { "$_ => $fields{$_}" } sort keys %fields) . ')');
 	}
 	$self->check_that_one_is_refused($way, $name, @members) if $self->draw_late($first, $name, 3000);
-	foreach my $node (@members)
-	{
-		local $self->{node} = $node;
-		$self->sql("SELECT uid_generator_drop('uid_generators.$name')");
-	}
-	return $self->finish($fault);
+	$self->sql_at($_, "SELECT uid_generator_drop('uid_generators.$name')") foreach @members;
 }
 
 sub check_that_one_is_refused ($self, $way, $name, $first, $second)
@@ -705,7 +678,7 @@ sub copy_schema ($self, $dice)
 {
 	my $member = $self->choose_member($dice);
 	my $node = $self->{node} = $member->{node};
-	my $fault = $self->in_force('copy_schema', $member->{name});
+	$self->in_force('copy_schema', $member->{name});
 	my ($copy, $file) = ("copy_$self->{number}", "$self->{directory}/schema");
 	$self->sql("CREATE DATABASE $copy TEMPLATE template0");
 	my $is_copied = PostgreSQL::Test::Utils::system_log('pg_dump', '-s', '-f', $file, '-d', $node->connstr('postgres')) == 0
@@ -718,7 +691,6 @@ sub copy_schema ($self, $dice)
 		$self->draw_beside($copy, $member->{name}, $_, "SELECT unnest($draws{$_})") foreach sort keys %draws;
 	}
 	$self->sql("DROP DATABASE $copy WITH (FORCE)");
-	return $self->finish($fault);
 }
 
 # Many generators of a member need nodes at once, and renew them in the same calls.
@@ -727,7 +699,7 @@ sub many_generators ($self, $dice)
 	my $member = $self->choose_member($dice);
 	my ($count, $mode) = ($dice->one_of(100, 200), $dice->one_of('pass', 'delay 0.3', 'lose 30', 'repeat 70'));
 	$self->{node} = $member->{node};
-	my $fault = $self->in_force('many_generators', "$count at member $member->{name}, $mode", marks => 'stall');
+	$self->in_force('many_generators', "$count at member $member->{name}, $mode", marks => 'stall');
 	my $all = "(SELECT 'many_$self->{number}_' || n FROM generate_series(1, $count) AS n) AS names(name)";
 	$self->sql("SELECT count(uid_generator_create(name)) FROM $all");
 	$self->{servers}->set_mode($mode, $member);
@@ -738,7 +710,6 @@ sub many_generators ($self, $dice)
 	$self->draw_from_many($member, $count);
 	$self->{servers}->set_mode('pass', $member);
 	$self->sql("SELECT count(uid_generator_drop(('uid_generators.' || name)::regclass)) FROM $all");
-	return $self->finish($fault);
 }
 
 # By sessions at the same time.
@@ -779,10 +750,9 @@ sub lie ($self, $dice)
 	my $member = $self->choose_member($dice);
 	my $seconds = $dice->one_of(1, 2, $self->{setting}{lease_s} + 2);
 	$self->{node} = $member->{node};
-	my $fault = $self->in_force('lie', sprintf('%s: %s = %s', @$lie) . ", for $seconds s", marks => 'stall');
+	$self->in_force('lie', sprintf('%s: %s = %s', @$lie) . ", for $seconds s", marks => 'stall');
 	set_answer($liar, @$lie);
 	$self->have_line($member, registry_line($liar) =~ s/dbname=\w+/dbname=liar/r, $seconds);
-	return $self->finish($fault);
 }
 
 # While others draw from it. Dropped, it is not there for a moment.
@@ -793,9 +763,8 @@ sub attach_again ($self, $dice)
 	my $sql = $dice->one_of($attach, "BEGIN; $attach ROLLBACK", "BEGIN; SELECT segment_drop('$segment'); $attach COMMIT",
 		"BEGIN; SELECT segment_drop('$segment'); $attach ROLLBACK");
 	$self->{node} = $self->choose_member($dice)->{node};
-	my $fault = $self->in_force('attach_again', $sql =~ s/\n/ /gr, explains => [ '42P01', '42704', 'XX000' ]);
+	$self->in_force('attach_again', $sql =~ s/\n/ /gr, explains => [ '42P01', '42704', 'XX000' ]);
 	$self->sql($sql);
-	return $self->finish($fault);
 }
 
 # The registry's own sequence, or a member's record of it, is moved on.
@@ -824,11 +793,10 @@ sub step_clock ($self, $dice)
 	my $step = $dice->one_of(map { $_ * $bound / 2 } -0.9, -0.5, 0.5, 0.9);
 	$step = $dice->one_of(-3600, -60, -5, -1, 1, 5, 60, 3600) if $dice->chance(70) && !$self->{setting}->loses_commits;
 	my $seconds = $dice->one_of(0.2, 1, 4);
-	my $fault = $self->in_force('step_clock', "$step s for $seconds s");
+	$self->in_force('step_clock', "$step s for $seconds s", after => 2);
 	$self->set_offset($step);
 	sleep($seconds);
 	$self->set_offset(0);
-	return $self->finish($fault, 2);
 }
 
 1;

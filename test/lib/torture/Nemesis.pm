@@ -2,13 +2,14 @@
 # force, and which errors it explains.
 #
 # To add a fault, write a function and add a line to %faults: its weight, and what a round must be like for it. The
-# function calls in_force() before it breaks anything. When it returns, the fault is over.
+# function calls in_force() before it breaks anything. When it returns, the fault is over, unless it has called finish() before.
 package Nemesis;
 
 use v5.36;
 
 use Disk;
 use IPC::Run;
+use POSIX ();
 use PostgreSQL::Test::Utils ();
 use Recreation qw(kinds_of_things ways_to_recreate is_ever_gone sql_of sql_to_draw sql_to_recreate);
 use Time::HiRes qw(sleep);
@@ -71,22 +72,23 @@ sub now
 # The log.
 # ---------------------------------------------------------------------------------------------------------------
 
-# A fault is in force from now on, until finish().
+# A fault is in force from now on, until finish(). What has been sent meanwhile may still come back `after` so many seconds.
 sub in_force ($self, $name, $details, %opts)
 {
-	my $fault = {
-		begin => now(), name => $name, details => $details, states => [ @{ $opts{explains} // [] } ],
-		marks => $opts{marks} // '-' };
-	push @{ $self->{faults} }, $fault;
-	$self->{say}->(sprintf '   %7.3f s  %-20s %s', ($fault->{begin} - $self->{began}) / 1e9, $name, $details);
-	return $fault;
+	my $begin = now();
+	push @{ $self->{faults} }, { begin => $begin, name => $name, details => $details, states => $opts{explains} // [],
+		marks => $opts{marks} // '-', after => $opts{after} // 1 };
+	$self->{say}->(sprintf '   %7.3f s  %-20s %s', ($begin - $self->{began}) / 1e9, $name, $details);
 }
 
-# What has been sent meanwhile may still come back, so many seconds later.
-sub finish ($self, $fault, $after = 1)
+# Of all faults that are in force.
+sub finish ($self)
 {
-	$fault->{over} = now();
-	$fault->{end} = $fault->{over} + int($after * 1e9);
+	foreach my $fault (grep { !defined $_->{over} } @{ $self->{faults} })
+	{
+		$fault->{over} = now();
+		$fault->{end} = $fault->{over} + int($fault->{after} * 1e9);
+	}
 }
 
 # Something that no session can see.
@@ -131,6 +133,7 @@ sub attack_until ($self, $end)
 		my $name = $dice->weighted($self->weights);
 		$self->choose_server($dice);
 		$self->$name($dice);
+		$self->finish;
 	}
 	$self->check_that_disks_fail;
 }
@@ -275,11 +278,10 @@ sub kill_processes ($self, $name, @pids)
 	my %once = map { $_ => 1 } grep { defined } @pids;
 	@pids = sort { $a <=> $b } keys %once or return;
 	my $whom = join ', ', map { "$_ (" . title($_) . ')' } @pids;
-	my $fault = $self->in_force($name, $whom, explains => \@outage, marks => 'stall crash');
+	$self->in_force($name, $whom, explains => \@outage, marks => 'stall crash', after => 3);
 	my @all = background_pids($self->{node});
 	poll_until('the server notices', sub { $self->is_gone || !grep { kill 0, $_ } @all }, 10) if kill 'KILL', @pids;
 	$self->start_if_gone;
-	return $self->finish($fault, 3);
 }
 
 sub kill_backend ($self, $dice)
@@ -300,7 +302,7 @@ sub waits_for_standby ($self)
 
 sub kill_postmaster ($self, $dice)
 {
-	my $fault = $self->in_force('kill_postmaster', '', explains => \@outage, marks => 'stall crash');
+	$self->in_force('kill_postmaster', '', explains => \@outage, marks => 'stall crash');
 	my @orphans = background_pids($self->{node});
 	$self->{node}->kill9;
 	# They hold the shared memory, so that no server can start.
@@ -308,16 +310,14 @@ sub kill_postmaster ($self, $dice)
 	  or $self->found("processes do not notice that the postmaster is gone: @orphans");
 	sleep($dice->fraction);
 	$self->start;
-	return $self->finish($fault);
 }
 
 sub stop ($self, $mode, $marks, $dice)
 {
-	my $fault = $self->in_force("stop_$mode", '', explains => \@outage, marks => $marks);
+	$self->in_force("stop_$mode", '', explains => \@outage, marks => $marks);
 	$self->{node}->stop($mode, fail_ok => 1) or $self->found("the server does not stop ($mode)");
 	sleep($dice->fraction);
 	$self->start;
-	return $self->finish($fault);
 }
 
 sub stop_immediate ($self, $dice)
@@ -345,12 +345,11 @@ sub stop_smart ($self, $dice)
 sub freeze ($self, $name, $whom, $seconds, @pids)
 {
 	return unless @pids;
-	my $fault = $self->in_force($name, "$whom for $seconds s", marks => 'stall');
+	$self->in_force($name, "$whom for $seconds s", marks => 'stall');
 	# Some may have ended meanwhile.
 	my @frozen = grep { eval { freeze_process($_) } } @pids;
 	sleep($seconds);
 	thaw($_) foreach @frozen;
-	return $self->finish($fault);
 }
 
 sub freeze_one ($self, $dice, $name, $pattern)
@@ -379,9 +378,8 @@ sub freeze_server ($self, $dice)
 # Of all sessions.
 sub signal_sessions ($self, $name, $function, @states)
 {
-	my $fault = $self->in_force($name, 'all sessions', explains => \@states);
+	$self->in_force($name, 'all sessions', explains => \@states);
 	$self->sql("SELECT $function(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
-	return $self->finish($fault);
 }
 
 sub terminate ($self, $dice)
@@ -396,9 +394,8 @@ sub cancel ($self, $dice)
 
 sub checkpoint ($self, $dice)
 {
-	my $fault = $self->in_force('checkpoint', '');
+	$self->in_force('checkpoint', '');
 	$self->sql('CHECKPOINT');
-	return $self->finish($fault);
 }
 
 sub end_prepared ($self, $database)
@@ -421,9 +418,8 @@ sub command ($self, $dice, $name, @commands)
 {
 	my $database = $dice->one_of($self->{paths}->databases);
 	my $sql = $dice->one_of(@commands);
-	my $fault = $self->in_force($name, "$database: $sql");
+	$self->in_force($name, "$database: $sql");
 	$self->sql($sql, database => $database);
-	return $self->finish($fault);
 }
 
 # The schema that the extension is in; never seen by others.
@@ -459,12 +455,11 @@ sub alter_worker ($self, $dice)
 	my $database = $dice->one_of($self->{paths}->databases);
 	my $generator = q{'uid_generators.altered'};
 	my $worker = 1 + ++$self->{altered}{$database};
-	my $fault = $self->in_force('alter_worker', "$database: worker id $worker");
+	$self->in_force('alter_worker', "$database: worker id $worker");
 	my $is_altered = defined $self->sql("SELECT uid_generator_alter($generator, worker_number => $worker)", database => $database);
 	my $next = $self->sql("SELECT worker_id FROM uid_decode(uid_next($generator), $generator)", database => $database);
 	$self->found("in $database a generator is altered, and its next id does not have worker id $worker")
 	  if $is_altered && ($next // $worker) ne $worker;
-	return $self->finish($fault, 1);
 }
 
 sub alter_sequence ($self, $dice)
@@ -485,11 +480,10 @@ sub move_counter ($self, $dice)
 	my $by = $dice->one_of(1000, 100000, 100000000);
 	my $database = $dice->one_of($self->{paths}->databases);
 	my $move = $dice->one_of('setval', 'segment_set') . "('moved', 20000000 + last_value + $by)";
-	my $fault = $self->in_force('move_counter', "$database: $move");
+	$self->in_force('move_counter', "$database: $move");
 	my $drawn = $self->sql("SELECT $move FROM moved; SELECT segment_next('moved'::regclass)", database => $database);
 	my ($moved_to, $value) = split /\n/, $drawn // '';
 	$self->found("after a move to $moved_to a session draws $value") if defined $value && $value < $moved_to;
-	return $self->finish($fault);
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -505,18 +499,17 @@ sub use_up_memory ($self, $dice)
 	return unless defined $kilobytes;
 	my $limit = 1024 * ($kilobytes + $dice->one_of(0, 0, 16, 256));
 	# 58P01: of a library that is loaded only now.
-	my $fault = $self->in_force('use_up_memory', title($pid) . ": $limit bytes for $seconds s", explains => [ '53200', '58P01' ]);
+	$self->in_force('use_up_memory', title($pid) . ": $limit bytes for $seconds s", explains => [ '53200', '58P01' ]);
 	my $former = `prlimit --pid $pid --data --output=SOFT --noheadings --raw` =~ s/\s+//gr;
 	my $set = sub { IPC::Run::run([ 'prlimit', '--pid', $pid, "--data=$_[0]:" ], '>', '/dev/null', '2>&1') };
 	sleep($seconds) if $former ne '' && $set->($limit);
 	$set->($former);
-	return $self->finish($fault);
 }
 
 # A database that is made again with the same numbers must not meet what the server remembers of the former one.
 sub recreate_database ($self, $dice)
 {
-	my $fault = $self->in_force('recreate_database', 'twin');
+	$self->in_force('recreate_database', 'twin');
 	$self->sql('CREATE DATABASE mould');
 	$self->sql('CREATE EXTENSION IF NOT EXISTS uidgen; CREATE SEQUENCE IF NOT EXISTS s', database => 'mould');
 	foreach my $life (1 .. 2)
@@ -531,7 +524,6 @@ sub recreate_database ($self, $dice)
 		$self->sql("SELECT setval('s', $after, true)", database => 'mould');
 	}
 	$self->sql('DROP DATABASE IF EXISTS twin');
-	return $self->finish($fault);
 }
 
 # The fault before may still end a session.
@@ -545,7 +537,7 @@ my @explained_without = qw(42P01 42704 42883 3F000);
 sub recreate ($self, $dice)
 {
 	my ($kind, $way) = ($dice->one_of(kinds_of_things()), $dice->one_of(ways_to_recreate()));
-	my $fault = $self->in_force('recreate', "$kind, $way");
+	$self->in_force('recreate', "$kind, $way");
 	my @in_torn = (database => 'torn');
 	# Both may exist already. Then these two fail.
 	$self->sql('CREATE DATABASE torn');
@@ -553,7 +545,7 @@ sub recreate ($self, $dice)
 	$self->sql(sql_of($kind, 'create', ++$self->{lives}), @in_torn);
 	my $sessions = background_loop($self->{node}, clients => 2, dbname => 'torn', on_error_stop => 0, pace => 0.01,
 		verbosity => 'sqlstate', sql => sql_to_draw($kind, $way));
-	my $have_ended = sub { grep { !$_->pumpable } @{ $sessions->{runs} } };
+	my $have_ended = sub { grep { waitpid $_, POSIX::WNOHANG } @{ $sessions->{pids} } };
 	poll_until('both sessions draw, or have ended', sub { $have_ended->() || !grep { !-s } @{ $sessions->{logs} } }, 60)
 	  or $self->found("$kind: a session does not draw");
 	my $done = 0;
@@ -566,7 +558,6 @@ sub recreate ($self, $dice)
 	$self->check_recreation($kind, $way, stop_loop($sessions));
 	$self->sql(sql_of($kind, 'drop'), @in_torn);
 	$self->sql('CREATE EXTENSION IF NOT EXISTS uidgen', @in_torn);
-	return $self->finish($fault);
 }
 
 sub check_recreation ($self, $kind, $way, @logs)
@@ -608,8 +599,8 @@ sub step_clock ($self, $dice)
 	my $step = $dice->one_of(-0.001, -0.02, -0.5, -1.9, -5, -60, -3600, $far_back, 0.002, 0.5, 3, 60, 3600, 86400 * 30);
 	my $seconds = $dice->one_of(0.1, 1, 3);
 	my $there = $self->{offset} + $step;
-	my $fault = $self->in_force('step_clock', $step < 0 ? "$step s for $seconds s" : "$step s",
-		explains => ['55000']);
+	# A call that has waited reads the clock at least every 100 ms.
+	$self->in_force('step_clock', $step < 0 ? "$step s for $seconds s" : "$step s", explains => ['55000'], after => 2);
 	$self->set_offset($there);
 	if ($step < 0)
 	{
@@ -620,8 +611,6 @@ sub step_clock ($self, $dice)
 	{
 		$self->{offset} = $there;
 	}
-	# A call that has waited reads the clock at least every 100 ms.
-	return $self->finish($fault, 2);
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -646,8 +635,8 @@ sub fail_disk ($self, $dice, $name, $error, @calls)
 	my $order = $dice->weighted(none => 3, checkpoint => 4, clean_stop => 3);
 	# A checkpoint writes nothing there.
 	$order = 'clean_stop' if $where eq '/pg_stat' && $order eq 'checkpoint';
-	my $fault = $self->in_force($name, "$calls in $where for $seconds s" . ($order eq 'none' ? '' : ", with a $order" =~ s/_/ /r),
-		explains => [ @outage, '53100', '58030' ], marks => 'stall crash');
+	$self->in_force($name, "$calls in $where for $seconds s" . ($order eq 'none' ? '' : ", with a $order" =~ s/_/ /r),
+		explains => [ @outage, '53100', '58030' ], marks => 'stall crash', after => 3);
 	push @{ $self->{complaints} }, $of_disk;
 	my @before = failed_calls($self->{node});
 	# PostgreSQL 15 never ends if it is told to stop while it recovers from a crash. Nothing below /pg_stat makes it crash.
@@ -662,7 +651,6 @@ sub fail_disk ($self, $dice, $name, $error, @calls)
 	$self->{say}->(sprintf '%35s%d calls have failed, %d of them on files of uidgen', '', @failed);
 	my $must_fail = $is_done && $order ne 'none' && $where =~ $is_met{$order} && ($calls =~ /write/ || $where ne '/pg_stat');
 	push @{ $self->{failed_calls} }, $failed[0] if $must_fail && $calls ne 'short';
-	return $self->finish($fault, 3);
 }
 
 # In faults in which some call must have failed.
@@ -691,7 +679,7 @@ sub upgrade ($self, $dice)
 {
 	my @options = $dice->chance(50) ? ('--link') : ();
 	my $old = $self->{node};
-	my $fault = $self->in_force('upgrade', "@options", explains => \@outage, marks => 'stall');
+	$self->in_force('upgrade', "@options", explains => \@outage, marks => 'stall');
 	$self->{servers}->hold;
 	$old->stop('fast', fail_ok => 1) or $self->found('the server does not stop (fast)');
 	my $new = $self->{servers}->new_cluster($old);
@@ -703,7 +691,6 @@ sub upgrade ($self, $dice)
 	$self->{node} = $new;
 	$self->start;
 	$self->{servers}->follow($new, 0);
-	return $self->finish($fault);
 }
 
 sub run_pg_upgrade ($old, $new, @options)
@@ -749,7 +736,7 @@ sub restore_to_point ($self, $dice)
 	my $node = $self->{node};
 	my $copy = $node->data_dir . '.backup';
 	my $point = "point $self->{number}";
-	my $fault = $self->in_force('restore_to_point', $point, marks => 'stall crash',
+	$self->in_force('restore_to_point', $point, marks => 'stall crash', after => 5, # longer than a connection
 		explains => [ @outage, $self->{setting}->errors_in_hot_standby ]);
 	if ($self->back_up($node, $copy))
 	{
@@ -763,7 +750,6 @@ sub restore_to_point ($self, $dice)
 		$self->{servers}->follow($node, $is_logged ? 1 : 0);
 	}
 	PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', $copy);
-	return $self->finish($fault, 5);    # longer than a connection
 }
 
 # With all its processes, as when its machine is gone.
@@ -791,7 +777,7 @@ sub fail_over ($self)
 sub promote ($self, $dice)
 {
 	my $synchronous = $self->{setting}->is_synchronous;
-	my $fault = $self->in_force('promote', $self->{setting}{topology}, explains => \@outage, marks => 'stall crash');
+	$self->in_force('promote', $self->{setting}{topology}, explains => \@outage, marks => 'stall crash', after => 3);
 	# What the standby has not got is lost, if no session waits for it.
 	my @walsenders = $dice->chance(50) ? $self->processes(qr/^walsender/) : ();
 	freeze_process($_) foreach @walsenders;
@@ -801,7 +787,7 @@ sub promote ($self, $dice)
 	# Nothing waits for a standby that is not there.
 	$self->alter_system("synchronous_standby_names = ''");
 	$self->{servers}->follow($self->{node}, $synchronous ? 0 : 1);
-	$self->finish($fault, 3);
+	$self->finish;
 	sleep(2 * $dice->fraction);
 	return $self->come_back($dice, $old) if $dice->chance(70);
 }
@@ -812,7 +798,7 @@ sub come_back ($self, $dice, $old, %opts)
 	my ($new, $data) = ($self->{node}, $old->data_dir);
 	my $source = $new->connstr('postgres');
 	my $rewinds = $dice->chance(60) && !$opts{never_rewinds};
-	my $fault = $self->in_force('come_back', $old->name . ($rewinds ? ', by pg_rewind' : ''), explains => \@outage,
+	$self->in_force('come_back', $old->name . ($rewinds ? ', by pg_rewind' : ''), explains => \@outage,
 		marks => 'stall');
 	my $conf = PostgreSQL::Test::Utils::slurp_file("$data/postgresql.conf");
 	$self->alter_system('full_page_writes = on');
@@ -832,7 +818,6 @@ sub come_back ($self, $dice, $old, %opts)
 	start_node($old, fail_ok => 1) or $self->found('the former primary does not start');
 	$self->{standby} = $old;
 	$self->make_synchronous if $self->{setting}->is_synchronous;
-	return $self->finish($fault);
 }
 
 # From now on commits wait for the standby.
