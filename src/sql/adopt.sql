@@ -7,19 +7,16 @@
 --
 -- What the column was is noted in the comment of its sequence, which a dump has, too: the next value, because imports
 -- set the counter to the largest id of the generator, and the identity.
---
 -- With this search_path a relation's name is printed with its schema.
 
 CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass, OUT next numeric)
 LANGUAGE plpgsql STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  increment bigint := (SELECT q.seqincrement FROM pg_sequence q WHERE q.seqrelid = sequence);
 BEGIN
-  IF increment IS NOT NULL THEN
-    EXECUTE format('SELECT last_value::numeric + CASE WHEN is_called THEN $1 ELSE 0 END FROM %s', sequence)
-      INTO next USING increment;
+  IF EXISTS (SELECT FROM pg_sequence q WHERE q.seqrelid = sequence) THEN
+    EXECUTE format('SELECT last_value::numeric + CASE WHEN is_called THEN q.seqincrement ELSE 0 END
+                      FROM %s, pg_sequence q WHERE q.seqrelid = $1', sequence) INTO next USING sequence;
   END IF;
 END
 $$;
@@ -98,21 +95,18 @@ BEGIN
     next := CASE WHEN next >= floor THEN noted_next ELSE greatest(next, noted_next,
               CASE drawn_by WHEN 'segment_next' THEN uid_internal.uid_sequence_next(source) END) END;
   END IF;
-  is_distributed := false;
-  IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-    EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition d WHERE d.logicalrelid = $1)'
-      INTO is_distributed USING table_name;
-  END IF;
+  EXECUTE CASE WHEN to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN 'SELECT false' ELSE
+            'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition d WHERE d.logicalrelid = $1)' END
+    INTO is_distributed USING table_name;
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_movable_column(regclass, name) IS
-  'Returns what uid_adopt() and uid_release() need to know of a column, and fails if they cannot change it: its '
-  'identity or default, the function of uidgen that the default calls, and the sequence that this draws from; the '
-  'sequence that the column owns, the options that make one like it, its comment, and what uid_adopt() has noted at '
-  'its end; below which number no id of the generator is; the first value that no sequence has given to the column, if '
-  'it is known; and whether Citus distributes the table.';
+  'Returns what uid_adopt() and uid_release() need to know of a column. It fails if they cannot change it. source: the '
+  'sequence that the function drawn_by in its default names; sequence: the one that the column owns, with options that '
+  'make one like it, its comment, and what uid_adopt() has noted at its end; floor: ids of its generator are not below '
+  'it; next: the first value that no sequence has given to the column, if it is known.';
 
-CREATE FUNCTION uid_internal.uid_check_width(table_name regclass, column_name name, attnum smallint) RETURNS void
+CREATE FUNCTION uid_internal.uid_check_width(table_name regclass, column_name name) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -121,7 +115,7 @@ DECLARE
   tables text;
 BEGIN
   WITH RECURSIVE holding(relation, number) AS (
-    SELECT table_name::oid, attnum
+    SELECT a.attrelid, a.attnum FROM pg_attribute a WHERE a.attrelid = table_name AND a.attname = column_name
      UNION
     SELECT n.relation, n.number FROM holding h CROSS JOIN LATERAL (
       SELECT k.conrelid, k.conkey[i] FROM pg_constraint k, generate_subscripts(k.conkey, 1) i
@@ -150,7 +144,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION uid_internal.uid_check_width(regclass, name, smallint) IS
+COMMENT ON FUNCTION uid_internal.uid_check_width(regclass, name) IS
   'Fails unless the ids of a column fit all columns that would have to hold them: itself, the columns that refer to '
   'it by foreign keys, and so on, each with its partitions and children.';
 
@@ -166,6 +160,7 @@ DECLARE
   furthest bigint;
 BEGIN
   IF is_generator THEN
+    PERFORM uid_internal.uid_check_width(table_name, column_name);
     EXECUTE format('SELECT %s.uid_next(%s)', uid_internal.uid_home(), quote_literal(source::text) || '::regclass')
       INTO next;
   ELSE
@@ -197,7 +192,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_beyond_plan(regclass, name, regclass, boolean) IS
-  'Returns the comment that says which ids a column gets from now on, and fails unless they are beyond those in it.';
+  'Returns the comment that says which ids a column gets now, and fails unless they fit and are beyond those in it.';
 
 CREATE FUNCTION uid_internal.uid_grant_plan(table_name regclass, sequence regclass, is_new boolean) RETURNS text
 LANGUAGE plpgsql
@@ -228,8 +223,7 @@ COMMENT ON FUNCTION uid_internal.uid_grant_plan(regclass, regclass, boolean) IS
   'Returns the statement that lets each role draw from a generator or sequence that may insert into a table, and fails '
   'if the caller cannot run it. A new sequence has no privileges yet.';
 
--- The statements for a table of Citus belong into one transaction of the coordinator, but Citus must run some on all
--- nodes.
+-- A plan is run in one transaction. Of a table that Citus distributes, some statements must run on all nodes.
 CREATE FUNCTION uid_internal.uid_adopt_plan(table_name regclass, column_name name, c record, generator regclass)
 RETURNS text[]
 LANGUAGE plpgsql
@@ -255,9 +249,6 @@ BEGIN
       of_column || format('SET DEFAULT %s.uid_next(%s);', home, quote_literal(generator::text) || '::text::regclass')];
   END IF;
   grants := uid_internal.uid_grant_plan(table_name, chosen, c.identity IS NOT NULL AND chosen = c.sequence);
-  IF is_generator THEN
-    PERFORM uid_internal.uid_check_width(table_name, column_name, c.attnum);
-  END IF;
   beyond := uid_internal.uid_beyond_plan(table_name, column_name, chosen, is_generator);
   RETURN ARRAY[
       format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', table_name),
@@ -360,13 +351,12 @@ COMMENT ON FUNCTION uid_internal.uid_release_plan(regclass, name, record, bigint
   'Returns the lines of uid_release(): statements, and comments that begin with --. It fails if the first value of the '
   'sequence that the column goes back to is not known, or if the sequence would soon meet ids of the column.';
 
--- Estimates of the recursive queries of the catalog are so high that PostgreSQL would compile them.
+-- Estimates of recursive queries of the catalog are so high that PostgreSQL would compile them.
 CREATE FUNCTION uid_internal.uid_move(table_name regclass, column_name name, is_adoption boolean, generator regclass,
-    start bigint, dry_run boolean, patience_ms integer) RETURNS SETOF text
+    start bigint, dry_run boolean, patience interval DEFAULT pg_catalog.current_setting('lock_timeout')::interval)
+RETURNS SETOF text
 LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-SET row_security = off
-SET jit = off
+SET search_path = pg_catalog, pg_temp SET row_security = off SET jit = off
 SET lock_timeout = '100ms'
 AS $$
 DECLARE
@@ -389,7 +379,7 @@ BEGIN
   -- Sessions that need the table queue behind an attempt. So an attempt is short, and they go on between two attempts.
   -- It is shorter than deadlock_timeout, so that it ends before a session in a deadlock with it fails.
   LOOP
-    attempt_ms := least(attempt_ms + 100, 500, nullif(patience_ms, 0));
+    attempt_ms := least(attempt_ms + 100, 500, nullif(extract(epoch FROM patience) * 1000, 0));
     BEGIN
       PERFORM set_config('lock_timeout', attempt_ms::text, true);
       IF NOT dry_run THEN
@@ -402,13 +392,12 @@ BEGIN
       END IF;
       plan := CASE WHEN is_adoption THEN uid_internal.uid_adopt_plan(table_name, column_name, c, generator)
                    ELSE uid_internal.uid_release_plan(table_name, column_name, c, start) END;
-      FOREACH line IN ARRAY plan LOOP
-        CONTINUE WHEN dry_run IS NOT FALSE OR line IS NULL OR line LIKE '--%';
+      FOR line IN SELECT p FROM unnest(plan) p WHERE NOT dry_run AND p NOT LIKE '--%' LOOP
         EXECUTE line;
       END LOOP;
       EXIT;
     EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-      IF extract(epoch FROM clock_timestamp() - began) * 1000 >= nullif(patience_ms, 0) THEN
+      IF clock_timestamp() - began >= nullif(patience, '0') THEN
         RAISE;
       END IF;
     END;
@@ -420,9 +409,9 @@ BEGIN
       '-- This was a dry run. To run the statements in one transaction, add dry_run => false.' END) p WHERE p <> '';
 END
 $$;
-COMMENT ON FUNCTION uid_internal.uid_move(regclass, name, boolean, regclass, bigint, boolean, integer) IS
+COMMENT ON FUNCTION uid_internal.uid_move(regclass, name, boolean, regclass, bigint, boolean, interval) IS
   'Returns the lines of a plan of uid_adopt() or uid_release(), and runs its statements unless it is a dry run. It '
-  'retries as long as it does not get a lock, for patience_ms (0: without limit). Row-level security would hide ids, '
+  'retries as long as it does not get a lock, for patience (0: without limit). Row-level security would hide ids, '
   'so it is an error where it applies.';
 
 CREATE FUNCTION uid_adopt(table_name regclass, column_name name, generator regclass DEFAULT NULL,
@@ -431,8 +420,7 @@ LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
   SELECT uid_internal.uid_home();
-  SELECT uid_internal.uid_move(table_name, column_name, true, generator, NULL::bigint, dry_run,
-    (SELECT s.setting::integer FROM pg_catalog.pg_settings s WHERE s.name = 'lock_timeout'));
+  SELECT uid_internal.uid_move(table_name, column_name, true, generator, NULL::bigint, dry_run);
 END;
 COMMENT ON FUNCTION uid_adopt(regclass, name, regclass, boolean) IS
   'Gives a column of a table a default of uidgen instead of a sequence: uid_next(), uid_next() of the given '
@@ -449,8 +437,7 @@ LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
   SELECT uid_internal.uid_home();
-  SELECT uid_internal.uid_move(table_name, column_name, false, NULL::regclass, start, dry_run,
-    (SELECT s.setting::integer FROM pg_catalog.pg_settings s WHERE s.name = 'lock_timeout'));
+  SELECT uid_internal.uid_move(table_name, column_name, false, NULL::regclass, start, dry_run);
 END;
 COMMENT ON FUNCTION uid_release(regclass, name, bigint, boolean) IS
   'Gives a column that draws from uidgen what it had before uid_adopt(): nextval() of its sequence, or its identity. '

@@ -18,11 +18,9 @@
 
 DO $$
 BEGIN
-  PERFORM FROM pg_catalog.pg_extension e
-          JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
-         WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name
-           AND pg_catalog.format('%I, pg_temp'::pg_catalog.text, n.nspname) OPERATOR(pg_catalog.=)
-               pg_catalog.current_setting('search_path'::pg_catalog.text)
+  PERFORM FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
+         WHERE e.extname = 'uidgen'
+           AND pg_catalog.format('%I, pg_temp', n.nspname) = pg_catalog.current_setting('search_path')
            FOR KEY SHARE OF n;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'schema of extension uidgen was renamed by another session'

@@ -8,28 +8,22 @@
 DO $$
 DECLARE
   grantees text := (
-    SELECT coalesce(pg_catalog.string_agg(
-             DISTINCT CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN 'PUBLIC'::pg_catalog.text
-                           ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text) END,
-             ', '::pg_catalog.text), 'PUBLIC'::pg_catalog.text)
+    SELECT coalesce(pg_catalog.string_agg(DISTINCT CASE a.grantee WHEN 0::oid THEN 'PUBLIC'
+                                                   ELSE a.grantee::regrole::text END, ', '), 'PUBLIC')
       FROM pg_catalog.pg_default_acl d CROSS JOIN LATERAL pg_catalog.aclexplode(d.defaclacl) a);
   o record;
 BEGIN
   FOR o IN
-    SELECT CASE i.type WHEN 'view'::pg_catalog.text THEN 'table'::pg_catalog.text ELSE i.type END AS kind, i.identity,
-           CASE WHEN i.type OPERATOR(pg_catalog.=) ANY ('{function,procedure,type}'::pg_catalog.text[])
-                THEN ', PUBLIC'::pg_catalog.text ELSE ''::pg_catalog.text END AS rest
+    SELECT CASE i.type WHEN 'view' THEN 'table' ELSE i.type END AS kind, i.identity,
+           CASE WHEN i.type IN ('function', 'procedure', 'type') THEN ', PUBLIC' ELSE '' END AS rest
       FROM pg_catalog.pg_extension e
-      JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) e.tableoid
-       AND d.refobjid OPERATOR(pg_catalog.=) e.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char"
+      JOIN pg_catalog.pg_depend d ON d.refclassid = e.tableoid AND d.refobjid = e.oid AND d.deptype = 'e'
      CROSS JOIN LATERAL pg_catalog.pg_identify_object(d.classid, d.objid, 0) i
-     WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name
-       AND i.type OPERATOR(pg_catalog.<>) 'event trigger'::pg_catalog.text
-       AND i.identity OPERATOR(pg_catalog.!~~) '%[]'::pg_catalog.text -- an array type
+     WHERE e.extname = 'uidgen' AND i.type <> 'event trigger' AND i.identity NOT LIKE '%[]' -- an array type
        AND EXISTS (SELECT FROM pg_catalog.pg_default_acl)
   LOOP
-    EXECUTE pg_catalog.format('REVOKE ALL ON %1$s %2$s FROM %3$s; GRANT ALL ON %1$s %2$s TO CURRENT_USER%4$s'
-                              ::pg_catalog.text, o.kind, o.identity, grantees, o.rest);
+    EXECUTE pg_catalog.format('REVOKE ALL ON %1$s %2$s FROM %3$s; GRANT ALL ON %1$s %2$s TO CURRENT_USER%4$s',
+                              o.kind, o.identity, grantees, o.rest);
   END LOOP;
 END
 $$;
@@ -39,20 +33,20 @@ $$;
 GRANT USAGE ON SCHEMA uid_generators, uid_segments, uid_keys TO PUBLIC;
 GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
 GRANT SELECT (name, sequence, step, max_step, registry_name, fleet, increment) ON uid_segment TO PUBLIC;
-GRANT SELECT ON uid_preset, uid_generator, uid_generator_config, uid_generator_status, uid_generator_limits, uid_generator_columns,
-  uid_key_config, segment_status, uid_stat, uid_stat_server TO PUBLIC;
+GRANT SELECT ON uid_preset, uid_generator, uid_generator_config, uid_generator_status, uid_generator_limits,
+  uid_generator_columns, uid_key_config, segment_status, uid_stat, uid_stat_server TO PUBLIC;
 -- In views and functions, with the rights of their callers.
 GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout,
-  uid_internal.uid_make_sequence, uid_internal.uid_define_segment, uid_internal.uid_has_label, uid_internal.uid_read_generator, uid_internal.uid_read_segment,
-  uid_internal.uid_read_key, uid_internal.uid_change_segment, uid_internal.uid_place_segment,
-  uid_internal.uid_look_up_segment,
-  uid_internal.uid_add_segment, uid_internal.uid_show_block,
-  uid_internal.uid_live_generators, uid_internal.uid_live_segments, uid_internal.uid_counters, uid_internal.uid_server_counters,
-  uid_internal.uid_sequence_next, uid_internal.uid_movable_column, uid_internal.uid_check_width,
-  uid_internal.uid_beyond_plan, uid_internal.uid_grant_plan, uid_internal.uid_adopt_plan,
-  uid_internal.uid_release_plan, uid_internal.uid_move TO PUBLIC;
+GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout, uid_internal.uid_make_sequence,
+  uid_internal.uid_define_segment, uid_internal.uid_has_label, uid_internal.uid_read_generator,
+  uid_internal.uid_read_segment, uid_internal.uid_read_key, uid_internal.uid_change_segment,
+  uid_internal.uid_place_segment, uid_internal.uid_look_up_segment, uid_internal.uid_add_segment,
+  uid_internal.uid_show_block, uid_internal.uid_live_generators, uid_internal.uid_live_segments,
+  uid_internal.uid_counters, uid_internal.uid_server_counters, uid_internal.uid_sequence_next,
+  uid_internal.uid_movable_column, uid_internal.uid_check_width, uid_internal.uid_beyond_plan,
+  uid_internal.uid_grant_plan, uid_internal.uid_adopt_plan, uid_internal.uid_release_plan, uid_internal.uid_move
+  TO PUBLIC;
 GRANT SELECT ON uid_internal.generators, uid_internal.segments, uid_internal.keys TO PUBLIC;
 
 -- The owner of the database creates generators, segments and keys, and dumps and restores.
@@ -86,16 +80,16 @@ DO $$
 DECLARE
   loaded text := pg_catalog.current_setting('shared_preload_libraries');
 BEGIN
-  IF pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.<) 170000
-     AND loaded OPERATOR(pg_catalog.!~) '(^|[^a-z0-9_])uidgen($|[^a-z0-9_])'::pg_catalog.text THEN
+  IF pg_catalog.current_setting('server_version_num')::integer < 170000
+     AND loaded !~ '(^|[^a-z0-9_])uidgen($|[^a-z0-9_])' THEN
     RAISE WARNING 'no id can be drawn until the server has loaded uidgen'
       USING HINT = pg_catalog.format('Set shared_preload_libraries = ''%s'' in postgresql.conf and restart the server.',
                                      pg_catalog.concat_ws(', ', NULLIF(loaded, ''), 'uidgen'));
   END IF;
-  IF coalesce(pg_catalog.current_setting('uidgen.datacenter_id', true), '-1') OPERATOR(pg_catalog.=) '-1'::pg_catalog.text
-     AND coalesce(pg_catalog.current_setting('uidgen.registry', true), '') OPERATOR(pg_catalog.=) ''::pg_catalog.text
-     AND (SELECT reset_val NOT IN ('warning', 'error') FROM pg_catalog.pg_settings
-           WHERE name = 'client_min_messages') THEN
+  IF coalesce(pg_catalog.current_setting('uidgen.datacenter_id', true), '-1') = '-1'
+     AND coalesce(pg_catalog.current_setting('uidgen.registry', true), '') = ''
+     AND (SELECT s.reset_val NOT IN ('warning', 'error') FROM pg_catalog.pg_settings s
+           WHERE s.name = 'client_min_messages') THEN
     PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
     RAISE NOTICE 'ids of this database are only unlikely to collide with ids of other databases'
       USING DETAIL = 'A clone of the disk that starts with the same host name has the same nodes.',
@@ -114,30 +108,23 @@ DECLARE
   stray record;
 BEGIN
   WITH RECURSIVE extension(class, oid, home) AS (
-    SELECT e.tableoid, e.oid, e.extnamespace FROM pg_catalog.pg_extension e
-     WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name
+    SELECT e.tableoid, e.oid, e.extnamespace FROM pg_catalog.pg_extension e WHERE e.extname = 'uidgen'
   ), part(class, oid) AS (     -- members, their rules, triggers, defaults, constraints, indexes and row types
     SELECT d.classid, d.objid
-      FROM extension x JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) x.class
-       AND d.refobjid OPERATOR(pg_catalog.=) x.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char"
+      FROM extension x JOIN pg_catalog.pg_depend d ON d.refclassid = x.class AND d.refobjid = x.oid AND d.deptype = 'e'
      UNION
     SELECT d.classid, d.objid
-      FROM part p JOIN pg_catalog.pg_depend d ON d.refclassid OPERATOR(pg_catalog.=) p.class
-       AND d.refobjid OPERATOR(pg_catalog.=) p.oid
-       AND d.deptype OPERATOR(pg_catalog.=) ANY ('{a,i}'::pg_catalog."char"[]))
+      FROM part p JOIN pg_catalog.pg_depend d ON d.refclassid = p.class AND d.refobjid = p.oid
+       AND d.deptype IN ('a', 'i'))
   SELECT pg_catalog.pg_describe_object(d.classid, d.objid, 0) AS object,
          pg_catalog.pg_describe_object(d.refclassid, d.refobjid, 0) AS needed
     INTO stray
-    FROM extension x CROSS JOIN part p
-    JOIN pg_catalog.pg_depend d ON d.classid OPERATOR(pg_catalog.=) p.class AND d.objid OPERATOR(pg_catalog.=) p.oid
-   WHERE NOT (d.refclassid OPERATOR(pg_catalog.=) x.class AND d.refobjid OPERATOR(pg_catalog.=) x.oid)
-     AND NOT (d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
-              AND d.refobjid OPERATOR(pg_catalog.=) x.home)
-     AND (d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass::pg_catalog.oid
-          OR d.refobjid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid) -- FirstNormalObjectId
-     AND d.refclassid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_language'::pg_catalog.regclass::pg_catalog.oid
-     AND NOT EXISTS (SELECT FROM part q WHERE q.class OPERATOR(pg_catalog.=) d.refclassid
-                                          AND q.oid OPERATOR(pg_catalog.=) d.refobjid)
+    FROM extension x CROSS JOIN part p JOIN pg_catalog.pg_depend d ON d.classid = p.class AND d.objid = p.oid
+   WHERE NOT (d.refclassid = x.class AND d.refobjid = x.oid)
+     AND NOT (d.refclassid = 'pg_catalog.pg_namespace'::regclass::oid AND d.refobjid = x.home)
+     AND (d.refclassid = 'pg_catalog.pg_namespace'::regclass::oid OR d.refobjid >= 16384::oid) -- FirstNormalObjectId
+     AND d.refclassid <> 'pg_catalog.pg_language'::regclass::oid
+     AND NOT EXISTS (SELECT FROM part q WHERE q.class = d.refclassid AND q.oid = d.refobjid)
    LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION 'extension uidgen would depend on an object that is not its own'

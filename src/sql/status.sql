@@ -22,7 +22,8 @@ COMMENT ON FUNCTION uid_internal.uid_live_segments() IS
   'Returns the same of segments, except those that another session drops.';
 
 CREATE FUNCTION uid_internal.uid_counters(
-    OUT sequence regclass, OUT kind text, OUT ids bigint, OUT records bigint, OUT refused_clock bigint, OUT refused_rate bigint, OUT refused_registry bigint,
+    OUT sequence regclass, OUT kind text, OUT ids bigint, OUT records bigint, OUT refused_clock bigint,
+    OUT refused_rate bigint, OUT refused_registry bigint,
     OUT refused_ring bigint, OUT refused_used_up bigint, OUT flush_waits bigint, OUT flush_wait_time double precision,
     OUT standby_waits bigint, OUT standby_wait_time double precision, OUT clock_waits bigint,
     OUT clock_wait_time double precision, OUT registry_waits bigint, OUT registry_wait_time double precision,
@@ -67,12 +68,10 @@ COMMENT ON VIEW uid_stat_server IS
 
 CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id, s.last_time, s.leased_until,
-       s.ahead_ms,
-       s.ring_size, s.ring_filled, s.padded, s.padded_inline, s.rejected_puts, s.rejected_takes,
-       s.discarded_stale, s.granted_until,
-       s.clock_steps_back, s.backup_ids
+       s.ahead_ms, s.ring_size, s.ring_filled, s.padded, s.padded_inline, s.rejected_puts, s.rejected_takes,
+       s.discarded_stale, s.granted_until, s.clock_steps_back, s.backup_ids
   FROM uid_generator_config g
-  LEFT JOIN uid_internal.uid_live_generators() s ON s.sequence::oid OPERATOR(pg_catalog.=) g.generator::oid;
+  LEFT JOIN uid_internal.uid_live_generators() s ON s.sequence::oid = g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator. protection is set if a number that you gave keeps its ids apart from those of other '
   'databases, auto if only a hash of server and database does, and registry if the registry of the fleet granted the '
@@ -88,27 +87,24 @@ COMMENT ON VIEW uid_generator_status IS
   'caller has neither USAGE nor SELECT on the sequence and is not a member of pg_read_all_stats.';
 
 CREATE VIEW uid_generator_limits AS
-SELECT g.generator, g.preset, e.ends,
-       extract(epoch FROM pg_catalog.clock_timestamp() - g.epoch)::float8 OPERATOR(pg_catalog./) l.seconds AS life_used,
-       (2::float8 OPERATOR(pg_catalog.^)
-          (g.sequence_bits
-           + CASE WHEN g.when_full::text OPERATOR(pg_catalog.=) 'backup'::text THEN 1 ELSE 0 END)::float8)
-         OPERATOR(pg_catalog.*) 1000000::float8 OPERATOR(pg_catalog./) g.tick_us::float8 AS ids_per_second
+SELECT g.generator, g.preset,
+       pg_catalog.to_timestamp(extract(epoch FROM g.epoch)::float8 + l.seconds) AS ends,
+       extract(epoch FROM pg_catalog.clock_timestamp() - g.epoch)::float8 / l.seconds AS life_used,
+       2::float8 ^ (g.sequence_bits + CASE g.when_full WHEN 'backup' THEN 1 ELSE 0 END)::float8
+         * 1000000::float8 / g.tick_us::float8 AS ids_per_second
   FROM uid_generator_config g
- CROSS JOIN LATERAL (SELECT (2::float8 OPERATOR(pg_catalog.^) g.time_bits::float8) OPERATOR(pg_catalog.*)
-                            (g.tick_us::float8 OPERATOR(pg_catalog./) 1000000::float8) AS seconds) l
- CROSS JOIN LATERAL (SELECT pg_catalog.to_timestamp(extract(epoch FROM g.epoch)::float8
-                                                    OPERATOR(pg_catalog.+) l.seconds) AS ends) e;
+ CROSS JOIN LATERAL (
+       SELECT 2::float8 ^ g.time_bits::float8 * (g.tick_us::float8 / 1000000::float8) AS seconds) l;
 COMMENT ON VIEW uid_generator_limits IS
   'Capacity of each generator''s layout: the end of its time bits, the share of its life that is used, from 0 to 1, '
   'and the highest sustainable rate. In the last two years before the end, uidgen issues a WARNING.';
 
 CREATE VIEW segment_status AS
 SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
-       (s.range_length - s.range_left)::float8 OPERATOR(pg_catalog./) nullif(s.range_length, 0)::float8 AS share_used,
+       (s.range_length - s.range_left)::float8 / nullif(s.range_length, 0)::float8 AS share_used,
        s.next_ready, s.step, s.refills_late, s.refills_disturbed, n.registry_name, s.next_asked, s.registry_error
   FROM uid_internal.uid_live_segments() s
-  LEFT JOIN uid_segment n ON n.sequence::oid OPERATOR(pg_catalog.=) s.sequence::oid;
+  LEFT JOIN uid_segment n ON n.sequence::oid = s.sequence::oid;
 COMMENT ON VIEW segment_status IS
   'Live state of each segment used since the server started: the range in use, the share of it that is used, and '
   'whether the next range is reserved. step is the number of values in the last range. refills_late counts ranges '

@@ -370,7 +370,7 @@ BEGIN;
 DROP EXTENSION uidgen CASCADE;
 CREATE SCHEMA uid_internal; CREATE SCHEMA uid_segments; CREATE SCHEMA uid_generators;
 CREATE FUNCTION uid_internal.uid_home() RETURNS text LANGUAGE sql AS 'SELECT trap.springs(); SELECT $$home$$';
-CREATE FUNCTION uid_internal.uid_move(regclass, name, boolean, regclass, bigint, boolean, integer) RETURNS SETOF text LANGUAGE sql AS 'SELECT trap.springs()::text';
+CREATE FUNCTION uid_internal.uid_move(regclass, name, boolean, regclass, bigint, boolean, interval) RETURNS SETOF text LANGUAGE sql AS 'SELECT trap.springs()::text';
 CREATE FUNCTION uid_internal.uid_adopt_plan(regclass, name, record, regclass) RETURNS text[] LANGUAGE plpgsql AS 'BEGIN RETURN ARRAY[trap.springs()::text]; END';
 CREATE FUNCTION uid_internal.uid_release_plan(regclass, name, record, bigint) RETURNS text[] LANGUAGE plpgsql AS 'BEGIN RETURN ARRAY[trap.springs()::text]; END';
 CREATE FUNCTION uid_internal.uid_sequence_next(regclass) RETURNS numeric LANGUAGE plpgsql AS 'BEGIN RAISE lock_not_available; END';
