@@ -44,9 +44,10 @@ struct GrantView {
     int64_t node;
     int64_t from;  // ticks of the layout
     int64_t until; // the first tick beyond
+    int64_t term;  // the number of the term that it was given in
 };
 
-constexpr GrantView no_grant = {false, 0, 0, 0};
+constexpr GrantView no_grant = {false, 0, 0, 0, 0};
 
 constexpr bool same_view(const GrantView &a, const GrantView &b) noexcept {
     return a.granted == b.granted && a.node == b.node && a.from == b.from && a.until == b.until;

@@ -92,7 +92,7 @@ void take_grant(Ask *ask, const FleetAnswer &answer) {
 void take_block(Ask *ask, const FleetAnswer &a) {
     const BlockAsk &asked = ask->block.ask;
     ask->given = a.given;
-    ask->block_given = {a.given.fleet, a.first, static_cast<uint64_t>(a.count), a.increment, a.is_synchronous};
+    ask->block_given = {a.given.fleet, 0, a.first, static_cast<uint64_t>(a.count), a.increment, a.is_synchronous};
     if (ask->error.at_us != 0)
         return;
     if (!is_what_was_asked(asked, a))

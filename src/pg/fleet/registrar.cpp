@@ -105,8 +105,10 @@ void take_answers(Ask *asks, int count) {
     FleetChange change = {before, before, changes, 0};
     bool is_news = false;
     for (Ask *ask = asks; ask < asks + count; ask++) {
-        if (ask->is_block && ask->error.at_us == 0 && change.seen.fleet == ask->given.fleet)
+        if (ask->is_block && ask->error.at_us == 0 && change.seen.fleet == ask->given.fleet) {
             change.seen = core::seen_after(change.seen, ask->given);
+            ask->block_given.term = ask->given.grant.term.number;
+        }
         if (ask->is_block || (ask->error.at_us != 0 && ask->given.why == core::Refusal::none))
             continue;
         const bool is_granted = core::accept(&ask->member.membership, &change.seen, ask->given);

@@ -11,7 +11,7 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit}};
+constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit, 0}};
 
 using core::no_node;
 
@@ -63,38 +63,27 @@ void leave_fleet(SessionEntry *e) {
         draw_row_of_node(e->slot, own_node(generator.config, number));
 }
 
-// The generator has not asked in this version, or the database must know the term of its grant.
-void ask_or_agree(const SessionEntry *e, uint32_t version, uint32_t known) {
-    const int64_t number = agree_on_fleet_term(); // first: until it is written, no session draws
-    if (known == request_again) {
-        membership_agree(e->slot, version, number);
-    } else {
-        const int64_t mark = high_water_mark_of(e->sequence); // after the version
-        membership_request(e->slot, request_of(e, mark), mark > core::no_lease_yet);
-    }
-}
-
 } // namespace
 
 NodeGrant join_or_leave_fleet(SessionEntry *e) {
-    const std::atomic<uint32_t> &requested_in = membership_of(e->slot).requested_in;
+    MembershipState &membership = membership_of(e->slot);
     const uint32_t version = fleet_version();
-    uint32_t known = requested_in.load(std::memory_order_acquire);
-    GrantView view;
+    const uint32_t known = membership.requested_in.load(std::memory_order_relaxed);
     if (likely(version == 0)) {
         if (unlikely(known != 0))
             leave_fleet(e);
         return no_fleet;
     }
-    // uid_fleet_move() may have the server forget the term of a grant. Then no number of tries is enough.
-    constexpr int most_tries = 5;
-    int tries = 0;
-    do {
-        if (unlikely(known != version))
-            ask_or_agree(e, version, known);
-        view = membership_view(e->slot);
-        known = requested_in.load(std::memory_order_acquire); // after the view: a grant of another term may have come
-    } while (unlikely(known != version) && ++tries < most_tries);
+    if (unlikely(known != version)) {
+        (void)agree_on_fleet_term(); // first: no answer of an earlier term than the database knows counts
+        const int64_t mark = high_water_mark_of(e->sequence); // after the version
+        membership_request(e->slot, version, request_of(e, mark), mark > core::no_lease_yet);
+    }
+    const GrantView view = membership_view(e->slot);
+    if (unlikely(view.granted && view.term != membership.agreed_term.load(std::memory_order_acquire))) {
+        (void)agree_on_fleet_term();
+        membership.agreed_term.store(view.term, std::memory_order_release);
+    }
     return {true, view};
 }
 
@@ -112,8 +101,7 @@ NodeGrant present_grant(const Slot *slot) {
     const uint32_t version = fleet_version();
     if (version == 0)
         return no_fleet;
-    const uint32_t known = membership_of(slot).requested_in.load(std::memory_order_acquire);
-    const bool is_member = known == version || known == request_again;
+    const bool is_member = membership_of(slot).requested_in.load(std::memory_order_relaxed) == version;
     return {true, is_member ? grant_view_of(membership_of(slot).fields) : core::no_grant};
 }
 

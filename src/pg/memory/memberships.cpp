@@ -78,11 +78,6 @@ void publish(MembershipState *state, const core::Membership &next) REQUIRES(slot
     MembershipFields &fields = state->fields;
     const bool renewed = next.holds && next.held.serial != fields.membership.held.serial;
     fields.renewals += renewed ? 1 : 0;
-    // Where no session has asked in the present version, one does before it draws, and the database learns the term
-    // then.
-    const uint32_t known = state->requested_in.load(std::memory_order_relaxed);
-    if (next.held.term != fields.membership.held.term && known != 0 && known == fleet_version())
-        state->requested_in.store(request_again, std::memory_order_relaxed);
     fields.membership = next;
     if (renewed)
         fields.error = {};
@@ -109,7 +104,8 @@ void set_in_fleet(bool in_fleet) {
     fleet().version.store(in_fleet ? fleet().changes : 0, std::memory_order_release);
 }
 
-void membership_request(Slot *slot, const GrantRequest &request, bool has_mark) {
+// Relaxed: the slot's lock, which a reader takes afterwards, shows it the membership.
+void membership_request(Slot *slot, uint32_t version, const GrantRequest &request, bool has_mark) {
     const uint64_t fresh = fresh_incarnation(); // may do I/O
     MembershipState &state = membership_of(slot);
     lock_slot(slot);
@@ -120,21 +116,10 @@ void membership_request(Slot *slot, const GrantRequest &request, bool has_mark) 
     }
     state.fields.request = with_former(request, state.fields);
     state.fields.requested = true;
-    state.requested_in.store(request_again, std::memory_order_relaxed);
+    state.requested_in.store(version, std::memory_order_relaxed);
     unlock_slot(slot);
     membership_note_use(slot, wall_clock_us());
     (void)wake_worker(SingleWorker::registrar); // a grant from the file must be renewed
-}
-
-// Release: pairs with join_or_leave_fleet(), so that a session that sees the version finds the membership of that
-// request.
-void membership_agree(Slot *slot, uint32_t version, int64_t number) {
-    MembershipState &state = membership_of(slot);
-    lock_slot(slot);
-    if (state.requested_in.load(std::memory_order_relaxed) == request_again &&
-        state.fields.membership.held.term.number <= number)
-        state.requested_in.store(version, std::memory_order_release);
-    unlock_slot(slot);
 }
 
 // A membership that was superseded draws nothing.
@@ -142,7 +127,7 @@ GrantView grant_view_of(const MembershipFields &fields) {
     const core::Membership &m = fields.membership;
     if (!fields.used || !m.holds || m.superseded)
         return core::no_grant;
-    return {true, m.held.node, m.held.from, m.held.until};
+    return {true, m.held.node, m.held.from, m.held.until, m.held.term.number};
 }
 
 GrantView membership_view(Slot *slot) {

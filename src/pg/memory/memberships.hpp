@@ -57,15 +57,12 @@ struct MembershipFields {
     GrantError error;
 };
 
-// requested_in after a request, and when a grant of another term has come: the database must know the term first
-// (node/fleet_term.hpp).
-constexpr uint32_t request_again = PG_UINT32_MAX;
-
 // A generator's membership in the fleet.
 struct MembershipState {
     MembershipFields fields GUARDED_BY(slot_lock);
     RegistrarNotes notes;               // the registrar's
     std::atomic<uint32_t> requested_in; // the fleet_version() in which a session of this slot has requested it; 0: none
+    std::atomic<int64_t> agreed_term;   // a number that the database has (node/fleet_term.hpp): sessions draw in it
     std::atomic<int64_t> wanted;        // the lowest tick that a session has asked for last; 0: the grant covers it
     std::atomic<int64_t> used_at_us;    // when a session last read or wanted it, on the wall clock; 0: never
     ConditionVariable changed;          // initialised once
@@ -96,11 +93,7 @@ void set_in_fleet(bool in_fleet);
 
 // Says what is asked of the registry. A new membership begins without `has_mark`, if the membership
 // comes from the file (the generator never leased, so the grant in the file is not its own), and if the layout differs.
-void membership_request(Slot *slot, const GrantRequest &request, bool has_mark);
-
-// After membership_request(), or a grant of another term: the database has that number by now, so sessions draw in that
-// version, unless a grant of a later term has come meanwhile.
-void membership_agree(Slot *slot, uint32_t version, int64_t number);
+void membership_request(Slot *slot, uint32_t version, const GrantRequest &request, bool has_mark);
 
 GrantView membership_view(Slot *slot);
 GrantView grant_view_of(const MembershipFields &fields); // a copy, or under the slot's lock
@@ -209,6 +202,7 @@ struct BlockAsk {
 // `count` values: first, first + increment, ... With a count of 0 it says what the segment is like.
 struct FleetBlock {
     uint64_t fleet;
+    int64_t term; // the number of the term that it was given in; 0: not of the fleet that the server has seen
     int64_t first;
     uint64_t count;
     int64_t increment;

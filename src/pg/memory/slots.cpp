@@ -101,6 +101,7 @@ void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) UNCHECKED {
     if (slot->kind == SlotKind::generator) {
         reset(&generator_of(slot), init, cells);
         membership_of(slot).requested_in.store(0, std::memory_order_relaxed);
+        membership_of(slot).agreed_term.store(0, std::memory_order_relaxed);
         generator_of(slot).records_before = counted(slot->counters, Stat::records);
     } else {
         memset(static_cast<void *>(&segment_of(slot)), 0, sizeof(SegmentState));

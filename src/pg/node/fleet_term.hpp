@@ -10,7 +10,7 @@
 
 namespace uidgen::pg {
 
-// Raises the database's number to what the server has seen, or the server's to the database's. Returns it.
+// Raises the database's number to what the server has seen, or the server's to the database's. Returns the database's.
 int64_t agree_on_fleet_term();
 
 } // namespace uidgen::pg

@@ -2,7 +2,6 @@
 
 #include "memory/segment_state.hpp"
 #include "session/slot_life.hpp"
-#include "node/fleet_term.hpp"
 #include "sequence/sequence.hpp"
 #include "base/errors.hpp"
 #include "config/rows.hpp"
@@ -151,8 +150,6 @@ void ask_registry(Slot *segment, const core::SegmentDefinition &definition, int6
                                shown(definition.name)),
                         errhint("Set uidgen.registry in postgresql.conf and reload the server.")));
     }
-    if (blocks_look(segment).state != BlockState::asked)
-        agree_on_fleet_term();
     BlockAsk ask = {};
     ask.count = values;
     ask.shown = known;
@@ -195,11 +192,12 @@ void wait_for_block(Slot *segment, const core::SegmentDefinition &definition, in
     }
 }
 
-// A block of another fleet, segment or increment was asked for before the segment was attached again.
-core::PlannedRange take_block(Slot *segment, const char *name, const core::SegmentDefinition &definition,
+// A block of another fleet, segment or increment was asked for before the segment was attached again. One of a later
+// term has come after `term` was read.
+core::PlannedRange take_block(Slot *segment, const char *name, const core::SegmentDefinition &definition, int64_t term,
                               const core::SequenceState &counter) {
     FleetBlock block;
-    if (!blocks_take(segment, name, &block) || block.count == 0 ||
+    if (!blocks_take(segment, name, &block) || block.count == 0 || block.term > term ||
         block.fleet != static_cast<uint64_t>(definition.fleet) || block.increment != definition.increment ||
         !core::is_beyond(counter, block.increment, block.first))
         return {0, 0, 0};

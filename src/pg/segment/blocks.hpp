@@ -64,9 +64,9 @@ void wait_for_block(Slot *segment, const core::SegmentDefinition &definition, in
 // An attached segment's name at the registry, in UTF-8. Error if it is too long.
 const char *name_at_registry(const core::SegmentDefinition &definition);
 
-// The values of the block that is ready, if it follows the counter; a count of 0: there is none. Under the page's
-// exclusive lock, with name_at_registry().
-core::PlannedRange take_block(Slot *segment, const char *name, const core::SegmentDefinition &definition,
+// The values of the block that is ready, if it follows the counter, and the database knows its term by that number; a
+// count of 0: there is none. Under the page's exclusive lock, with name_at_registry().
+core::PlannedRange take_block(Slot *segment, const char *name, const core::SegmentDefinition &definition, int64_t term,
                               const core::SequenceState &counter);
 
 // Error if the segment is attached: then its sequence is neither set nor reserved from.

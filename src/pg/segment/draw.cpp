@@ -36,6 +36,7 @@ struct Source {
     core::SequenceRule rule;
     core::StepBounds bounds;
     const char *name; // at the registry; null: it is not attached
+    int64_t term;     // if it is attached, the number of the fleet's term that the database has
 };
 
 Source read_source(Oid sequence) {
@@ -43,7 +44,8 @@ Source read_source(Oid sequence) {
     const bool attached = is_attached(definition);
     const core::SequenceRule rule =
         attached ? core::SequenceRule{definition.increment, 0, 0, false} : sequence_rule(sequence);
-    return {definition, rule, step_bounds(definition, rule), attached ? name_at_registry(definition) : nullptr};
+    return {definition, rule, step_bounds(definition, rule), attached ? name_at_registry(definition) : nullptr,
+            attached ? agree_on_fleet_term() : 0};
 }
 
 struct RangeState {
@@ -138,8 +140,6 @@ Reservation reserve_range(const SessionEntry *e, const Source &source, Needed ne
     SegmentState &segment = segment_of(slot);
     const int64_t now_us = monotonic_us();
     Reservation result = {};
-    if (source.name != nullptr && needed == Needed::now && fleet_version() != 0)
-        agree_on_fleet_term(); // that of the block that may be taken
     const uint64_t lsn = with_locked_page(e, [&](SequencePage *page) REQUIRES(page_lock) -> uint64_t {
         const core::SequenceState counter = slot->expected.counter;
         result = {false, size_next_range(segment, source.bounds, now_us), counter.last_value};
@@ -149,7 +149,7 @@ Reservation reserve_range(const SessionEntry *e, const Source &source, Needed ne
         if (source.name == nullptr)
             planned = core::plan_range(counter, source.rule, static_cast<uint64_t>(result.step));
         else if (needed == Needed::now)
-            planned = take_block(slot, source.name, source.definition, counter);
+            planned = take_block(slot, source.name, source.definition, source.term, counter);
         result.is_missing = planned.count == 0;
         if (result.is_missing)
             return InvalidXLogRecPtr;

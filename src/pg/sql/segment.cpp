@@ -5,6 +5,7 @@
 #include "session/session.hpp"
 #include "base/errors.hpp"
 #include "config/extension.hpp"
+#include "node/fleet_term.hpp"
 #include "sequence/sequence.hpp"
 #include "session/names.hpp"
 #include "segment/blocks.hpp"
@@ -173,6 +174,7 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     FleetBlock found = {};
     int64_t give_up_at_us = 0;
     blocks_forget(e->slot); // a block that was asked for before is of another segment, or of another time
+    (void)agree_on_fleet_term();
     do {
         ask_registry(e->slot, definition, 0, 0, nullptr);
         wait_for_block(e->slot, definition, &give_up_at_us, nullptr);
