@@ -86,7 +86,7 @@ void copy_answer(Slot *to, const Slot *from) {
     lock_slot(to);
     // expected-warning@+1 {{acquiring lock 'slot_lock' that is already held}}
     lock_slot_shared(from);
-    block_place_of(to).answer = block_place_of(from).answer;
+    block_place_of(to).fields.answer = block_place_of(from).fields.answer;
     // expected-note@+1 {{lock released here}}
     unlock_slot(from);
     // expected-warning@+1 {{releasing lock 'slot_lock' that was not held}}

@@ -63,17 +63,11 @@ inline int64_t monotonic_coarse_us() {
 inline int64_t clock_offset_us() { return wall_clock_us() - monotonic_us(); }
 constexpr int64_t suspicious_jump_us = 10 * us_per_second;
 
+// For waits of PostgreSQL, which end early when they are rounded down.
+inline long wait_ms(int64_t us) { return static_cast<long>((us + us_per_ms - 1) / us_per_ms); }
+
 // Sleeps for at most that long, or until the latch is set, and shows that wait event (wait_event()). Honours cancel and
 // shutdown.
 void sleep_for(int64_t us, uint32 event);
-
-// The same, for the registrar, until one of its sockets is ready for one of its events, too. `ready` is set for each of
-// them.
-struct WaitingSocket {
-    pgsocket socket;
-    uint32 events;
-    bool ready;
-};
-void wait_as_registrar(WaitingSocket *sockets, int count, int64_t us);
 
 } // namespace uidgen::pg

@@ -1,5 +1,6 @@
 #include "connection.hpp"
 
+#include <algorithm>
 #include <sys/resource.h>
 
 #include "base/time_source.hpp"
@@ -16,39 +17,42 @@ Host *hosts = nullptr;
 int host_count = 0;
 Host *current = nullptr; // the registry, unless its connection has ended
 
-void wait_for_hosts(int64_t us) {
-    auto *sockets = static_cast<WaitingSocket *>(palloc(sizeof(WaitingSocket) * static_cast<Size>(host_count)));
-    int count = 0;
-    for (int i = 0; i < host_count; i++)
-        if (is_busy(hosts[i]))
-            sockets[count++] = {PQsocket(hosts[i].connection), hosts[i].events, false};
-    wait_as_registrar(sockets, count, us);
-    for (int i = 0, k = 0; i < host_count && k < count; i++)
-        if (is_busy(hosts[i]) && sockets[k++].ready)
-            advance(&hosts[i]);
-    pfree(sockets);
+bool any_host(bool (*is)(const Host &)) { return std::any_of(hosts, hosts + host_count, is); }
+
+// Until one of those hosts, or the process, has something to do.
+void wait_for(bool (*is)(const Host &), int64_t us) {
+    auto *events = static_cast<WaitEvent *>(palloc(sizeof(WaitEvent) * static_cast<Size>(host_count + 1)));
+    WaitEventSet *set = new_wait_event_set(host_count + 2);
+    AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, nullptr);
+    AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, nullptr, nullptr);
+    for (Host *host = hosts; host < hosts + host_count; host++)
+        if (is(*host))
+            AddWaitEventToSet(set, host->events, PQsocket(host->connection), nullptr, host);
+    const int happened = WaitEventSetWait(set, wait_ms(us), events, host_count + 1, wait_event("UidgenRegistrar"));
+    FreeWaitEventSet(set);
+    for (const WaitEvent *event = events; event < events + happened; event++)
+        if (event->events == WL_LATCH_SET)
+            ResetLatch(MyLatch);
+        else
+            advance(static_cast<Host *>(event->user_data));
+    pfree(events);
+    CHECK_FOR_INTERRUPTS();
 }
 
-// Until all hosts are idle or closed, or the time is over.
-void run(bool is_inquiry) {
+// Until all hosts are idle or closed, or the time is over; once one is idle, for that long at most.
+void run(int64_t once_idle_us) {
     int64_t until_us = monotonic_us() + timeout_us;
-    for (;;) {
+    while (any_host(is_busy) && !ShutdownRequestPending) {
         const int64_t now_us = monotonic_us();
-        bool busy = false;
-        bool answered = false;
-        for (int i = 0; i < host_count; i++) {
-            busy = busy || is_busy(hosts[i]);
-            answered = answered || hosts[i].stage == Stage::idle;
-        }
-        if (is_inquiry && answered)
-            until_us = Min(until_us, now_us + patience_us);
-        if (!busy || now_us >= until_us || ShutdownRequestPending)
+        if (any_host(is_idle))
+            until_us = Min(until_us, now_us + once_idle_us);
+        if (now_us >= until_us)
             break;
-        wait_for_hosts(until_us - now_us);
+        wait_for(is_busy, until_us - now_us);
     }
-    for (int i = 0; i < host_count; i++)
-        if (is_busy(hosts[i]))
-            time_out(&hosts[i]);
+    for (Host *host = hosts; host < hosts + host_count; host++)
+        if (is_busy(*host))
+            time_out(host);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -91,6 +95,7 @@ void make_hosts() {
     hosts = static_cast<Host *>(palloc0(sizeof(Host) * static_cast<Size>(host_count)));
     for (int i = 0; i < host_count; i++) {
         Host *host = &hosts[i];
+        host->conninfo = conninfo;
         host->host = element(names, i);
         host->address = element(addresses, i);
         host->port = element(ports, i);
@@ -116,17 +121,6 @@ core::Hello hello_of(const Host &host) {
             answer->granted_last.granted_us};
 }
 
-void say_hello(const FleetRequest &hello) {
-    for (int i = 0; i < host_count; i++) {
-        hosts[i].requests = {&hello, 1};
-        if (hosts[i].connection == nullptr)
-            start_connecting(&hosts[i], conninfo);
-        else
-            send_call(&hosts[i]);
-    }
-    run(true);
-}
-
 // A hello that shows the stamp of an answer.
 FleetRequest hello_with_stamp(FleetRequest hello, const FleetAnswer &answer) {
     const core::Answer &given = answer.given;
@@ -138,19 +132,20 @@ FleetRequest hello_with_stamp(FleetRequest hello, const FleetAnswer &answer) {
 void show_terms(const FleetRequest &hello, core::Hello *hellos, int best) {
     const FleetRequest of_best = hello_with_stamp(hello, *answer_of(hosts[best]));
     const core::Hello chosen = hellos[best];
+    auto *of_rivals = static_cast<FleetRequest *>(palloc(sizeof(FleetRequest) * static_cast<Size>(host_count)));
+    int rivals = 0;
     for (int i = 0; i < host_count; i++) {
         if (!hellos[i].answers || hellos[i].fleet != chosen.fleet || hellos[i].term == chosen.term)
             continue;
-        const FleetRequest of_other = hello_with_stamp(hello, *answer_of(hosts[i]));
-        if (core::are_rivals(hellos[i].term, chosen.term) && answer_of(hosts[best]) != nullptr) {
-            hosts[best].requests = {&of_other, 1};
-            send_call(&hosts[best]);
-        }
-        hosts[i].requests = {&of_best, 1};
-        send_call(&hosts[i]);
-        run(false);
-        hellos[i] = hello_of(hosts[i]);
+        if (core::are_rivals(hellos[i].term, chosen.term))
+            of_rivals[rivals++] = hello_with_stamp(hello, *answer_of(hosts[i]));
+        call_host(&hosts[i], {&of_best, 1});
     }
+    if (rivals > 0)
+        call_host(&hosts[best], {of_rivals, Min(rivals, most_requests)});
+    run(timeout_us);
+    for (int i = 0; i < host_count; i++)
+        hellos[i] = i == best ? chosen : hello_of(hosts[i]);
 }
 
 // An error that comes after another one of the same attempt.
@@ -188,6 +183,25 @@ void count_registries(const core::Hello *hellos, int best, Found *found) {
     }
 }
 
+// Goes to the best registry, if that is open.
+void choose(const FleetRequest &hello, core::Hello *hellos, const core::Best &best, Found *found) {
+    Host *chosen = &hosts[best.index];
+    show_terms(hello, hellos, best.index);
+    const int last = core::last_of_others(hellos, host_count, best.index);
+    if (last != core::no_registry) {
+        const FleetAnswer *answer = answer_of(hosts[last]);
+        found->other = {answer->granted_last.granted_us, answer->given.grant.term, answer->granted_last.seal};
+    }
+    const FleetAnswer *answer = answer_of(*chosen);
+    if (!hellos[best.index].open || answer == nullptr)
+        return;
+    current = chosen;
+    found->host = chosen->name;
+    found->is_alone = best.is_alone;
+    found->awaits_member = answer->awaits_member;
+    found->longest_us = answer->longest_us;
+}
+
 } // namespace
 
 void connection_limit_memory() {
@@ -222,34 +236,26 @@ bool connection_use(const char *text) {
 bool connection_inquire(const FleetRequest &hello, const core::FleetSeen &seen, Found *found, GrantError *error) {
     *found = {};
     *error = {};
+    current = nullptr;
     if (host_count == 0) { // libpq's message would quote parts of it, perhaps a password
-        set_error(
-            error, "uidgen.registry is not a connection string that libpq can parse",
+        *error = make_error(
+            "uidgen.registry is not a connection string that libpq can parse",
             "Use keywords and values, such as \"host=ids.example.com dbname=ids user=uid_fleet\", or a URI. Quote "
             "a value that contains spaces.");
         return false;
     }
     auto *hellos = static_cast<core::Hello *>(palloc0(sizeof(core::Hello) * static_cast<Size>(host_count)));
-    say_hello(hello);
-    for (int i = 0; i < host_count; i++)
-        hellos[i] = hello_of(hosts[i]);
+    for (Host *host = hosts; host < hosts + host_count; host++)
+        call_host(host, {&hello, 1});
+    run(patience_us);
+    std::transform(hosts, hosts + host_count, hellos, hello_of);
     const core::Best best = core::best_registry(hellos, host_count, seen);
     count_registries(hellos, best.index, found);
-    current = nullptr;
-    if (best.index != core::no_registry) {
-        show_terms(hello, hellos, best.index);
-        const int last = core::last_of_others(hellos, host_count, best.index);
-        if (last != core::no_registry) {
-            const FleetAnswer *answer = answer_of(hosts[last]);
-            found->other = {answer->granted_last.granted_us, answer->given.grant.term, answer->granted_last.seal};
-        }
-        if (hellos[best.index].open && answer_of(hosts[best.index]) != nullptr)
-            current = &hosts[best.index];
-    }
+    if (best.index != core::no_registry)
+        choose(hello, hellos, best, found);
     for (int i = 0; i < host_count; i++) {
-        GrantError of_host = error_of(hosts[i]);
-        if (hellos[i].answers && core::is_past(seen, hellos[i].fleet, hellos[i].term))
-            set_outdated(&of_host);
+        const bool is_outdated = hellos[i].answers && core::is_past(seen, hellos[i].fleet, hellos[i].term);
+        const GrantError of_host = is_outdated ? error_of(core::Refusal::outdated) : error_of(hosts[i]);
         if (current == nullptr)
             add_error(error, of_host);
         if (found->refused_by == nullptr && of_host.refusal != core::Refusal::none)
@@ -257,12 +263,6 @@ bool connection_inquire(const FleetRequest &hello, const core::FleetSeen &seen, 
         if (&hosts[i] != current)
             close_host(&hosts[i]);
     }
-    if (current != nullptr) {
-        found->host = current->name;
-        found->awaits_member = answer_of(*current)->awaits_member;
-        found->longest_us = answer_of(*current)->longest_us;
-    }
-    found->is_alone = current != nullptr && best.is_alone;
     return current != nullptr;
 }
 
@@ -274,18 +274,11 @@ void connection_close() {
 
 bool connection_is_open() { return current != nullptr && current->stage != Stage::closed; }
 
-void connection_nap(int64_t us) {
-    const bool is_open = connection_is_open();
-    WaitingSocket socket = {is_open ? PQsocket(current->connection) : PGINVALID_SOCKET, WL_SOCKET_READABLE, false};
-    wait_as_registrar(&socket, is_open ? 1 : 0, us);
-    if (socket.ready && (PQconsumeInput(current->connection) == 0 || PQstatus(current->connection) == CONNECTION_BAD))
-        close_host(current);
-}
+void connection_nap(int64_t us) { wait_for(is_idle, us); }
 
 Answers connection_call(const Requests &requests, GrantError *error) {
-    current->requests = requests;
-    send_call(current);
-    run(false);
+    call_host(current, requests);
+    run(timeout_us);
     *error = current->error;
     return current->answers;
 }

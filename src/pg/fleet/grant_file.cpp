@@ -6,7 +6,7 @@
 
 #include "base/identity.hpp"
 #include "base/settings.hpp"
-#include "host.hpp"
+#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -26,7 +26,7 @@ struct Header {
     uint64 timeline;
     FileIdentity identity;
     core::FleetSeen seen;
-    bool knows_fleet; // MemberState::knows_fleet; unless no_timeline
+    bool knows_fleet; // MemberState::knows_fleet
 };
 
 struct Record {
@@ -94,7 +94,7 @@ const char *compare(int file, const Header &header) {
 // Reading
 // ---------------------------------------------------------------------------------------------------------
 
-// Null: the file counts.
+// Null: the file is whole.
 const char *read_whole(int file, StringInfo content) {
     struct stat about;
     if (fstat(file, &about) != 0 || about.st_size >= static_cast<off_t>(MaxAllocSize))
@@ -106,7 +106,7 @@ const char *read_whole(int file, StringInfo content) {
     const auto *header = reinterpret_cast<const Header *>(content->data);
     if (static_cast<size_t>(content->len) < sizeof(*header) || !EQ_CRC32C(header->sum, sum_of(*content)))
         return "Its checksum is wrong.";
-    return header->format == file_format ? compare(file, *header) : "It was written by another version of uidgen.";
+    return header->format == file_format ? nullptr : "It was written by another version of uidgen.";
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -130,24 +130,16 @@ bool write_file(StringInfo content) {
     if (file < 0)
         return report("create", temporary_name);
     const bool is_whole = write_content(file, content) || report("write", temporary_name);
-    const bool is_durable = is_whole && (pg_fsync(file) == 0 || report("fsync", temporary_name));
-    if (CloseTransientFile(file) != 0 || !is_durable)
-        return false;
-    if (rename(temporary_name, file_name) != 0)
-        return report("rename", temporary_name);
-    return fsync_fname_ext("global", true, false, LOG) == 0;
+    return CloseTransientFile(file) == 0 && is_whole && durable_rename(temporary_name, file_name, LOG) == 0;
 }
 
 // Of a file whose grants do not count: a server never goes back to an earlier registry of its fleet.
 bool keep_seen(StringInfo content) {
     auto *header = reinterpret_cast<Header *>(content->data);
-    const bool is_whole = static_cast<size_t>(content->len) >= sizeof(*header) && header->format == file_format &&
-                          EQ_CRC32C(header->sum, sum_of(*content));
-    if (!is_whole || header->seen.fleet == 0)
-        return false;
     content->len = sizeof(*header);
     header->timeline = no_timeline;
-    return write_file(content);
+    header->knows_fleet = false;
+    return header->seen.fleet != 0 && write_file(content);
 }
 
 // False: there is no file that counts. Of one that does not, no more is left than what the server has seen.
@@ -157,40 +149,38 @@ bool read_file(StringInfo content) {
         return errno != ENOENT && report("open", file_name);
     initStringInfo(content);
     const char *why = read_whole(file, content);
+    const bool is_whole = why == nullptr;
+    if (is_whole)
+        why = compare(file, *reinterpret_cast<const Header *>(content->data));
     CloseTransientFile(file);
     if (why == nullptr)
         return true;
     ereport(LOG, (errmsg("ignoring file \"%s\"", file_name), errdetail("%s", why),
                   errhint("Its generators ask the registry for new nodes.")));
-    if (keep_seen(content))
+    if (is_whole && keep_seen(content))
         return true;
     (void)durable_unlink(file_name, LOG);
     return false;
 }
 
-// Null: the membership does not change.
-const core::Membership *next_of(const Member &member, const FleetChange &change) {
-    for (int i = 0; i < change.count; i++)
-        if (change.members[i].membership.incarnation == member.membership.incarnation)
-            return &change.members[i].membership;
-    return nullptr;
+// What a membership becomes, if it changes.
+const core::Membership &next_of(const Member &member, const List *changed) {
+    const ListCell *cell = nullptr;
+    foreach (cell, changed) {
+        const core::Membership &next = static_cast<const Member *>(lfirst(cell))->membership;
+        if (next.incarnation == member.membership.incarnation)
+            return next;
+    }
+    return member.membership;
 }
 
-// All memberships, with the changes that memberships_publish() would take.
-void put_all(StringInfo content, const FleetChange &change) {
-    const core::FleetSeen seen = fleet_seen();
-    const bool counts = is_of_fleet(seen, change);
-    const Header header = {0,
-                           file_format,
-                           GetSystemIdentifier(),
-                           RecoveryInProgress() ? no_timeline : GetWALInsertionTimeLine(),
-                           {},
-                           counts ? change.seen : seen,
-                           server_state->fleet.knows_fleet};
+void put_all(StringInfo content, const List *changed) {
+    const uint64 timeline = RecoveryInProgress() ? no_timeline : GetWALInsertionTimeLine();
+    const bool knows_fleet = server_state->fleet.knows_fleet && timeline != no_timeline;
+    const Header header = {0, file_format, GetSystemIdentifier(), timeline, {}, fleet_seen(), knows_fleet};
     appendBinaryStringInfo(content, reinterpret_cast<const char *>(&header), sizeof(header));
-    for_each_member([&](const Member &member) {
-        const core::Membership *next = counts ? next_of(member, change) : nullptr;
-        put(content, {member.key, member.request.layout, next != nullptr ? *next : member.membership});
+    for_each_member([content, changed](const Member &member) {
+        put(content, {member.key, member.request.layout, next_of(member, changed)});
     });
 }
 
@@ -211,7 +201,7 @@ void grant_file_restore() {
     const auto *header = reinterpret_cast<const Header *>(content.data);
     initStringInfo(&next);
     appendBinaryStringInfo(&next, content.data, sizeof(*header));
-    fleet_restore(header->seen, header->knows_fleet && header->timeline != no_timeline);
+    fleet_restore(header->seen, header->knows_fleet);
     for (int at = sizeof(*header); at < content.len;) {
         memcpy(&record, content.data + at, Min(sizeof(record), static_cast<size_t>(content.len - at)));
         at += static_cast<int>(size_of(record));
@@ -222,25 +212,29 @@ void grant_file_restore() {
     server_state->fleet.unstored = !write_file(&next);
 }
 
-bool grant_file_store(const FleetChange &change, GrantError *error) {
+void lock_grant_file() { LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE); }
+void unlock_grant_file() { LWLockRelease(&server_state->fleet.file_lock); }
+
+bool grant_file_store(const List *changed, GrantError *error) {
     StringInfoData content;
     initStringInfo(&content);
-    LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE);
-    put_all(&content, change);
+    put_all(&content, changed);
     const bool stored = write_file(&content);
     server_state->fleet.unstored = server_state->fleet.unstored && !stored;
     if (stored)
-        memberships_publish(change);
+        memberships_publish(changed);
     else
-        set_error(error, "could not write the file of grants", "See the server log of this server.");
-    LWLockRelease(&server_state->fleet.file_lock);
+        *error = make_error("could not write the file of grants", "See the server log of this server.");
     return stored;
 }
 
 void grant_file_forget() {
     GrantError error = {};
+    lock_grant_file();
     memberships_begin_again();
-    if (!grant_file_store({}, &error))
+    (void)grant_file_store(NIL, &error);
+    unlock_grant_file();
+    if (error.at_us != 0)
         ereport(ERROR, (errcode(ERRCODE_IO_ERROR), errmsg("%s", error.message), errhint("%s", error.hint)));
 }
 

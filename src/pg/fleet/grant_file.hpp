@@ -34,11 +34,16 @@ void grant_file_check();
 // it is a newcomer after a restart, too.
 void grant_file_restore();
 
-// Stores changes durably, in one write, and then publishes them. Without members: stores what there is. False: they
-// could not be written; the log says why.
-bool grant_file_store(const FleetChange &change, GrantError *error);
+// Held while memberships are accepted, stored and published, so that they do not begin again meanwhile.
+void lock_grant_file();
+void unlock_grant_file();
 
-// All memberships begin again (memberships_begin_again()), and the file has none of the former ones. Raises an error.
+// Stores memberships durably, in one write, with those that change (a list of Member), and publishes these. Under the
+// lock. False: they could not be written; the log says why.
+bool grant_file_store(const List *changed, GrantError *error);
+
+// All memberships begin again (memberships_begin_again()), and the file has none of the former ones. Takes the lock.
+// Raises an error.
 void grant_file_forget();
 
 } // namespace uidgen::pg

@@ -10,23 +10,9 @@ constexpr char call[] = "CALL uid_internal.uid_fleet_call($1)";
 constexpr char check_registry[] =
     "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
 
-void copy_clean(char *into, size_t bytes, const char *text) {
-    size_t length = 0;
-    for (; *text != '\0' && length + 1 < bytes; text++) {
-        const auto byte = static_cast<unsigned char>(*text);
-        const bool is_space = byte <= ' ';
-        if (is_space && (length == 0 || into[length - 1] == ' '))
-            continue;
-        into[length++] = is_space ? ' ' : byte > '~' ? '?' : *text;
-    }
-    while (length > 0 && into[length - 1] == ' ')
-        length--;
-    into[length] = '\0';
-}
-
 // Without a message the error is libpq's, which names host and port.
 void fail(Host *host, const char *message, const char *hint) {
-    set_error(&host->error, message != nullptr ? message : PQerrorMessage(host->connection), hint);
+    host->error = make_error(message != nullptr ? message : PQerrorMessage(host->connection), hint);
     host->error.names_host = message == nullptr;
     close_host(host);
 }
@@ -53,8 +39,8 @@ void read_error(Host *host) {
         fail(host, nullptr, "");
         return;
     }
-    set_error(&host->error, detail == nullptr ? message : psprintf("%s: %s", message, detail),
-              hint_for(sqlstate, PQresultErrorField(host->result, PG_DIAG_MESSAGE_HINT)));
+    host->error = make_error(detail == nullptr ? message : psprintf("%s: %s", message, detail),
+                             hint_for(sqlstate, PQresultErrorField(host->result, PG_DIAG_MESSAGE_HINT)));
     if (strcmp(sqlstate, "25006") == 0 || PQstatus(host->connection) != CONNECTION_OK)
         close_host(host);
     else
@@ -87,13 +73,13 @@ void read_answers(Host *host) {
     }
     if (is_valid && answers.count > 0 &&
         !core::can_be_drawn(answers.answers[0].given.grant.term.number, wall_clock_us()))
-        set_error(&host->error, "the registry's term is more than a day ahead of this server's clock",
-                  "Correct the clock of this server. Or correct that of the registry, and run SELECT uid_fleet_fence() "
-                  "there.");
+        host->error = make_error("the registry's term is more than a day ahead of this server's clock",
+                                 "Correct the clock of this server. Or correct that of the registry, and run SELECT "
+                                 "uid_fleet_fence() there.");
     else if (is_valid && answers.count > 0)
         host->answers = answers;
     else
-        set_not_a_registry(&host->error);
+        host->error = not_a_registry();
 }
 
 // The first error, or else the last result, is kept: an error may follow rows. A server that asks for a COPY has not
@@ -110,11 +96,44 @@ void read_results(Host *host) {
         host->result = has_failed ? host->result : result;
         const ExecStatusType status = PQresultStatus(host->result);
         if (status != PGRES_TUPLES_OK && status != PGRES_FATAL_ERROR) {
-            set_not_a_registry(&host->error);
-            close_host(host);
-            return;
+            host->error = not_a_registry();
+            return close_host(host);
         }
     }
+}
+
+// In PostgreSQL's binary format both ways.
+void send_call(Host *host) {
+    constexpr Oid type = BYTEAOID;
+    constexpr int binary = 1;
+    StringInfoData message;
+    initStringInfo(&message);
+    for (int i = 0; i < host->requests.count; i++)
+        append_row(&message, request_fields, &host->requests.requests[i]);
+    PQclear(host->result);
+    host->result = nullptr;
+    host->stage = Stage::calling;
+    host->answers = {};
+    host->error = {};
+    host->events = WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE;
+    if (PQsendQueryParams(host->connection, call, 1, &type, &message.data, &message.len, &binary, binary) == 0)
+        fail(host, nullptr, "");
+    pfree(message.data);
+}
+
+// A later keyword overrides an earlier one, and the connection string stands in the place of the first dbname.
+void start_connecting(Host *host) {
+    const char *const keywords[] = {
+        "dbname", "fallback_application_name", "client_encoding", "host", "hostaddr", "port", nullptr};
+    const char *const values[] = {host->conninfo, "uidgen registrar", "UTF8", host->host,
+                                  host->address,  host->port,         nullptr};
+    host->error = {};
+    host->connection = PQconnectStartParams(keywords, values, 1);
+    host->stage = Stage::connecting;
+    host->events = WL_SOCKET_WRITEABLE;
+    PQsetNoticeReceiver(host->connection, ignore_notice, nullptr);
+    if (PQstatus(host->connection) == CONNECTION_BAD) // also if there is no memory for one
+        fail(host, nullptr, check_registry);
 }
 
 void connect_on(Host *host) {
@@ -139,81 +158,37 @@ void close_host(Host *host) {
 
 void time_out(Host *host) { fail(host, "the registry did not answer in time", check_registry); }
 
-// In PostgreSQL's binary format both ways.
-void send_call(Host *host) {
-    constexpr Oid type = BYTEAOID;
-    constexpr int binary = 1;
-    StringInfoData message;
-    initStringInfo(&message);
-    for (int i = 0; i < host->requests.count; i++)
-        append_row(&message, request_fields, &host->requests.requests[i]);
-    PQclear(host->result);
-    host->result = nullptr;
-    host->stage = Stage::calling;
-    host->answers = {};
-    host->error = {};
-    host->events = WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE;
-    if (PQsendQueryParams(host->connection, call, 1, &type, &message.data, &message.len, &binary, binary) == 0)
-        fail(host, nullptr, "");
-    pfree(message.data);
+void call_host(Host *host, const Requests &requests) {
+    host->requests = requests;
+    if (host->connection == nullptr)
+        start_connecting(host);
+    else
+        send_call(host);
 }
 
-// Whatever can be done without waiting.
 void advance(Host *host) {
-    if (host->stage == Stage::connecting) {
-        connect_on(host);
-        return;
-    }
+    if (host->stage == Stage::connecting)
+        return connect_on(host);
     const int left = PQflush(host->connection);
     host->events = left > 0 ? WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE : WL_SOCKET_READABLE;
-    if (left < 0 || PQconsumeInput(host->connection) == 0)
+    if (left < 0 || PQconsumeInput(host->connection) == 0 ||
+        (is_idle(*host) && PQstatus(host->connection) == CONNECTION_BAD))
         fail(host, nullptr, "");
-    else
+    else if (host->stage == Stage::calling)
         read_results(host);
 }
 
-// A later keyword overrides an earlier one, and the connection string stands in the place of the first dbname.
-void start_connecting(Host *host, const char *conninfo) {
-    const char *const keywords[] = {
-        "dbname", "fallback_application_name", "client_encoding", "host", "hostaddr", "port", nullptr};
-    const char *const values[] = {conninfo, "uidgen registrar", "UTF8", host->host, host->address, host->port, nullptr};
-    host->error = {};
-    host->connection = PQconnectStartParams(keywords, values, 1);
-    host->stage = Stage::connecting;
-    host->events = WL_SOCKET_WRITEABLE;
-    PQsetNoticeReceiver(host->connection, ignore_notice, nullptr);
-    if (PQstatus(host->connection) == CONNECTION_BAD) // also if there is no memory for one
-        fail(host, nullptr, check_registry);
-}
-
-void set_error(GrantError *error, const char *message, const char *hint) {
-    *error = {};
-    copy_clean(error->message, sizeof(error->message), message);
-    if (error->message[0] == '\0')
-        strlcpy(error->message, "the registry gave no reason", sizeof(error->message));
-    copy_clean(error->hint, sizeof(error->hint), hint);
-    error->at_us = wall_clock_us();
-}
-
 GrantError refusal_error(const FleetAnswer &answer) {
-    GrantError error = {};
     if (answer.refusal == core::Refusal::none)
-        return error;
-    set_error(&error, answer.message != nullptr ? answer.message : core::row_of(answer.refusal).word,
-              answer.hint != nullptr ? answer.hint : "");
-    error.refusal = answer.refusal;
-    return error;
+        return {};
+    return make_error(answer.message != nullptr ? answer.message : core::row_of(answer.refusal).word,
+                      answer.hint != nullptr ? answer.hint : "", answer.refusal);
 }
 
-void set_outdated(GrantError *error) {
-    const core::RefusalRow &why = core::row_of(core::Refusal::outdated);
-    set_error(error, why.message, why.hint);
-    error->refusal = why.why;
-}
-
-void set_not_a_registry(GrantError *error) {
-    set_error(error, "the registry's answer is not valid",
-              "Check that uidgen.registry names a registry, and update uidgen on the registry before its members.");
+GrantError not_a_registry() {
+    return make_error("the registry's answer is not valid",
+                      "Check that uidgen.registry names a registry, and update uidgen on the registry before its "
+                      "members.");
 }
 
 } // namespace uidgen::pg

@@ -1,8 +1,7 @@
 // One host of the connection string: a connection of the registrar by libpq in its asynchronous form.
 //
-// It connects, and then makes one call after another. advance() does what can be done without waiting; the caller waits
-// for the socket. Errors hold no password: libpq's messages about a connection name host,
-// port, database and user only.
+// It connects, and then makes one call after another. The caller waits for the socket. Errors hold no password: libpq's
+// messages about a connection name host, port, database and user only.
 #pragma once
 
 #include "message.hpp"
@@ -28,6 +27,7 @@ struct Answers {
 };
 
 struct Host {
+    const char *conninfo;
     const char *name; // "host:port"
     const char *host; // its part of each list in the connection string, as the next two
     const char *address;
@@ -43,9 +43,11 @@ struct Host {
 
 inline bool is_busy(const Host &host) { return host.stage != Stage::closed && host.stage != Stage::idle; }
 
-// Connects with that connection string, and calls.
-void start_connecting(Host *host, const char *conninfo);
-void send_call(Host *host);
+inline bool is_idle(const Host &host) { return host.stage == Stage::idle; }
+
+// Makes a call, and connects first if need be. While the host is busy, advance() does what can be done without waiting.
+// While it is idle, advance() notices the end of the connection.
+void call_host(Host *host, const Requests &requests);
 void advance(Host *host);
 void close_host(Host *host);
 void time_out(Host *host); // it did not answer in time
@@ -58,14 +60,7 @@ inline const FleetAnswer *answer_of(const Host &host) {
 // Why an answer refuses; at_us 0: it does not.
 GrantError refusal_error(const FleetAnswer &answer);
 
-// Sets an error's text and time. What is not printable ASCII is replaced, since sessions in databases of every encoding
-// show it, and line breaks become spaces.
-void set_error(GrantError *error, const char *message, const char *hint);
-
-// The error if only registries of an earlier term than this server has seen answer.
-void set_outdated(GrantError *error);
-
 // The error of an answer that no registry gives.
-void set_not_a_registry(GrantError *error);
+GrantError not_a_registry();
 
 } // namespace uidgen::pg

@@ -9,7 +9,9 @@
 //   2. A grant is in the file before sessions see it.
 // A server has one of it (memory/server_state.hpp).
 
-#include "agenda.hpp"
+#include <algorithm>
+
+#include "asks.hpp"
 #include "grant_file.hpp"
 #include "report.hpp"
 #include "base/settings.hpp"
@@ -38,7 +40,7 @@ bool is_newcomer(const Ask &ask) {
 }
 
 // Whether all hosts are asked first (core/membership.hpp, 5).
-bool asks_all(const Ask &ask) { return is_newcomer(ask) || (!ask.is_block && was_refused(ask.member)); }
+bool asks_all(const Ask *ask) { return is_newcomer(*ask) || (!ask->is_block && ask->member.notes.pause_us != 0); }
 
 // Each server looks for other registries at least once in half the longest grant, so a bit earlier.
 int64_t look_after_us() {
@@ -47,39 +49,120 @@ int64_t look_after_us() {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Errors
-// ---------------------------------------------------------------------------------------------------------
-
-// The registry cannot be used: every member learns why.
-void note_away(const GrantError &error) {
-    for_each_member([&error](const Member &member) {
-        if (member.requested)
-            membership_note_error(member, error);
-    });
-    blocks_note_away(error);
-    report_away(error, found);
-}
-
-// ---------------------------------------------------------------------------------------------------------
 // Asking
 // ---------------------------------------------------------------------------------------------------------
 
+// Of two registries that cannot be told apart, none is asked for a node or a block.
+GrantError two_registries() {
+    GrantError error = make_error(psprintf("there is more than one registry: %s and %s", found.host, found.others),
+                                  stop_others, core::Refusal::rival);
+    error.names_host = true;
+    return error;
+}
+
+void fail(Ask *ask, const GrantError &error) {
+    ask->is_over = true;
+    ask->error = error;
+}
+
+// Whether it can be sent. Otherwise it has failed.
+bool may_be_sent(Ask *ask, const GrantError &unstored) {
+    if (!found.is_alone && (ask->is_block || is_newcomer(*ask)))
+        fail(ask, two_registries());
+    else if (unstored.at_us != 0 && !ask->is_block)
+        fail(ask, unstored);
+    return !ask->is_over;
+}
+
+// Whether uid_fleet_move(), which waits for the file's lock, has begun no other membership.
+bool is_present(const Member &member) {
+    Member now;
+    return membership_copy(member.slot, &now) && now.membership.incarnation == member.membership.incarnation;
+}
+
+// Whether the answer changes the membership. No registry gives a grant that accept() does not take, since it refuses a
+// server that has seen another fleet, or a later answer than its own.
+bool take_answer(Ask *ask, core::FleetSeen *seen) {
+    if (ask->is_block && ask->error.at_us == 0 && seen->fleet == ask->given.fleet) {
+        *seen = core::seen_after(*seen, ask->given);
+        ask->block.answer.block.term = ask->given.grant.term.number;
+    }
+    if (ask->is_block || (ask->error.at_us != 0 && ask->given.why == core::Refusal::none) || !is_present(ask->member))
+        return false;
+    const bool is_granted = core::accept(&ask->member.membership, seen, ask->given);
+    if (is_granted)
+        note_granted(ask);
+    else if (ask->given.why == core::Refusal::none)
+        ask->error = not_a_registry();
+    return is_granted || ask->member.membership.superseded;
+}
+
+// What the answers change goes to the file, and then to the sessions.
+void take_answers(Ask *const *asks, int count) {
+    List *changed = NIL;
+    GrantError error = {};
+    lock_grant_file();
+    const core::FleetSeen before = fleet_seen();
+    core::FleetSeen seen = before;
+    for (int i = 0; i < count; i++)
+        if (take_answer(asks[i], &seen))
+            changed = lappend(changed, &asks[i]->member);
+    const bool counts = fleet_note_seen(seen);
+    const bool is_stored = !counts || (changed == NIL && seen.term == before.term) || grant_file_store(changed, &error);
+    unlock_grant_file();
+    for (int i = 0; i < count; i++)
+        if (is_stored)
+            asks[i]->is_over = counts;
+        else
+            fail(asks[i], error);
+}
+
+// Whether an answer may come to the same request later. An error of the connection has closed it.
+bool may_pass(const GrantError &error) {
+    const core::Scope scope = core::row_of(error.refusal).scope;
+    return error.refusal == core::Refusal::none ? !connection_is_open()
+                                                : scope == core::Scope::moment || scope == core::Scope::registry;
+}
+
+// After a refusal sessions fail at once for a second. After an error that passes by itself the registrar waits so long.
+void end_block(Ask *ask) {
+    BlockAnswer *answer = &ask->block.answer;
+    const BlockState failed = may_pass(ask->error) ? BlockState::asked : BlockState::refused;
+    answer->state = ask->error.at_us == 0 ? BlockState::ready : failed;
+    answer->error = ask->error;
+    ask->block.not_before_us = monotonic_us() + us_per_second;
+    block_note(ask->block);
+}
+
+// False: it was granted, or refused before, so the log needs no line.
+bool end_member(Ask *ask) {
+    const bool is_news = ask->member.notes.pause_us == 0;
+    if (ask->error.at_us == 0)
+        return false;
+    note_refused(&ask->member);
+    ask->member.error = ask->error;
+    membership_note(ask->member);
+    return is_news;
+}
+
 // The log names the first of several errors of a generator, and the first of several generators that one call has
 // refused for the same reason.
-void note_errors(const Ask *asks, int count) {
+void end_asks(Ask *const *asks, int count) {
     const Ask *logged = nullptr;
     int others = 0;
-    for (const Ask *ask = asks; ask < asks + count; ask++) {
-        if (ask->is_block || ask->error.at_us == 0)
+    for (int i = 0; i < count; i++) {
+        Ask *ask = asks[i];
+        if (!ask->is_over)
             continue;
-        const bool is_news = note_refused(ask->member);
-        membership_note_error(ask->member, ask->error);
-        report_error(ask->error);
-        if (ask->given.why == core::Refusal::ahead)
-            membership_unwant(ask->member);
-        if (is_news && logged != nullptr && strcmp(logged->error.message, ask->error.message) == 0) {
+        if (ask->error.at_us != 0)
+            report_error(ask->error);
+        if (ask->is_block)
+            end_block(ask);
+        else if (!end_member(ask))
+            continue;
+        else if (logged != nullptr && strcmp(logged->error.message, ask->error.message) == 0)
             others++;
-        } else if (is_news) {
+        else {
             logged = ask;
             ereport(LOG, (errmsg("generator \"%s\" in database \"%s\" gets no grant from the registry: %s",
                                  ask->member.request.generator, ask->member.request.database, ask->error.message),
@@ -90,123 +173,60 @@ void note_errors(const Ask *asks, int count) {
         ereport(LOG, (errmsg("%d other generators get no grant for the same reason", others)));
 }
 
-void note_error(Ask *asks, int count, const GrantError &error) {
-    for (Ask *ask = asks; ask < asks + count; ask++)
-        ask->error = error;
-    note_errors(asks, count);
-}
-
-// What accept() made of the answers goes to the file, and then to the sessions, unless there is no grant among them and
-// nothing new of the fleet. No registry gives a grant that accept() does not take, since it refuses a server that has
-// seen another fleet, or a later answer than its own.
-void take_answers(Ask *asks, int count) {
-    auto *changes = static_cast<MembershipChange *>(palloc(sizeof(MembershipChange) * static_cast<Size>(count)));
-    const core::FleetSeen before = fleet_known();
-    FleetChange change = {before, before, changes, 0};
-    bool is_news = false;
-    for (Ask *ask = asks; ask < asks + count; ask++) {
-        if (ask->is_block && ask->error.at_us == 0 && change.seen.fleet == ask->given.fleet) {
-            change.seen = core::seen_after(change.seen, ask->given);
-            ask->block_given.term = ask->given.grant.term.number;
-        }
-        if (ask->is_block || (ask->error.at_us != 0 && ask->given.why == core::Refusal::none))
-            continue;
-        const bool is_granted = core::accept(&ask->member.membership, &change.seen, ask->given);
-        changes[change.count++] = {ask->member.slot, ask->member.membership};
-        is_news = is_news || is_granted || ask->member.membership.superseded;
-        if (!is_granted && ask->given.why == core::Refusal::none)
-            set_not_a_registry(&ask->error);
-    }
+// Stores the incarnations of this start, unless the file has them.
+GrantError store_incarnations() {
     GrantError error = {};
-    is_news = is_news || change.seen.term != before.term;
-    if (!is_news)
-        memberships_publish(change); // what was seen proves commits that the registry may lose
-    const bool is_stored = !is_news || grant_file_store(change, &error);
-    for (Ask *ask = asks; ask < asks + count; ask++) {
-        if (!is_stored)
-            ask->error = error;
-        else if (!ask->is_block && ask->error.at_us == 0)
-            note_granted(ask->member, ask->lowest);
-    }
-    note_errors(asks, count);
-}
-
-// Of two registries that cannot be told apart, none is asked for a node or a block.
-GrantError two_registries() {
-    GrantError error = {};
-    set_error(&error, psprintf("there is more than one registry: %s and %s", found.host, found.others), stop_others);
-    error.names_host = true;
-    error.refusal = core::Refusal::rival;
+    if (!server_state->fleet.unstored)
+        return error;
+    lock_grant_file();
+    (void)grant_file_store(NIL, &error);
+    unlock_grant_file();
     return error;
 }
 
-// Whether an answer may come to the same request later. An error of the connection has closed it.
-bool may_pass(const GrantError &error) {
-    const core::Scope scope = core::row_of(error.refusal).scope;
-    return error.refusal == core::Refusal::none ? !connection_is_open()
-                                                : scope == core::Scope::moment || scope == core::Scope::registry;
-}
-
-void answer_blocks(const Ask *asks, int count) {
-    for (const Ask *ask = asks; ask < asks + count; ask++) {
-        if (!ask->is_block)
-            continue;
-        const BlockState failed = may_pass(ask->error) ? BlockState::asked : BlockState::refused;
-        blocks_answer(ask->block, {ask->error.at_us == 0 ? BlockState::ready : failed, ask->block_given, ask->error});
-        note_block_asked();
-        if (ask->error.at_us != 0)
-            report_error(ask->error);
-    }
-}
-
-// Those that may not be asked now come to the end.
-int put_off(Ask *asks, int count, bool (*is_put_off)(const Ask &)) {
-    int rest = 0;
-    for (int i = 0; i < count; i++)
-        if (!is_put_off(asks[i])) {
-            const Ask kept = asks[i];
-            asks[i] = asks[rest];
-            asks[rest++] = kept;
-        }
-    return rest;
-}
-
-void ask(Ask *asks, int count) {
-    GrantError error = {};
-    int asked = count;
-    if (!found.is_alone) {
-        asked = put_off(asks, count, [](const Ask &ask) { return ask.is_block || is_newcomer(ask); });
-        note_error(asks + asked, count - asked, two_registries());
-    }
-    const core::FleetSeen seen = fleet_known();
-    if (server_state->fleet.unstored && !grant_file_store({seen, seen, nullptr, 0}, &error)) {
-        const int blocks = put_off(asks, asked, [](const Ask &ask) { return !ask.is_block; });
-        note_error(asks + blocks, asked - blocks, error);
-        asked = blocks;
-    }
-    const int64_t sent_us = wall_clock_us();
+void ask(Ask *const *asks, int count) {
+    Ask *sent[most_requests];
+    int sent_count = 0;
     int64_t clock_us = 0;
-    const int answered = asked > 0 ? call_registry(asks, asked, found.other, &clock_us, &error) : 0;
+    GrantError error = store_incarnations();
+    for (int i = 0; i < count; i++)
+        if (may_be_sent(asks[i], error))
+            sent[sent_count++] = asks[i];
+    const int64_t sent_us = wall_clock_us();
+    const int answered = sent_count > 0 ? call_registry(sent, sent_count, found.other, &clock_us, &error) : 0;
     if (answered > 0) {
         at_once = Min(2 * at_once, most_requests);
         report_clocks(sent_us, clock_us);
-        take_answers(asks, answered);
-    } else if (asked > 0) {
+        take_answers(sent, answered);
+    } else if (sent_count > 0) {
         at_once = 1;
-        note_error(asks, asked, error);
+        std::for_each_n(sent, sent_count, [&error](Ask *ask) { fail(ask, error); });
     }
-    answer_blocks(asks, answered > 0 ? answered : asked);
-    answer_blocks(asks + asked, count - asked);
+    end_asks(asks, count);
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // The connection
 // ---------------------------------------------------------------------------------------------------------
 
+// The registry cannot be used: every member, and every session that waits for a block, learns why.
+void note_away(const GrantError &error) {
+    for_each_member([&error](Member member) {
+        member.error = error;
+        if (member.requested)
+            membership_note(member);
+    });
+    for_each_asked_block([&error](AskedBlock asked) {
+        asked.answer.error = error;
+        block_note(asked);
+    });
+    report_away(error, found);
+}
+
 // Asks all hosts of the connection string.
 void connect() {
     GrantError error;
-    const core::FleetSeen seen = fleet_known();
+    const core::FleetSeen seen = fleet_seen();
     const bool connected = connection_inquire(new_request(seen), seen, &found, &error);
     last_inquiry_us = monotonic_us();
     if (connected && found.awaits_member)
@@ -248,11 +268,8 @@ bool one_round() {
     Agenda agenda = look_around();
     if (!agenda.any)
         return !worker_may_end(SingleWorker::registrar, [] { return look_around().any; });
-    int count = 0;
-    Ask *asks = agenda.due ? next_asks(agenda, at_once, &count) : nullptr;
-    bool is_for_all = false;
-    for (int i = 0; i < count; i++)
-        is_for_all = is_for_all || asks_all(asks[i]);
+    const int count = take_due(&agenda, at_once);
+    const bool is_for_all = std::any_of(agenda.asks, agenda.asks + count, asks_all);
     const int64_t looked_ago_us = monotonic_us() - last_inquiry_us;
     if (connection_is_open() &&
         ((is_for_all && looked_ago_us > inquiry_counts_us) || looked_ago_us > look_after_us())) {
@@ -264,9 +281,9 @@ bool one_round() {
         else
             connect();
     } else if (count == 0) {
-        connection_nap(Min(agenda.next_us, look_after_us() - looked_ago_us));
+        connection_nap(Min(next_due_us(agenda), look_after_us() - looked_ago_us));
     } else {
-        ask(asks, count);
+        ask(agenda.asks, count);
     }
     return true;
 }

@@ -29,12 +29,12 @@ GrantRequest with_former(GrantRequest request, const MembershipFields &present) 
 void begin_again(MembershipFields *fields, uint64_t fresh) {
     core::begin_membership(&fields->membership, fresh);
     fields->error = {};
+    fields->notes = {};
 }
 
 void begin_membership(MembershipState *state) REQUIRES(slot_lock) {
     state->fields = {};
     state->fields.used = true;
-    state->notes = {};
     state->wanted.store(0, std::memory_order_relaxed);
     state->used_at_us.store(0, std::memory_order_relaxed);
 }
@@ -65,25 +65,27 @@ template <typename Condition> void wait_until(ConditionVariable *changed, int64_
     ConditionVariableCancelSleep();
 }
 
-bool note_seen(const FleetChange &change) EXCLUDES(state_lock) {
-    lock_state();
-    core::FleetSeen &seen = fleet().seen;
-    const bool counts = is_of_fleet(seen, change);
-    seen = counts ? change.seen : seen;
-    unlock_state();
-    return counts;
-}
-
-void publish(MembershipState *state, const core::Membership &next) REQUIRES(slot_lock) {
+void publish(MembershipState *state, const Member &next) REQUIRES(slot_lock) {
     MembershipFields &fields = state->fields;
-    const bool renewed = next.holds && next.held.serial != fields.membership.held.serial;
+    const core::Membership &m = next.membership;
+    const bool renewed = m.holds && m.held.serial != fields.membership.held.serial;
     fields.renewals += renewed ? 1 : 0;
-    fields.membership = next;
+    fields.membership = m;
+    fields.notes = next.notes;
     if (renewed)
         fields.error = {};
     if (grant_view_of(fields).until > state->wanted.load(std::memory_order_relaxed))
         state->wanted.store(0, std::memory_order_relaxed);
     ConditionVariableBroadcast(&state->changed);
+}
+
+bool is_asked(const Slot *segment) REQUIRES_SHARED(slot_lock) {
+    return block_place_of(segment).fields.answer.state == BlockState::asked;
+}
+
+bool may_ask(const BlockFields &place, int64_t now_us) {
+    const BlockState state = place.answer.state;
+    return state == BlockState::none || (state == BlockState::refused && now_us >= place.not_before_us);
 }
 
 } // namespace
@@ -138,7 +140,9 @@ GrantView membership_view(Slot *slot) {
 }
 
 void membership_want(Slot *slot, int64_t lowest) {
-    membership_of(slot).wanted.store(Max(lowest, 1), std::memory_order_relaxed); // each value stands alone
+    MembershipState &state = membership_of(slot);
+    if (state.wanted.exchange(Max(lowest, 1), std::memory_order_relaxed) == 0) // each value stands alone
+        state.wanted_since_us.store(monotonic_us(), std::memory_order_relaxed);
     membership_note_use(slot, wall_clock_us());
     (void)wake_worker(SingleWorker::registrar);
 }
@@ -160,6 +164,7 @@ bool membership_copy(Slot *slot, Member *copy) {
                  slot,
                  slot->key,
                  state.wanted.load(std::memory_order_relaxed),
+                 state.wanted_since_us.load(std::memory_order_relaxed),
                  state.used_at_us.load(std::memory_order_relaxed)};
     unlock_slot(slot);
     return is_member;
@@ -179,6 +184,8 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
     begin_membership(&state);
     state.fields.request.layout = layout;
     state.fields.membership = membership;
+    if (membership.superseded)
+        state.fields.error = error_of(core::Refusal::superseded);
     unlock_slot(slot);
 }
 
@@ -200,36 +207,35 @@ void fleet_restore(const core::FleetSeen &seen, bool knows_fleet) {
     unlock_state();
 }
 
-bool is_of_fleet(const core::FleetSeen &seen, const FleetChange &change) {
-    const bool is_past = core::is_past(seen, change.seen.fleet, change.seen.term) && !fault_is(Fault::go_back);
-    return !is_past && (seen.fleet == change.before.fleet || seen.fleet == change.seen.fleet);
+bool fleet_note_seen(const core::FleetSeen &seen) {
+    lock_state();
+    core::FleetSeen &known = fleet().seen;
+    const bool counts = !core::is_past(known, seen.fleet, seen.term);
+    if (counts)
+        known = fault_is(Fault::go_back) ? core::FleetSeen{seen.fleet, {}, 0, 0} : seen;
+    unlock_state();
+    return counts;
 }
 
-void memberships_publish(const FleetChange &change) {
-    (void)note_seen(change); // also of blocks alone
-    for (int i = 0; i < change.count; i++) {
-        const core::Membership &next = change.members[i].membership;
-        with_incarnation(change.members[i].slot, next.incarnation, [&](MembershipState *state) REQUIRES(slot_lock) {
-            if (note_seen(change))
-                publish(state, next);
-        });
+void memberships_publish(const List *members) {
+    const ListCell *cell = nullptr;
+    foreach (cell, members) {
+        const auto &member = *static_cast<const Member *>(lfirst(cell));
+        with_incarnation(member.slot, member.membership.incarnation,
+                         [&member](MembershipState *state) REQUIRES(slot_lock) { publish(state, member); });
     }
 }
 
-void membership_unwant(const Member &member) {
-    with_incarnation(member.slot, member.membership.incarnation, [&member](MembershipState *state) {
+void membership_note(const Member &member) {
+    with_incarnation(member.slot, member.membership.incarnation, [&member](MembershipState *state) REQUIRES(slot_lock) {
         int64_t wanted = member.wanted;
-        (void)state->wanted.compare_exchange_strong(wanted, 0, std::memory_order_relaxed);
+        state->fields.error = member.error;
+        state->fields.notes = member.notes;
+        if (member.error.refusal == core::Refusal::ahead)
+            (void)state->wanted.compare_exchange_strong(wanted, 0, std::memory_order_relaxed);
     });
 }
 
-void membership_note_error(const Member &member, const GrantError &error) {
-    with_incarnation(member.slot, member.membership.incarnation,
-                     [&error](MembershipState *state) REQUIRES(slot_lock) { state->fields.error = error; });
-}
-
-// What is known of the former fleet is forgotten last. So no answer to a former membership brings it back, and one to a
-// new membership that was asked with it is not published (note_seen()).
 void memberships_begin_again() {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         MembershipState &state = membership_of(slot);
@@ -243,30 +249,14 @@ void memberships_begin_again() {
     fleet_restore({}, true);
 }
 
-namespace {
-
-// After a refusal sessions fail at once for so long. After an error that passes by itself the registrar waits so long.
-constexpr int64_t pause_us = us_per_second;
-
-bool is_asked(const Slot *segment) REQUIRES_SHARED(slot_lock) {
-    return block_place_of(segment).answer.state == BlockState::asked;
-}
-
-bool may_ask(const BlockPlace &place, int64_t now_us) REQUIRES_SHARED(slot_lock) {
-    const BlockState state = place.answer.state;
-    return state == BlockState::none || (state == BlockState::refused && now_us >= place.not_before_us);
-}
-
-} // namespace
-
 // ---------------------------------------------------------------------------------------------------------
 // Blocks, for the sessions.
 // ---------------------------------------------------------------------------------------------------------
 
 void blocks_ask(Slot *segment, const BlockAsk &ask) {
     const int64_t now_us = monotonic_us();
-    BlockPlace &place = block_place_of(segment);
     lock_slot(segment);
+    BlockFields &place = block_place_of(segment).fields;
     if (may_ask(place, now_us)) {
         place.number++;
         place.not_before_us = now_us;
@@ -280,8 +270,8 @@ void blocks_ask(Slot *segment, const BlockAsk &ask) {
 }
 
 bool blocks_take(Slot *segment, const char *registry_name, FleetBlock *block) {
-    const BlockPlace &place = block_place_of(segment);
     lock_slot(segment);
+    const BlockFields &place = block_place_of(segment).fields;
     const bool is_ready = place.answer.state == BlockState::ready;
     const bool is_its = is_ready && strcmp(place.ask.registry_name, registry_name) == 0;
     *block = place.answer.block;
@@ -293,7 +283,7 @@ bool blocks_take(Slot *segment, const char *registry_name, FleetBlock *block) {
 
 BlockAnswer blocks_look(const Slot *segment) {
     lock_slot_shared(segment);
-    const BlockAnswer answer = block_place_of(segment).answer;
+    const BlockAnswer answer = block_place_of(segment).fields.answer;
     unlock_slot(segment);
     return answer;
 }
@@ -314,33 +304,23 @@ void blocks_forget(Slot *segment) {
 // ---------------------------------------------------------------------------------------------------------
 
 bool block_copy(Slot *segment, AskedBlock *asked) {
-    const BlockPlace &place = block_place_of(segment);
     lock_slot_shared(segment);
     const bool is_asked_for = is_asked(segment);
     if (is_asked_for)
-        *asked = {segment, place.number, place.not_before_us, place.ask};
+        *asked = {{block_place_of(segment).fields}, segment};
     unlock_slot(segment);
     return is_asked_for;
 }
 
-void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer) {
+void block_note(const AskedBlock &asked) {
     BlockPlace &place = block_place_of(asked.segment);
     lock_slot(asked.segment);
-    if (is_asked(asked.segment) && place.number == asked.number) {
-        place.answer = answer;
-        place.not_before_us = monotonic_us() + pause_us;
+    if (is_asked(asked.segment) && place.fields.number == asked.number) {
+        place.fields.answer = asked.answer;
+        place.fields.not_before_us = asked.not_before_us;
         ConditionVariableBroadcast(&place.changed);
     }
     unlock_slot(asked.segment);
-}
-
-void blocks_note_away(const GrantError &error) {
-    for (Slot *segment = first_slot(SlotKind::segment); segment != nullptr; segment = next_slot(segment)) {
-        lock_slot(segment);
-        if (segment->phase != SlotPhase::free && is_asked(segment))
-            block_place_of(segment).answer.error = error;
-        unlock_slot(segment);
-    }
 }
 
 } // namespace uidgen::pg

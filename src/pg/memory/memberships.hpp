@@ -40,11 +40,9 @@ struct GrantRequest {
 
 // What the registrar keeps about a member, as long as its incarnation stays the same.
 struct RegistrarNotes {
-    uint64_t incarnation;
-    int64_t renew_at;        // tick; 0: unknown
-    int64_t wanted_since_us; // on the monotonic clock, as the next one; 0: it is not wanted
-    int64_t not_before_us;   // when it may be asked for (again)
-    int64_t pause_us;        // after a refusal, which the log has; 0: it was not refused
+    int64_t renew_at;      // tick; 0: at once
+    int64_t not_before_us; // when it may be asked for (again), on the monotonic clock
+    int64_t pause_us;      // after a refusal, which the log has; 0: it was not refused
 };
 
 // What the slot's lock guards of a membership.
@@ -55,17 +53,18 @@ struct MembershipFields {
     core::Membership membership;
     int64_t renewals; // grants accepted since the server's start
     GrantError error;
+    RegistrarNotes notes;
 };
 
 // A generator's membership in the fleet.
 struct MembershipState {
     MembershipFields fields GUARDED_BY(slot_lock);
-    RegistrarNotes notes;               // the registrar's
     std::atomic<uint32_t> requested_in; // the fleet_version() in which a session of this slot has requested it; 0: none
     std::atomic<int64_t> agreed_term;   // a number that the database has (node/fleet_term.hpp): sessions draw in it
     std::atomic<int64_t> wanted;        // the lowest tick that a session has asked for last; 0: the grant covers it
-    std::atomic<int64_t> used_at_us;    // when a session last read or wanted it, on the wall clock; 0: never
-    ConditionVariable changed;          // initialised once
+    std::atomic<int64_t> wanted_since_us; // since when it is not 0, on the monotonic clock
+    std::atomic<int64_t> used_at_us;      // when a session last read or wanted it, on the wall clock; 0: never
+    ConditionVariable changed;            // initialised once
 };
 
 struct MemberSlot {
@@ -118,6 +117,7 @@ struct Member : MembershipFields {
     Slot *slot;
     SlotKey key;
     int64_t wanted;
+    int64_t wanted_since_us;
     int64_t used_at_us;
 };
 
@@ -149,30 +149,16 @@ int64_t fleet_term_seen(int64_t in_database);
 void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Membership &membership);
 void fleet_restore(const core::FleetSeen &seen, bool knows_fleet);
 
-// What accept() made of the answers of a call.
-struct MembershipChange {
-    Slot *slot;
-    core::Membership membership;
-};
-struct FleetChange {
-    core::FleetSeen before; // what was known of the fleet
-    core::FleetSeen seen;
-    const MembershipChange *members;
-    int count;
-};
+// What answers have shown of the fleet. False: they do not count, because a database knows of a later term by now.
+bool fleet_note_seen(const core::FleetSeen &seen);
 
-// False: memberships_begin_again() has forgotten the fleet meanwhile, or a database knows of a later term.
-bool is_of_fleet(const core::FleetSeen &seen, const FleetChange &change);
+// Publishes what accept() made of answers, with the notes, after the file was written. Not of slots that have another
+// membership by now. Wakes the sessions that wait. `members` is a list of Member.
+void memberships_publish(const List *members);
 
-// Publishes the changes, after the file was written, but for those of slots that have another membership by now.
-// Nothing, if the server has left that fleet. Wakes the sessions that wait.
-void memberships_publish(const FleetChange &change);
-
-// No grant reaches the tick that the member wants, so it is not asked for until a session wants it again.
-void membership_unwant(const Member &member);
-
-// What sessions say if they have waited too long.
-void membership_note_error(const Member &member, const GrantError &error);
+// What came of asking, if not a grant: the error, which sessions say if they have waited too long, and the notes. A
+// refusal of a tick that no grant reaches ends the want, so it is not asked for until a session wants it again.
+void membership_note(const Member &member);
 
 // uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of.
 void memberships_begin_again();
@@ -222,12 +208,17 @@ struct BlockAnswer {
     GrantError error; // at_us 0: none
 };
 
+// What the slot's lock guards of a place.
+struct BlockFields {
+    uint64_t number;       // of the request, in this place
+    int64_t not_before_us; // when it may be asked (again), on the monotonic clock
+    BlockAsk ask;          // of asked, ready and refused
+    BlockAnswer answer;    // the state; the error also while the block is asked for
+};
+
 // The one place for a block of the registry that a segment's slot has.
 struct BlockPlace {
-    uint64_t number GUARDED_BY(slot_lock);       // of the request, in this place
-    int64_t not_before_us GUARDED_BY(slot_lock); // when it may be asked (again), on the monotonic clock
-    BlockAsk ask GUARDED_BY(slot_lock);          // of asked, ready and refused
-    BlockAnswer answer GUARDED_BY(slot_lock);    // the state; the error also while the block is asked for
+    BlockFields fields GUARDED_BY(slot_lock);
     ConditionVariable changed;
 };
 
@@ -255,7 +246,7 @@ void blocks_wait(Slot *segment, int64_t timeout_us);
 // What was asked for is of no use any more.
 void blocks_forget(Slot *segment);
 inline void blocks_discard(Slot *segment) REQUIRES(slot_lock) {
-    block_place_of(segment).answer = {};
+    block_place_of(segment).fields.answer = {};
     ConditionVariableBroadcast(&block_place_of(segment).changed);
 }
 
@@ -263,20 +254,23 @@ inline void blocks_discard(Slot *segment) REQUIRES(slot_lock) {
 // For the registrar.
 // ---------------------------------------------------------------------------------------------------------
 
-struct AskedBlock {
+struct AskedBlock : BlockFields {
     Slot *segment;
-    uint64_t number; // of the ask
-    int64_t due_us;  // when it may be asked for, on the monotonic clock
-    BlockAsk ask;
 };
 
 // False: the segment asks for no block.
 bool block_copy(Slot *segment, AskedBlock *asked);
 
-// Does nothing if the place has another ask by now; a block is then lost. Wakes the sessions that wait for it.
-void blocks_answer(const AskedBlock &asked, const BlockAnswer &answer);
+// Calls visit(asked) for each block that is asked for, without a lock.
+template <typename Visit> void for_each_asked_block(Visit visit) {
+    AskedBlock asked;
+    for (Slot *slot = first_slot(SlotKind::segment); slot != nullptr; slot = next_slot(slot))
+        if (block_copy(slot, &asked))
+            visit(asked);
+}
 
-// The registry cannot be used: every session that waits learns why.
-void blocks_note_away(const GrantError &error);
+// Answers, and says when the registrar asks again. Does nothing if the place has another ask by now; a block is then
+// lost. Wakes the sessions that wait for it.
+void block_note(const AskedBlock &asked);
 
 } // namespace uidgen::pg

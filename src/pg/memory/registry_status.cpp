@@ -4,6 +4,34 @@
 #include "server_state.hpp"
 
 namespace uidgen::pg {
+namespace {
+
+void copy_clean(char *into, size_t bytes, const char *text) {
+    size_t length = 0;
+    for (; *text != '\0' && length + 1 < bytes; text++) {
+        const auto byte = static_cast<unsigned char>(*text);
+        const bool is_space = byte <= ' ';
+        if (is_space && (length == 0 || into[length - 1] == ' '))
+            continue;
+        into[length++] = is_space ? ' ' : byte > '~' ? '?' : *text;
+    }
+    while (length > 0 && into[length - 1] == ' ')
+        length--;
+    into[length] = '\0';
+}
+
+} // namespace
+
+GrantError make_error(const char *message, const char *hint, core::Refusal refusal) {
+    GrantError error = {};
+    copy_clean(error.message, sizeof(error.message), message);
+    if (error.message[0] == '\0')
+        strlcpy(error.message, "the registry gave no reason", sizeof(error.message));
+    copy_clean(error.hint, sizeof(error.hint), hint);
+    error.refusal = refusal;
+    error.at_us = wall_clock_us();
+    return error;
+}
 
 RegistrarStatus registrar_status() {
     lock_state_shared();

@@ -15,6 +15,15 @@ struct GrantError {
     bool names_host; // not for every role
 };
 
+// An error of now. What is not printable ASCII is replaced, since sessions in databases of every encoding show it, and
+// line breaks become spaces.
+GrantError make_error(const char *message, const char *hint, core::Refusal refusal = core::Refusal::none);
+
+// The error of a refusal whose text depends on no request.
+inline GrantError error_of(core::Refusal why) {
+    return make_error(core::row_of(why).message, core::row_of(why).hint, why);
+}
+
 // What the registrar last knew of the registry, for a view.
 struct RegistrarStatus {
     bool connected;          // the registry has answered
