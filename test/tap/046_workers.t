@@ -91,7 +91,8 @@ eval { $_->[0]->quit } foreach @sessions;
 	is(sql($node, 'SELECT generators FROM uid_stat_server'), 2, '... and used by another one');
 	$holder->quit;
 	is((finish_query($session))[0], 't', '... and gets a grant');
-	is($registry->safe_psql('postgres', q{SELECT count(DISTINCT node) FROM uid_fleet WHERE generator ~ '[hk]$'}), 2, '... which is not the one that the registry gave for the former');
+	# On a busy machine the registrar may have given up its call for the former, which then has no row.
+	is($registry->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE generator ~ 'k$'), count(DISTINCT node) = count(*) FROM uid_fleet WHERE generator ~ '[hk]$'}), '1|t', '... which is not the one that the registry gave for the former');
 	is(sql($node, q{SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), 'gk', '... of which nothing is left');
 	$node->restart;
 	is(sql($node, q{SELECT uid_next('uid_generators.k') > 0, uid_next('uid_generators.g') > 0; SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), "t|t\ngk", '... nor after a restart');
