@@ -279,7 +279,7 @@ BEGIN
      ORDER BY q.seqrelid::regclass::text COLLATE "C") END
     -- While the column draws from a generator, its sequence counts nothing.
     || CASE WHEN c.sequence IS NOT NULL AND c.drawn_by IS DISTINCT FROM 'uid_next' THEN ARRAY[
-      '-- uid_release() reads in the comment how to go back.',
+      '-- The comment tells uid_release() how to go back.',
       format('COMMENT ON SEQUENCE %s IS %L;', c.sequence, concat_ws(E'\n', c.comment,
              format('kept by uid_adopt(); next value %s%s', c.next,
                     ', ' || coalesce(c.identity, c.noted_identity) || ' identity')))] END

@@ -91,9 +91,9 @@ BEGIN
      AND (SELECT s.reset_val NOT IN ('warning', 'error') FROM pg_catalog.pg_settings s
            WHERE s.name = 'client_min_messages') THEN
     PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
-    RAISE NOTICE 'ids of this database are only unlikely to collide with ids of other databases'
+    RAISE NOTICE 'ids of this database could collide with ids of other databases, although this is unlikely'
       USING DETAIL = 'A clone of the disk that starts with the same host name has the same nodes.',
-            HINT = 'To exclude it, set uidgen.datacenter_id or uidgen.registry (see README.md, More than one database).';
+            HINT = 'To rule collisions out, set uidgen.datacenter_id or uidgen.registry (see README.md, More than one database).';
   END IF;
 END
 $$;

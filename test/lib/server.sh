@@ -19,5 +19,5 @@ psql() {
 psql -c 'DROP DATABASE IF EXISTS uidgen' -c 'CREATE DATABASE uidgen'
 # shellcheck disable=SC2016 # for the server
 psql -d uidgen -c 'CREATE SCHEMA uidgen' -c 'CREATE EXTENSION uidgen SCHEMA uidgen' \
-    -c 'ALTER DATABASE uidgen SET search_path = "$user", public, uidgen'
+    -c 'GRANT USAGE ON SCHEMA uidgen TO PUBLIC' -c 'ALTER DATABASE uidgen SET search_path = "$user", public, uidgen'
 cp "$data.installed" "$data.build"

@@ -121,7 +121,7 @@ start_node($node);
 $node->safe_psql('postgres', "CREATE DATABASE given");
 my ($out, $error);
 $node->psql('given', 'CREATE EXTENSION uidgen', stdout => \$out, stderr => \$error);
-like($error, qr/NOTICE:  ids of this database are only unlikely to collide.*HINT:  To exclude it, set uidgen.datacenter_id/s,
+like($error, qr/NOTICE:  ids of this database could collide.*HINT:  To rule collisions out, set uidgen.datacenter_id/s,
 	'CREATE EXTENSION says that nothing is set, and what to set');
 $node->safe_psql('postgres', 'ALTER DATABASE given SET uidgen.datacenter_id = 1');
 $node->psql('given', 'DROP EXTENSION uidgen; CREATE EXTENSION uidgen', stderr => \$error);

@@ -131,7 +131,7 @@ const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon
     const SimilarGenerator other = similar_generator(e->sequence, config.layout, most_us);
     const char *unless_above = other.is_above ? "" : ", above => false";
     const char *use = is_default ? psprintf("SELECT uid_default_set(%s%s);", other.name, unless_above)
-                                 : psprintf("Then draw with uid_next(%s).", other.name);
+                                 : psprintf("then draw with uid_next(%s).", other.name);
     return psprintf("%sIf the clock is right now, %s, use another generator: %s %s",
                     is_as_at_start ? "" : "If the clock is wrong, correct it. ",
                     timestamptz_to_str(to_timestamptz(now_us)), other.statements, use);
