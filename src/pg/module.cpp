@@ -50,10 +50,8 @@ void roles_changed(Datum, SysCacheIdentifier, uint32) { session_roles_changed();
 void transaction_event(XactEvent event, void *) {
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
         return;
-    if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE) // what is prepared may be rolled back by any session
+    if (event != XACT_EVENT_COMMIT) // what is prepared may be rolled back by any session, and a worker's by the leader
         session_rolls_back(TopSubTransactionId);
-    if (event == XACT_EVENT_PARALLEL_COMMIT || event == XACT_EVENT_PARALLEL_ABORT)
-        session_worker_ends();
     node_writer_transaction_ended();
     session_transaction_ended();
 }

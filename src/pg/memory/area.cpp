@@ -62,21 +62,13 @@ void attach(dsa_handle handle) {
     MemoryContextSwitchTo(caller);
 }
 
-// What a process that failed here has left in the state leads into its area, which is gone. No other process reads it.
-void forget_former(AreaState *state) UNCHECKED {
-    for (SlotLists &lists : state->slots) {
-        lists.newest.store(InvalidDsaPointer, std::memory_order_relaxed);
-        lists.next_look.store(InvalidDsaPointer, std::memory_order_relaxed);
-        lists.first_free = InvalidDsaPointer;
-    }
-}
-
-// No other process uses the area before its handle is there. If an error comes first, the area goes with the mapping.
-void make() {
+// No other process uses the area before its handle is there. If an error comes first, the area goes with the mapping,
+// and the next process forgets what was in it.
+void make() UNCHECKED {
     AreaState *state = &server_state->area;
     ErrorContextCallback context;
     const dshash_parameters parameters = table_parameters();
-    forget_former(state);
+    memset(static_cast<void *>(state->slots), 0, sizeof(state->slots));
     learn_birth();
     MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
     begin_allocation(&context, of_slot_table);

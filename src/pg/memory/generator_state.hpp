@@ -32,11 +32,10 @@ struct GeneratorState {
     core::PositionAllocator<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
     uint64_t records_before;          // what Stat::records counted when the slot was made ready
     int64_t former_until_us;          // slot_last_time() when the slot was made ready
-    int64_t former_mark;              // the high-water mark, and the first position to hand out, when it was made ready
-    uint64_t first_position;
-    std::atomic<int64_t> seen; // the latest tick of the clock that an id was made with
-    GeneratorConfig config;    // changes under the lock of the slot and that of the state
-    RingState ring;            // of cached mode
+    int64_t former_mark;              // the high-water mark when the slot was made ready
+    std::atomic<int64_t> seen;        // the latest tick of the clock that an id was made with
+    GeneratorConfig config;           // changes under the lock of the slot and that of the state
+    RingState ring;                   // of cached mode
     // What the nodes of this incarnation follow from (core/node.hpp); no_number: not drawn yet. Set once, under the
     // state's lock.
     std::atomic<int64_t> number;

@@ -74,11 +74,7 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) R
     const uint64_t run = init.config.cached.run;
     memset(static_cast<void *>(generator), 0, sizeof(GeneratorState));
     generator->former_mark = init.mark;
-    generator->first_position = init.first_position;
     generator->ticks.reset(init.first_position);
-    if (fault_is(Fault::resume_lease))
-        generator->ticks.publish(init.first_position,
-                                 core::position_above(init.config.policy, init.expected.counter.last_value), 0);
     generator->backup.reset(init.first_position);
     generator->seen.store(core::nothing_seen, std::memory_order_relaxed);
     generator->config = init.config;
@@ -99,7 +95,9 @@ void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) UNCHECKED {
     slot->expected = init.expected;
     slot->passed_over.reset(init.first_position);
     if (slot->kind == SlotKind::generator) {
+        const int64_t until_us = slot->phase != SlotPhase::free ? slot_last_time(*slot) : 0;
         reset(&generator_of(slot), init, cells);
+        generator_of(slot).former_until_us = until_us;
         membership_of(slot).requested_in.store(0, std::memory_order_relaxed);
         membership_of(slot).agreed_term.store(0, std::memory_order_relaxed);
         generator_of(slot).records_before = counted(slot->counters, Stat::records);
@@ -151,15 +149,13 @@ struct Remains {
     int64_t node;
 };
 
-Remains take_remains(Slot *slot, bool with_node) REQUIRES(slot_lock, state_lock) {
+Remains take_remains(Slot *slot) REQUIRES(slot_lock, state_lock) {
     if (slot->kind != SlotKind::generator)
         return {InvalidDsaPointer, {}, core::no_node};
     GeneratorState &generator = generator_of(slot);
-    const Remains remains = {generator.ring.cells, generator.config.layout,
-                             with_node ? generator.node_taken : core::no_node};
+    const Remains remains = {generator.ring.cells, generator.config.layout, generator.node_taken};
     generator.ring.cells = InvalidDsaPointer;
-    if (with_node)
-        generator.node_taken = core::no_node;
+    generator.node_taken = core::no_node;
     return remains;
 }
 
@@ -185,30 +181,25 @@ uint64_t ids_by_words(Slot *slot) {
     return slot->passed_over.handed_out(word_of(slot).last() + 1) + of_backup;
 }
 
-// The slot has no ring until now: it was free, or has lost it when it was reset. False: another session was first.
-bool make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
-    Remains remains = {InvalidDsaPointer, {}, core::no_node};
+// Returns what is to be discarded: what the slot had or, if another session was first, the cells.
+Remains make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
+    Remains remains = {cells, {}, core::no_node};
     lock_both(slot);
-    const bool is_stale = slot->phase != SlotPhase::ready;
-    if (is_stale) {
-        remains = take_remains(slot, true);
-        const int64_t until_us = slot->kind == SlotKind::generator ? slot_last_time(*slot) : 0;
+    if (slot->phase != SlotPhase::ready) {
+        remains = take_remains(slot);
         count(&slot->counters, Stat::ids, ids_by_words(slot)); // the words lose what they say
         reset(slot, init, cells);
-        if (slot->kind == SlotKind::generator)
-            generator_of(slot).former_until_us = until_us;
         set_phase(slot, SlotPhase::ready);
     }
     unlock_both(slot);
-    discard(remains);
-    return is_stale;
+    return remains;
 }
 
 Remains end_use(Slot *slot) {
     lock_both(slot);
     forget_fleet(slot);
     note_lost(*slot);
-    const Remains remains = take_remains(slot, true);
+    const Remains remains = take_remains(slot);
     add(&server_state->freed, slot_counted(slot));
     set_phase(slot, SlotPhase::free);
     slot->next_free = lists_of(slot->kind).first_free;
@@ -295,28 +286,33 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init) {
     open_area();
     Slot *slot = claim_slot(key, init.kind);
     const dsa_pointer cells = init.config.cached.on ? make_ring(init.config.cached.cells) : InvalidDsaPointer;
-    if (!make_ready(slot, init, cells))
-        free_in_area(cells);
+    discard(make_ready(slot, init, cells));
     return slot;
 }
 
-void expire_slot(Slot *slot, SlotPhase to, bool is_rollback) {
+void mark_stale(Slot *slot, SlotPhase to) {
     lock_both(slot);
-    const Remains remains = take_remains(slot, !is_rollback);
     if (slot->phase > to)
         set_phase(slot, to);
     if (slot->kind == SlotKind::segment)
         blocks_discard(slot);
     unlock_both(slot);
+}
+
+void expire_slot(Slot *slot, SlotPhase to) {
+    mark_stale(slot, to);
+    lock_both(slot);
+    const Remains remains = take_remains(slot);
+    unlock_both(slot);
     discard(remains);
 }
 
 void free_slot(const SlotKey &key, SlotKind kind) {
-    Slot *slot = find_slot(key, kind);
-    if (slot == nullptr)
+    if (!attach_area())
         return;
     SlotEntry *entry = find_entry(key, true);
-    if (entry == nullptr)
+    auto *slot = entry != nullptr ? in_area<Slot>(entry->slots[index(kind)]) : nullptr;
+    if (slot == nullptr)
         return release(entry);
     const Remains remains = end_use(slot);
     entry->slots[index(kind)] = InvalidDsaPointer;
@@ -338,12 +334,8 @@ int64_t lost_until_us(const core::Layout &layout) {
     return lost_time(slot_key(InvalidOid), layout).load(std::memory_order_relaxed);
 }
 
-bool take_node(const core::Layout &layout, int64_t node, bool insist, int64_t *others) {
-    *others = count_node(layout, core::no_node, 1) - 1;
-    if (count_node(layout, node, 1) == 1 || insist)
-        return true;
-    give_back_node(layout, node);
-    return false;
+NodeHolders take_node(const core::Layout &layout, int64_t node) {
+    return {count_node(layout, node, 1) - 1, count_node(layout, core::no_node, 1) - 1};
 }
 
 void give_back_node(const core::Layout &layout, int64_t node) {
@@ -405,10 +397,14 @@ Slot *slot_to_look_at(SlotKind kind) {
     return slot;
 }
 
+bool has_leased(const Slot &slot) {
+    return counted(slot.counters, Stat::records) != generator_of(&slot).records_before;
+}
+
 int64_t slot_last_time(const Slot &slot) {
     const GeneratorState &generator = generator_of(&slot);
     const core::Layout &layout = generator.config.layout;
-    if (counted(slot.counters, Stat::records) == generator.records_before)
+    if (!has_leased(slot))
         return generator.former_until_us;
     const uint64_t position = Max(generator.ticks.last(), generator.backup.last());
     return Max(generator.former_until_us,

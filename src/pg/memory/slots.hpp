@@ -110,10 +110,13 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init) EXCLUDES(page_lock, ta
 // The slot of that key; if there is none, a stale one.
 Slot *claim_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// What the slot was made from has changed, or may have been rolled back: its ring goes, and the next draw makes again
-// what it draws with. Statistics and membership stay. If the sequence was dropped, they are out of sight, unless the
-// DROP is rolled back. In a rollback (`is_rollback`) it raises no error, and leaves the node to a later call.
-void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale, bool is_rollback = false) EXCLUDES(slot_lock, state_lock);
+// What the slot was made from has changed, or may have been rolled back: the next draw makes again what it draws with.
+// Statistics and membership stay. If the sequence was dropped, they are out of sight, unless the DROP is rolled back.
+// Raises no error, and leaves ring and node to a later call.
+void mark_stale(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(slot_lock, state_lock);
+
+// The same; ring and node go. Not for a rollback.
+void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Frees the slot, if there is one. No session may use it. A generator counts as lost.
 void free_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
@@ -126,10 +129,13 @@ void note_lost(Slot *slot, const SlotKey &key);
 // databases and layouts may count, too.
 int64_t lost_until_us(const core::Layout &layout);
 
-// For a generator to draw with, until its slot is made ready again, expires or is freed. False:
-// another generator of that layout has it, and the caller does not insist. *others is how many of the layout have one.
-bool take_node(const core::Layout &layout, int64_t node, bool insist, int64_t *others)
-    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
+// For a generator to draw with, until it is given back, which also happens when a slot that has it is made ready again,
+// expires or is freed. Returns how many other generators of that layout have the node, and how many have any.
+struct NodeHolders {
+    int64_t of_node;
+    int64_t of_layout;
+};
+NodeHolders take_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 void give_back_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Whether the slot is ready, and of a segment whose name has that hash. Callers need no lock on the sequence.
@@ -165,6 +171,9 @@ template <typename Visit> void for_each_slot(SlotKind kind, Visit visit) {
 
 // The next slot of a kind in turn, to be looked at whether its sequence is still there; null at the end of a round.
 Slot *slot_to_look_at(SlotKind kind);
+
+// Whether a generator's slot has written a lease since it was made ready.
+bool has_leased(const Slot &slot);
 
 // Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none. Under the slot's lock.
 int64_t slot_last_time(const Slot &slot) REQUIRES_SHARED(slot_lock);

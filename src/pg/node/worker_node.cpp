@@ -163,27 +163,28 @@ void set_draw(GeneratorState *generator, const NodeDraw &draw) REQUIRES(state_lo
     generator->retry_at_us = 0;
 }
 
-// Sets the number that the nodes of a generator's slot follow from, unless it has one already. Without `insist`, a node
-// that another generator with the same layout has is refused. False: refused, so the caller must draw another one.
-bool slot_set_number(Slot *slot, int64_t number, const NodeDraw &draw, bool insist, int64_t *others) {
+// Sets the number that the nodes of a generator's slot follow from. If another backend has set one meanwhile, gives the
+// node back.
+void set_number(Slot *slot, int64_t number, const NodeDraw &draw) {
     GeneratorState &generator = generator_of(slot);
-    const core::Layout &layout = generator.config.layout;
-    const bool is_taken = !take_node(layout, draw.node, insist, others);
     lock_state();
-    const bool set_already = generator.number.load(std::memory_order_relaxed) != no_number;
-    if (!is_taken && !set_already) {
+    const bool is_first = generator.number.load(std::memory_order_relaxed) == no_number;
+    if (is_first) {
         set_draw(&generator, draw);
         generator.node_taken = draw.node;
         generator.number.store(number, std::memory_order_release);
     }
     unlock_state();
-    if (!is_taken && set_already)
-        give_back_node(layout, draw.node);
-    return !is_taken || set_already;
+    if (is_first)
+        log_node(slot, own_node(generator.config, number));
+    else
+        give_back_node(generator.config.layout, draw.node);
 }
 
 } // namespace
 
+// A node that another generator of the layout has is given back, unless all may be held: one number more than there are
+// others gets past every node that they hold.
 void draw_number(Slot *slot, int64_t now_us) {
     const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeSource source = node_source(config);
@@ -192,24 +193,19 @@ void draw_number(Slot *slot, int64_t now_us) {
     if (config.worker_policy == WorkerPolicy::sticky)
         former = former_node(schema, sequence_of(slot), config.layout, core::protection_of(config.layout, source));
     const int64_t nodes = core::largest(core::bits_by_number(config.layout, source)) + 1;
-    int64_t tries = nodes;
-    int64_t others = 0;
-    int64_t id = 0; // the row's, whatever the number
-    const auto set = [&](int64_t number, bool insist) {
-        return slot_set_number(slot, number, {id, now_us, own_node(config, number).value}, insist, &others);
-    };
-    for (int64_t i = 1;; i++) {
-        id = draw_node_id(schema);
-        if (former != core::no_node && set(core::number_of(config.layout, source, former), false))
+    for (int64_t tries = former != core::no_node ? 0 : 1;; tries++) {
+        const int64_t id = draw_node_id(schema); // the row's, whatever the number
+        const int64_t drawn = config.worker_policy == WorkerPolicy::fixed ? config.worker_number : id;
+        const int64_t number = tries == 0 ? core::number_of(config.layout, source, former) : drawn;
+        const NodeDraw draw = {id, now_us, own_node(config, number).value};
+        const NodeHolders others = take_node(config.layout, draw.node);
+        const bool is_last = tries > 0 && (others.of_layout >= nodes || tries >= Min(nodes, others.of_layout + 1));
+        if (others.of_node == 0 || is_last) {
+            set_number(slot, number, draw);
             break;
-        if (set(config.worker_policy == WorkerPolicy::fixed ? config.worker_number : id, i >= tries))
-            break;
-        // One try more than there are others gets past every node that they hold, unless they may hold all.
-        tries = others < nodes ? Min(nodes, others + 1) : i + 1;
+        }
+        give_back_node(config.layout, draw.node);
     }
-    const GeneratorState &generator = generator_of(slot);
-    if (generator.worker_draw.load(std::memory_order_relaxed) == id) // or another backend has set the number
-        log_node(slot, own_node(config, generator.number.load(std::memory_order_relaxed)));
     note_generator_in_use(slot);
 }
 

@@ -236,18 +236,14 @@ Form_pg_sequence_data counter_on(Page page) {
     return reinterpret_cast<Form_pg_sequence_data>(reinterpret_cast<char *>(tuple) + tuple->t_hoff);
 }
 
-SequencePage lock_page(Relation sequence, Buffer buffer, GenericXLogState *record, BufferLockMode mode) {
-    const SequencePage page = {sequence, buffer, record};
+SequencePage lock_page(Relation sequence, GenericXLogState *record, BufferLockMode mode) {
+    const SequencePage page = {sequence, ReadBuffer(sequence, 0), record};
     LockBuffer(page.buffer, mode);
     const auto *magic = reinterpret_cast<const uint32 *>(PageGetSpecialPointer(BufferGetPage(page.buffer)));
     if (*magic != sequence_magic)
         ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED), errmsg("bad magic number in sequence \"%s\": %08X",
                                                                 RelationGetRelationName(sequence), *magic)));
     return page;
-}
-
-SequencePage lock_page_shared(Relation sequence, Buffer buffer) ACQUIRE_SHARED(page_lock) UNCHECKED {
-    return lock_page(sequence, buffer, nullptr, BUFFER_LOCK_SHARE);
 }
 
 PageState state_on(Page page) {
@@ -257,14 +253,6 @@ PageState state_on(Page page) {
 
 bool is_expected(const Slot *slot, RelationFile file, const PageState &state) REQUIRES_SHARED(page_lock) {
     return slot->file == file && same_state(slot->expected, state);
-}
-
-bool is_expected(const Slot *slot, const SequencePage &page) REQUIRES_SHARED(page_lock) {
-    return is_expected(slot, file_of(page.relation), read_page(page));
-}
-
-bool pin_if_still_there(const PagePlace &place) {
-    return BufferIsValid(place.buffer) && ReadRecentBuffer(place.relation, MAIN_FORKNUM, 0, place.buffer);
 }
 
 // Of pins that end before anything can fail. The owner of a portal or transaction would allocate memory for its first
@@ -292,10 +280,12 @@ constexpr int64_t longest_nap_us = 100 * us_per_ms;
 
 } // namespace
 
-SequencePage lock_page_for_reading(Relation sequence) { return lock_page_shared(sequence, ReadBuffer(sequence, 0)); }
+SequencePage lock_page_for_reading(Relation sequence) UNCHECKED {
+    return lock_page(sequence, nullptr, BUFFER_LOCK_SHARE);
+}
 
 SequencePage lock_page_for_writing(Relation sequence) UNCHECKED {
-    return lock_page(sequence, ReadBuffer(sequence, 0), GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
+    return lock_page(sequence, GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
 }
 
 namespace {
@@ -331,24 +321,19 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
 
 SequencePage lock_matched_page(Slot *slot, Relation sequence) {
     const SequencePage page = lock_page_for_writing(sequence);
-    if (!is_expected(slot, page) && !fault_is(Fault::blind_reserve))
-        adopt_page(slot, file_of(sequence), read_page(page));
+    const PageState state = read_page(page);
+    if (!is_expected(slot, file_of(sequence), state) && !fault_is(Fault::blind_reserve))
+        adopt_page(slot, file_of(sequence), state);
     return page;
 }
 
 // The definition of a sequence changes with its file.
 void match_page(Slot *slot, Relation sequence, PagePlace *place) {
-    place->relation = place_of(sequence);
-    if (!pin_if_still_there(*place))
-        place->buffer = ReadBuffer(sequence, 0);
-    SequencePage page = lock_page_shared(sequence, place->buffer);
-    const bool expected = is_expected(slot, page) || fault_is(Fault::ignore_setval);
-    unlock_page(&page);
-    if (likely(expected))
-        return;
     if (slot->kind == SlotKind::generator)
         check_lease_sequence(RelationGetRelid(sequence));
-    page = lock_matched_page(slot, sequence);
+    const bool ignores = fault_is(Fault::ignore_setval);
+    SequencePage page = ignores ? lock_page_for_writing(sequence) : lock_matched_page(slot, sequence);
+    *place = {place_of(sequence), page.buffer};
     unlock_page(&page);
 }
 
@@ -356,7 +341,7 @@ void match_page(Slot *slot, Relation sequence, PagePlace *place) {
 bool is_page_expected(const Slot *slot, const PagePlace &place) UNCHECKED {
     ResourceOwner owner = CurrentResourceOwner;
     CurrentResourceOwner = owner_of_short_pins();
-    bool expected = pin_if_still_there(place);
+    bool expected = BufferIsValid(place.buffer) && ReadRecentBuffer(place.relation, MAIN_FORKNUM, 0, place.buffer);
     if (likely(expected)) {
         LockBuffer(place.buffer, BUFFER_LOCK_SHARE);
         expected = is_expected(slot, file_of(place.relation), state_on(BufferGetPage(place.buffer)));

@@ -120,17 +120,13 @@ void open_afresh(SessionEntry *e, SlotKind kind) {
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
     if (slot_was_freed(e) || e->kind != kind) {
         last_used = {&empty_entry, &empty_entry, &empty_entry}; // one of them may be this entry, as of the other kind
-        e->slot = nullptr;                                      // set last, because any step may fail
-        e->run_in_hand = 0;
-        Slot *slot = find_or_make_slot(rel, kind);
-        e->window = {};
+        e->slot = find_or_make_slot(rel, kind);
+        e->generation = e->slot->generation.load(std::memory_order_acquire);
         e->kind = kind;
-        e->generation = slot->generation.load(std::memory_order_acquire);
-        e->slot = slot;
-        if (is_new) {
+        e->window = {};
+        e->run_in_hand = 0;
+        if (is_new)
             e->found_in = GetCurrentSubTransactionId();
-            e->found = slot;
-        }
     }
     match_page(e->slot, rel, &e->page);
     if (!is_new)
@@ -260,7 +256,8 @@ void note_default_changed() {
 bool default_changed_here() { return default_changed_in == transaction_number; }
 
 // A slot of a sequence that this transaction has created: the row that the slot was made from may be gone. No other
-// session has used it.
+// session has used it. That of a parallel worker is the leader's to roll back, which does not know what its workers have
+// drawn from.
 void session_rolls_back(SubTransactionId mine) {
     if (default_changed_by >= mine)
         default_changed_in = 0;
@@ -268,20 +265,11 @@ void session_rolls_back(SubTransactionId mine) {
         for_each_entry([mine](SessionEntry *e) {
             if (e->found_in < mine || e->locked_in != transaction_number)
                 return;
-            note_lost(e->found, slot_key(e->sequence));
-            if (!slot_was_freed(e))
-                expire_slot(e->slot, SlotPhase::stale, true);
+            note_lost(e->slot, slot_key(e->sequence));
+            if (!IsParallelWorker() && !slot_was_freed(e))
+                mark_stale(e->slot);
         });
     open_all_again();
-}
-
-// Those sequences are the leader's to roll back, which does not know what its workers have drawn from.
-void session_worker_ends() {
-    if (new_sequences_in == transaction_number)
-        for_each_entry([](SessionEntry *e) {
-            if (e->found_in != InvalidSubTransactionId && e->locked_in == transaction_number)
-                note_lost(e->found, slot_key(e->sequence));
-        });
 }
 
 void session_transaction_ended() {

@@ -47,7 +47,6 @@ struct SessionEntry {
     Oid sequence;
     uint64_t locked_in;        // the transaction that took the lock
     SubTransactionId found_in; // where the slot was found, if that transaction created the sequence; else invalid
-    Slot *found;               // that slot
     Slot *slot;
     uint64_t generation;  // of the slot
     uint64_t known_as_of; // sequence_changes when the sequence, and the role's privilege, were looked up; 0: never
@@ -160,8 +159,7 @@ void forget_last_values();
 // For module.cpp. InvalidOid: any relation.
 void session_relation_changed(Oid relation);
 void session_roles_changed();                   // a role, a membership, or the owner of a database
-void session_rolls_back(SubTransactionId mine); // what it and its children have done
-void session_worker_ends();                     // a parallel worker
+void session_rolls_back(SubTransactionId mine); // what it and its children have done, or may have
 void session_transaction_ended();
 
 // Draws 1 to `want` values, writes them to `out`, and returns how many.

@@ -143,10 +143,8 @@ int64_t mark_in_memory(Oid generator) {
         return core::no_lease_yet;
     lock_slot_shared(slot);
     const GeneratorState &state = generator_of(slot);
-    const uint64_t until = state.ticks.written_range().until;
-    const int64_t mark = until > state.first_position
-                             ? static_cast<int64_t>(until >> state.config.layout.sequence_bits) - 1
-                             : state.former_mark; // a generator without history begins above the ids of lost ones
+    const auto until = static_cast<int64_t>(state.ticks.written_range().until >> state.config.layout.sequence_bits);
+    const int64_t mark = has_leased(*slot) ? until - 1 : state.former_mark;
     unlock_slot(slot);
     return mark;
 }
@@ -159,7 +157,6 @@ void init_generator(Relation rel, SlotInit *init) {
     init->mark = mark;
     const core::ClockPolicy &policy = init->config.policy;
     init->config = read_generator_config(generator, rel);
-    check_lease_sequence(generator);
     if (mark <= core::no_lease_yet && generator == builtin_generator())
         refuse_lost_definitions(generator);
     warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
