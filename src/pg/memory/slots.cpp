@@ -160,9 +160,9 @@ Remains take_remains(Slot *slot) REQUIRES(slot_lock, state_lock) {
 }
 
 void discard(const Remains &remains) {
-    free_in_area(remains.cells);
     if (remains.node != core::no_node)
         give_back_node(remains.layout, remains.node);
+    free_in_area(remains.cells);
 }
 
 // How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
@@ -187,7 +187,8 @@ Remains make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     lock_both(slot);
     if (slot->phase != SlotPhase::ready) {
         remains = take_remains(slot);
-        count(&slot->counters, Stat::ids, ids_by_words(slot)); // the words lose what they say
+        const uint64_t ids = ids_by_words(slot); // which the words lose
+        count(&slot->counters, Stat::ids, ids);
         reset(slot, init, cells);
         set_phase(slot, SlotPhase::ready);
     }
@@ -286,7 +287,8 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init) {
     open_area();
     Slot *slot = claim_slot(key, init.kind);
     const dsa_pointer cells = init.config.cached.on ? make_ring(init.config.cached.cells) : InvalidDsaPointer;
-    discard(make_ready(slot, init, cells));
+    const Remains remains = make_ready(slot, init, cells);
+    discard(remains);
     return slot;
 }
 
