@@ -303,22 +303,26 @@ COMMENT ON VIEW uid_fleet IS
   'clock of the registry and of the holder). clock_offset is the clock of the holder''s server minus that of the '
   'registry. Readable by pg_monitor.';
 
+CREATE VIEW uid_internal.fleet_state AS
+SELECT s.*, (EXTRACT(epoch FROM s.longest_grant) * 1000000::numeric)::bigint AS longest_us,
+       (EXTRACT(epoch FROM s.clock_bound) * 1000000::numeric)::bigint AS bound_us,
+       (SELECT pg_catalog.max(c.term) FROM uid_fleet_claim c
+         WHERE c.shown_at > pg_catalog.clock_timestamp() - s.longest_grant - s.clock_bound - s.clock_bound) AS claimed
+  FROM uid_fleet_state s;
+COMMENT ON VIEW uid_internal.fleet_state IS 'uid_fleet_state as the registry reads it, with the largest number of a claim that counts.';
+
 CREATE FUNCTION uid_internal.uid_fleet_refuses(state record) RETURNS text
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_fleet_refuses';
 COMMENT ON FUNCTION uid_internal.uid_fleet_refuses(record) IS
-  'Returns the column refuses of uid_fleet_pools: why a registry in that state would refuse a newcomer, or everyone, as it '
+  'Returns the column refuses of uid_fleet_pools: why a registry in that state of uid_internal.fleet_state would refuse a newcomer, or everyone, as it '
   'judges that itself.';
 
 CREATE VIEW uid_fleet_pools AS
 SELECT p.pool, p.preset, p.epoch, p.nodes, p.live, p.cooling, p.reserved, p.nodes - (p.live + p.cooling + p.reserved) AS free,
        p.collides_with, s.fence_until, s.refuses
-  FROM (SELECT CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until, uid_internal.uid_fleet_refuses(f) AS refuses
-          FROM (SELECT s.*, s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until, NULL::text AS key,
-                       (EXTRACT(epoch FROM s.longest_grant) * 1000000::numeric)::bigint AS longest_us,
-                       (EXTRACT(epoch FROM s.clock_bound) * 1000000::numeric)::bigint AS bound_us,
-                       (SELECT pg_catalog.max(c.term) FROM uid_fleet_claim c WHERE c.shown_at >
-                          pg_catalog.clock_timestamp() - s.longest_grant - s.clock_bound - s.clock_bound) AS claimed
-                  FROM uid_fleet_state s) f) s
+  FROM (SELECT CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until, f.refuses
+          FROM (SELECT s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until, uid_internal.uid_fleet_refuses(s) AS refuses
+                  FROM uid_internal.fleet_state s) f) s
   LEFT JOIN (SELECT p.pool, p.preset, p.epoch, p.nodes, c.live, c.cooling, c.reserved,
                     (SELECT pg_catalog.array_agg(q.pool ORDER BY q.pool) FROM uid_fleet_pool q
                       WHERE q.pool <> p.pool AND NOT q.dropped AND q.tick_us = p.tick_us AND q.time_bits = p.time_bits

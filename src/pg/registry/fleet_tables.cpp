@@ -105,31 +105,21 @@ void put(const char *table, const char *key, const Fields &fields, const void *f
 
 #define STATE(member, name, none) UIDGEN_FIELD(FleetState, member, name, none)
 #define STATE_TIME(member, name) UIDGEN_TIME_FIELD(FleetState, member, name, 0)
-constexpr Field of_state[] = {STATE(view.fleet, "fleet", required),
-                              STATE(view.term.number, "term", required),
-                              STATE(view.term.nonce, "term_nonce", required),
-                              STATE(view.first, "first_term", required),
-                              STATE(view.former.number, "former_term", 0),
-                              STATE(view.former.nonce, "former_term_nonce", 0),
-                              STATE(view.former_serial, "former_serial", 0),
-                              STATE(view.shown.number, "shown_term", 0),
-                              STATE_TIME(view.fence_base_us, "fence_base"),
-                              STATE_TIME(view.covered_us, "covered_until"),
-                              STATE_TIME(closed_until_us, "closed_until"),
-                              STATE_TIME(started_us, "started"),
-                              STATE(serial_at_start, "serial_at_start", 0),
-                              STATE_TIME(granted_at_start_us, "granted_at_start"),
-                              STATE(refuses, "refuses", 0),
-                              STATE(environment.timeline, "timeline", required),
-                              STATE(environment.database, "database", required),
-                              STATE(environment.directory, "directory", required)};
+constexpr Field of_state[] = {
+    STATE(view.fleet, "fleet", required), STATE(view.term.number, "term", required),
+    STATE(view.term.nonce, "term_nonce", required), STATE(view.first, "first_term", required),
+    STATE(view.former.number, "former_term", 0), STATE(view.former.nonce, "former_term_nonce", 0),
+    STATE(view.former_serial, "former_serial", 0), STATE(view.shown.number, "shown_term", 0),
+    STATE_TIME(view.fence_base_us, "fence_base"), STATE_TIME(view.covered_us, "covered_until"),
+    STATE_TIME(closed_until_us, "closed_until"), STATE_TIME(started_us, "started"),
+    STATE(serial_at_start, "serial_at_start", 0), STATE_TIME(granted_at_start_us, "granted_at_start"),
+    STATE(refuses, "refuses", 0), STATE(environment.timeline, "timeline", required),
+    STATE(environment.database, "database", required), STATE(environment.directory, "directory", required),
+    // Of the view only: what an administrator sets, and claims.
+    STATE(synchronous, "synchronous", required), STATE(view.longest_us, "longest_us", required),
+    STATE(view.bound_us, "bound_us", required), STATE(view.claimed, "claimed", 0)};
 constexpr Fields state_fields = fields_in(of_state);
-
-// What an administrator sets, and what comes from elsewhere.
-constexpr Field of_settings[] = {STATE(synchronous, "synchronous", required),
-                                 STATE(view.longest_us, "longest_us", required),
-                                 STATE(view.bound_us, "bound_us", required), STATE(key, "key", 0)};
-constexpr Fields setting_fields = fields_in(of_settings);
+constexpr Fields written_state_fields = {state_fields.first, state_fields.last - 4};
 
 #define NODE(member, name, none) UIDGEN_FIELD(NodeRecord, member, name, none)
 constexpr Field of_node[] = {NODE(pool, "pool", required),
@@ -181,30 +171,25 @@ void use_tables(Oid schema) { home = schema; }
 // ---------------------------------------------------------------------------------------------------------
 
 bool read_state(FleetState *state) {
+    constexpr Field of_key[] = {STATE(key, "key", 0)};
     *state = {};
-    if (execute("SELECT *, (EXTRACT(epoch FROM longest_grant) * 1000000)::bigint AS longest_us, "
-                "(EXTRACT(epoch FROM clock_bound) * 1000000)::bigint AS bound_us, "
-                "(SELECT encode(seal_key, 'hex') FROM uid_secrets.uid_fleet_key) AS key FROM @uid_fleet_state") == 0)
-        return false;
-    read_row(state_fields, state);
-    read_row(setting_fields, state);
-    return true;
+    (void)select(fields_in(of_key), state,
+                 "FROM (SELECT encode(seal_key, 'hex') AS key FROM uid_secrets.uid_fleet_key) k");
+    return select(state_fields, state, "FROM uid_internal.fleet_state");
 }
 
 FleetState state_in(HeapTupleHeader row) {
-    constexpr Field of_claimed[] = {STATE(view.claimed, "claimed", 0)};
     FleetState state = {};
     HeapTupleData tuple = {};
     TupleDesc desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(row), HeapTupleHeaderGetTypMod(row));
     tuple.t_len = HeapTupleHeaderGetDatumLength(row);
     tuple.t_data = row;
-    for (const Fields &fields : {state_fields, setting_fields, fields_in(of_claimed)})
-        read_fields(fields, &state, &tuple, desc);
+    read_fields(state_fields, &state, &tuple, desc);
     ReleaseTupleDesc(desc);
     return state;
 }
 
-void write_state(const FleetState &state) { put("uid_fleet_state", "only_row", state_fields, &state); }
+void write_state(const FleetState &state) { put("uid_fleet_state", "only_row", written_state_fields, &state); }
 
 void put_clock_bound(int64_t us) {
     execute("UPDATE @uid_fleet_state SET clock_bound = $1 * interval '1 microsecond'", us);
@@ -220,9 +205,9 @@ void forget_grants(const char *key) {
 }
 
 int64_t read_claimed(const core::RegistryView &view, const char *login) {
-    return select_number("SELECT max(term) FROM @uid_fleet_claim WHERE term > $1 AND shown_at > "
-                         "to_timestamp($2::float8 / 1000000) AND (login = $3 OR $3 IS NULL)",
-                         view.term.number, view.now_us - core::claim_us(view), login);
+    return select_number("SELECT max(term) FROM @uid_fleet_claim WHERE term > $1 AND login = $2 AND shown_at > "
+                         "to_timestamp($3::float8 / 1000000)",
+                         view.term.number, login, view.now_us - core::claim_us(view));
 }
 
 void put_claim(const core::RegistryView &view, const char *login, int64_t term, const FleetRequest &shown_by) {

@@ -17,7 +17,7 @@ struct Environment {
 
 // The row of uid_fleet_state.
 struct FleetState {
-    core::RegistryView view;     // without the clock, the serials, claims and what is awaited
+    core::RegistryView view;     // without the clock, the serials and what is awaited
     bool synchronous;            // it grants nothing without a synchronous standby
     int64_t closed_until_us;     // for a handover; 0: the registry is open
     int64_t started_us;          // when the server started, as of the last call
@@ -56,13 +56,13 @@ void use_tables(Oid schema);
 
 // False: there is no fleet in this database.
 bool read_state(FleetState *state);
-FleetState state_in(HeapTupleHeader row);  // that uid_fleet_pools has read, with the largest claim
+FleetState state_in(HeapTupleHeader row);  // of the view uid_internal.fleet_state
 void write_state(const FleetState &state); // whether there was one or not; but for what follows it there
 void put_clock_bound(int64_t us);
 void forget_grants(const char *key); // those of another fleet; and another key, a new one if it is null
 
-// The largest number without a proof (core/term.hpp, 14) that the login has shown, or any if it is null, and that
-// counts at the time of the view; 0: there is none.
+// The largest number without a proof (core/term.hpp, 14) that the login has shown, and that counts at the time of the
+// view; 0: there is none.
 int64_t read_claimed(const core::RegistryView &view, const char *login);
 void put_claim(const core::RegistryView &view, const char *login, int64_t term, const FleetRequest &shown_by);
 void drop_claims(const char *login); // null: all

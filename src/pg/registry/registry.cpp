@@ -234,7 +234,6 @@ void enter_registry(Registry *registry) {
         put_clock_bound(bound_us);
     if (state.started_us != server_start_us() && note_start(&state, read_latest_grants(state.view).last_us))
         write_state(state);
-    state.view.claimed = read_claimed(state.view, nullptr);
     note_wait(&state);
     const uint64_t fleet = fleet_version() == 0 ? 0 : fleet_seen().fleet;
     state.view.is_elsewhere = fleet != 0 && fleet != state.view.fleet;
