@@ -165,7 +165,7 @@ namespace detail {
 
 // Whether a stamp is beyond what this registry has reached in its term, or in the one before.
 constexpr bool is_beyond(const RegistryView &r, const Term &term, int64_t serial) noexcept {
-    return (term == r.term && serial > r.serial) ||
+    return (term == r.term && serial >= r.own_serial) ||
            (r.former.number != 0 && term == r.former && serial > r.former_serial);
 }
 

@@ -81,7 +81,6 @@ struct RegistryView {
     Term shown;            // another one that a member has shown, not smaller; 0: none
     int64_t claimed;       // the largest number that was shown without a proof and counts (14); 0: none
     int64_t first;         // the number of the first term that this fleet's key can prove
-    int64_t serial;        // the last one drawn before this call
     int64_t own_serial;    // the one drawn for this call's answer
     int64_t fence_base_us; // 0: there was no fence yet
     int64_t covered_us;    // grants that other registries made up to then, by their clocks, are known or fenced
@@ -125,18 +124,17 @@ constexpr bool is_claim(const RegistryView &r, const Term &shown) noexcept {
 // How long after it was shown last a claim counts.
 constexpr int64_t claim_us(const RegistryView &r) noexcept { return r.longest_us + 2 * r.bound_us; }
 
-// Whether another registry may grant as well, as far as this one has been told.
-constexpr bool may_have_rival(const RegistryView &r) noexcept {
-    return r.shown.number != 0 || r.claimed > r.term.number;
+// Why no block is given: another registry may give the same values, as far as this one has been told.
+constexpr Refusal judge_rivals(const RegistryView &r) noexcept {
+    if (r.shown.number != 0)
+        return Refusal::rival;
+    return r.claimed > r.term.number ? Refusal::claimed : Refusal::none;
 }
 
 // Why neither a newcomer nor the holder of a grant that has ended gets a node.
 constexpr Refusal judge_admission(const RegistryView &r) noexcept {
-    if (r.shown.number != 0)
-        return Refusal::rival;
-    if (r.claimed > r.term.number)
-        return Refusal::claimed;
-    return r.awaits_member ? Refusal::starting : Refusal::none;
+    const Refusal why = judge_rivals(r);
+    return why == Refusal::none && r.awaits_member ? Refusal::starting : why;
 }
 
 // What the rows that a membership has say of the clocks that their grants were made by. (What an outside generator or a
@@ -144,7 +142,6 @@ constexpr Refusal judge_admission(const RegistryView &r) noexcept {
 struct KnownGrants {
     int64_t latest_end_us; // the greatest latest_end_us(); 0: there is none
     int64_t last_us;       // when the last one was made or extended
-    int64_t end_us = 0;    // when the last one ends; 0: there is none
 };
 
 // The number of the next term (9). `step` is random and not 0, so that two registries that were shown one number do not
@@ -173,7 +170,7 @@ constexpr RegistryView succeeded(RegistryView r, const Drawn &drawn, Commits com
     const bool lost = commits == Commits::may_be_lost;
     const int64_t number = next_number(r, drawn.step);
     r.former = lost ? Term{} : r.term;
-    r.former_serial = r.serial;
+    r.former_serial = r.own_serial - 1;
     r.first = r.claimed > r.term.number ? number : r.first;
     r.term = {number, drawn.nonce};
     r.shown = {};

@@ -602,7 +602,6 @@ class World {
         v.former = big(r.former);
         v.former_serial = r.former_serial;
         v.shown = big(r.shown);
-        v.serial = r.serial;
         v.own_serial = r.serial + 1;
         v.first = r.first;
         v.fence_base_us = r.base;
@@ -830,7 +829,7 @@ class World {
             return {};
         if (open)
             (void)learn(s, server, r, a);
-        r.own_serial = r.serial;
+        r.own_serial--;
         commit(s, server, r);
         return {true,
                 open && r.shown.number <= r.term.number,
@@ -1057,7 +1056,7 @@ class World {
                 read_evidence(s, batch, i, r, out);
                 read_losses(s, batch, i, r, out);
             }
-            r.serial = i > 0 ? r.own_serial++ : r.serial;
+            r.own_serial += i > 0 ? 1 : 0;
             if (batch.is_known[i] &&
                 !answer_one(s, batch.requests[i], batch.asked[i], r, must_refuse, batch.responses[i], out))
                 return false;
@@ -1192,7 +1191,7 @@ class World {
     // By the model's own account, so that a mutant cannot widen the exception.
     bool shows_loss(const State &s, const core::RegistryView &r, const core::Request &a) const {
         if (a.seen.term.number > r.term.number || r.shown.number > r.term.number ||
-            (a.seen.term == r.term && a.seen.serial > r.serial))
+            (a.seen.term == r.term && a.seen.serial >= r.own_serial))
             return true;
         if (!a.holds || a.held.term != r.term)
             return false;
@@ -1296,7 +1295,6 @@ class World {
         r.term = {1, 1};
         r.first = 1;
         r.former = r.shown = {};
-        r.serial = 0;
         r.own_serial = 1;
         r.fence_base_us = 0;
         const core::Judgement judgement = p_.judge(layout_, r, a, core::NodeRow{});

@@ -234,7 +234,7 @@ RegistryView registry_at(int64_t clock_us) {
     r.fleet = this_fleet;
     r.term = {1, 1};
     r.first = 1;
-    r.serial = r.own_serial = 1;
+    r.own_serial = 2;
     r.longest_us = 600 * s_us;
     r.bound_us = 10 * s_us;
     r.now_us = clock_us;
@@ -591,7 +591,7 @@ const Mutant mutants[] = {
      with(&Protocol::judge,
           [](auto &l, auto &r, auto &a, auto &row) {
               Request b = a;
-              b.seen.serial = std::min(a.seen.serial, r.serial);
+              b.seen.serial = std::min(a.seen.serial, r.own_serial - 1);
               if (a.holds && a.held.term == r.term && row.term != r.term)
                   b.held.term = {};
               else if (a.holds && a.held.term == r.term)

@@ -292,9 +292,7 @@ void answer(const Registry &registry, Newcomers *known, Call *call) {
         return;
     if (r.generator.incarnation != 0)
         answer_generator(registry, known, call);
-    else if (r.segment != nullptr && r.count > 0 && core::may_have_rival(view)) // which may give the same values
-        (void)refuse_if_judged(registry, call, core::judge_admission(view));
-    else if (r.segment != nullptr)
+    else if (r.segment != nullptr && (r.count == 0 || !refuse_if_judged(registry, call, core::judge_rivals(view))))
         give_block(call);
 }
 

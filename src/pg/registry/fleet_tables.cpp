@@ -272,7 +272,6 @@ core::KnownGrants read_latest_grants(const core::RegistryView &view) {
     for (uint64 i = 0; i < rows; i++) {
         read_row(layout_fields, &layout, i);
         read_row(fields_in(of_end), &last, i);
-        latest.end_us = Max(latest.end_us, core::start_of(layout, last.row.until));
         latest.latest_end_us = Max(latest.latest_end_us, core::latest_end_us(layout, view, last.row.until));
     }
     latest.last_us =

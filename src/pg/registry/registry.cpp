@@ -78,10 +78,18 @@ void wait_until_durable(uint64_t lsn, core::Durability level) {
 // The environment.
 // ---------------------------------------------------------------------------------------------------------
 
-// A dump holds the row with the OIDs of the database and the table that it was made of. A copy that was put in the
-// directory's place differs in its birth.
-const char *changed(const char *name, const char *before, const char *now) {
-    return strcmp(before, now) == 0 ? nullptr : psprintf("%s has changed from %s to %s", name, before, now);
+// What differs; null: nothing. A dump holds the row with the OIDs of the database and the table that it was made of. A
+// copy that was put in the directory's place differs in its birth.
+const char *change_of(const Environment &before, const Environment &now) {
+    const char *const parts[][3] = {
+        {"database", before.database, now.database},
+        {"timeline", psprintf("%d", before.timeline), psprintf("%d", now.timeline)},
+        {"directory", before.directory, now.directory},
+    };
+    for (const auto &part : parts)
+        if (strcmp(part[1], part[2]) != 0)
+            return psprintf("%s has changed from %s to %s", part[0], part[1], part[2]);
+    return nullptr;
 }
 
 // PG_VERSION is written once in the life of a data directory.
@@ -98,6 +106,12 @@ Environment present_environment(const Registry &registry) {
             psprintf("%s:%s:" UINT64_FORMAT, host, resolved ? directory : DataDir, birth)};
 }
 
+void note_start(FleetState *state, int64_t granted_last_us) {
+    state->started_us = server_start_us();
+    state->serial_at_start = Max(state->view.own_serial - 1, 1);
+    state->granted_at_start_us = Max(granted_last_us, 1);
+}
+
 } // namespace
 
 int64_t server_start_us() { return to_unix_us(PgStartTime); }
@@ -111,13 +125,13 @@ int64_t server_start_us() { return to_unix_us(PgStartTime); }
                     errhint("Bring the standby back, or remove it from synchronous_standby_names on the registry.")));
 }
 
-void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
+Registry open_registry(FunctionCallInfo fcinfo) {
     if (!settings::is_preloaded) // a caller could pass settings
         report_not_preloaded();
     PreventCommandDuringRecovery(psprintf("%s()", get_func_name(fcinfo->flinfo->fn_oid)));
     const bool is_procedure = fcinfo->context != nullptr && IsA(fcinfo->context, CallContext);
-    *registry = {};
-    registry->caller = CurrentMemoryContext;
+    Registry r = {};
+    r.caller = CurrentMemoryContext;
     check_spi(SPI_connect_ext(is_procedure ? SPI_OPT_NONATOMIC : 0), "SPI_connect_ext", "");
     if (is_procedure)
         begin_own_transaction(reinterpret_cast<const CallContext *>(fcinfo->context));
@@ -128,22 +142,21 @@ void open_registry(Registry *registry, FunctionCallInfo fcinfo) {
     set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
     if (is_procedure)
         set_locally("idle_session_timeout", "0", GUC_ACTION_SET); // a member keeps its connection between calls
-    registry->guc_level = NewGUCNestLevel();
+    r.guc_level = NewGUCNestLevel();
     set_for_statements(is_procedure);
-    registry->schema = extension_schema();
-    hold_names(registry->schema);
-    registry->state_table = required_table(registry->schema, "uid_fleet_state");
-    registry->serial_sequence = required_table(registry->schema, "uid_fleet_serial", RELKIND_SEQUENCE);
-    use_tables(registry->schema);
-    GetUserIdAndSecContext(&registry->role, &registry->security);
-    SetUserIdAndSecContext(owner_of(registry->state_table),
-                           registry->security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+    r.schema = extension_schema();
+    hold_names(r.schema);
+    use_tables(r.schema);
+    r.state_table = required_table(r.schema, "uid_fleet_state");
+    r.serial_sequence = required_table(r.schema, "uid_fleet_serial", RELKIND_SEQUENCE);
+    GetUserIdAndSecContext(&r.role, &r.security);
+    SetUserIdAndSecContext(owner_of(r.state_table),
+                           r.security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+    return r;
 }
 
 void draw_serial(Registry *registry) {
-    core::RegistryView &view = registry->state.view;
-    view.own_serial = nextval_internal(registry->serial_sequence, false);
-    view.serial = view.own_serial - 1;
+    registry->state.view.own_serial = nextval_internal(registry->serial_sequence, false);
 }
 
 bool lock_if_registry(Registry *registry) {
@@ -167,11 +180,7 @@ void settle_environment(Registry *registry) {
     const bool handed_over = view.now_us + view.bound_us < registry->state.closed_until_us ||
                              (fault_is(Fault::any_closing) && is_closed(*registry));
     const bool promoted = now.timeline > before.timeline && strcmp(now.database, before.database) == 0;
-    const char *change = changed("database", before.database, now.database);
-    if (change == nullptr)
-        change = changed("timeline", psprintf("%d", before.timeline), psprintf("%d", now.timeline));
-    if (change == nullptr)
-        change = changed("directory", before.directory, now.directory);
+    const char *change = change_of(before, now);
     if (change == nullptr || fault_is(Fault::no_fence))
         return;
     if (!handed_over && !promoted)
@@ -189,23 +198,10 @@ void note_wait(FleetState *state) {
     view.ended_by_us = is_early ? state->granted_at_start_us : 0;
 }
 
-namespace {
-
-// False: the state knows of this start of the server.
-bool note_start(FleetState *state, int64_t granted_last_us) {
-    if (state->started_us == server_start_us())
-        return false;
-    state->started_us = server_start_us();
-    state->serial_at_start = Max(state->view.serial, 1);
-    state->granted_at_start_us = Max(granted_last_us, 1);
-    return true;
-}
-
-} // namespace
-
 core::Refusal reason_for_newcomers(FleetState state) {
     state.view.now_us = wall_clock_us();
-    (void)note_start(&state, 0);
+    if (state.started_us != server_start_us())
+        note_start(&state, 0);
     note_wait(&state);
     if (state.refuses != core::Refusal::none)
         return state.refuses;
@@ -232,24 +228,26 @@ void enter_registry(Registry *registry) {
     // from the next call on, because nothing may be granted under it before it is committed.
     if (bound_us > state.view.bound_us)
         put_clock_bound(bound_us);
-    if (state.started_us != server_start_us() && note_start(&state, read_latest_grants(state.view).last_us))
+    if (state.started_us != server_start_us()) {
+        note_start(&state, read_latest_grants(state.view).last_us);
         write_state(state);
+    }
     note_wait(&state);
     const uint64_t fleet = fleet_version() == 0 ? 0 : fleet_seen().fleet;
     state.view.is_elsewhere = fleet != 0 && fleet != state.view.fleet;
 }
 
-void close_registry(Registry *registry) {
-    SetUserIdAndSecContext(registry->role, registry->security);
+void close_registry(const Registry &registry) {
+    SetUserIdAndSecContext(registry.role, registry.security);
     check_spi(SPI_finish(), "SPI_finish", "");
-    AtEOXact_GUC(true, registry->guc_level);
+    AtEOXact_GUC(true, registry.guc_level);
 }
 
-void commit_registry(Registry *registry) {
+void commit_registry(const Registry &registry) {
     const core::Durability level = wanted_durability(); // by the setting that ends with the transaction
-    const bool needs_standby = registry->state.synchronous && standbys_are_awaited();
+    const bool needs_standby = registry.state.synchronous && standbys_are_awaited();
     (void)GetTopTransactionId();
-    SetUserIdAndSecContext(registry->role, registry->security);
+    SetUserIdAndSecContext(registry.role, registry.security);
     set_locally("synchronous_commit", "off", GUC_ACTION_LOCAL);
     if (!fault_is(Fault::answer_early))
         SPI_commit();
@@ -261,7 +259,6 @@ void commit_registry(Registry *registry) {
 }
 
 void draw_term(Registry *registry, Commits of_former, const char *reason) {
-    const bool lost = of_former == Commits::may_be_lost;
     FleetState &state = registry->state;
     core::RegistryView &view = state.view;
     const core::Drawn drawn = {random_number(), 1 + random_number() % us_per_second};
@@ -281,15 +278,17 @@ void draw_term(Registry *registry, Commits of_former, const char *reason) {
     state.environment = present_environment(*registry);
     registry->unclaimed = nullptr;
     write_state(state);
-    if (lost)
-        ereport(LOG,
-                (errmsg("registry accepts no newcomers for %.0f s: %s",
-                        static_cast<double>(core::fence_end_us(view) - view.now_us) / 1e6, reason),
-                 errdetail(
-                     "Grants may have been lost. Members that renew theirs in time keep their nodes. The term is %lld.",
-                     static_cast<long long>(view.term.number)),
-                 errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A "
-                         "lost reservation must be replaced by another node.")));
+    if (of_former == Commits::may_be_lost)
+        ereport(
+            LOG,
+            (errmsg("registry accepts no newcomers for %.0f s: %s",
+                    static_cast<double>(core::fence_end_us(view) - view.now_us) / 1e6, reason),
+             errdetail(
+                 "Grants may have been lost. Members that renew theirs in time keep their nodes. The term is " INT64_FORMAT
+                 ".",
+                 view.term.number),
+             errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A "
+                     "lost reservation must be replaced by another node.")));
     else
         ereport(LOG,
                 (errmsg("registry continues in term " INT64_FORMAT " without a fence: %s", view.term.number, reason)));

@@ -36,7 +36,7 @@ inline bool is_closed(const Registry &registry) { return registry.state.closed_u
 
 // Begins it, before the lock: a procedure's caller loses its transaction. From here on the session has the rights of
 // the tables' owner, and settings of its own, until the registry is closed or committed.
-void open_registry(Registry *registry, FunctionCallInfo fcinfo);
+Registry open_registry(FunctionCallInfo fcinfo);
 
 // Waits for the lock, which the transaction holds to its end; then reads the clock and the state, and draws the serial
 // of the first answer. False: there is no fleet in this database, and the state has only the clock.
@@ -48,11 +48,11 @@ void lock_registry(Registry *registry);
 // The same. It also settles the environment, and writes into the state a server start and a greater clock bound.
 void enter_registry(Registry *registry);
 
-// Either of them ends it. What comes out of it must be in registry->caller's memory by then.
+// Either of them ends it. What comes out of it must be in registry.caller's memory by then.
 //   close   of a function
 //   commit  of a procedure. An error if the commit is not durable in time: then nothing may be answered.
-void close_registry(Registry *registry);
-void commit_registry(Registry *registry);
+void close_registry(const Registry &registry);
+void commit_registry(const Registry &registry);
 
 // What follows is called under the lock.
 

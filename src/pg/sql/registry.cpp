@@ -17,8 +17,7 @@ Datum time_datum(int64_t unix_us) { return TimestampTzGetDatum(to_timestamptz(un
 
 // The registry, under its lock.
 Registry enter(FunctionCallInfo fcinfo) {
-    Registry registry;
-    open_registry(&registry, fcinfo);
+    Registry registry = open_registry(fcinfo);
     enter_registry(&registry);
     return registry;
 }
@@ -69,10 +68,24 @@ struct Lost {
     const char *key;
 };
 
+void check_lost(const Lost &lost, int64_t now_us) {
+    if (lost.fleet == 0)
+        return;
+    if (lost.term < 1 || !core::can_be_drawn(lost.term, now_us))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid term: " INT64_FORMAT, lost.term),
+                        errdetail("A term is the time in microseconds when it was drawn."),
+                        errhint("Pass the largest term that uid_registry_status shows on the members.")));
+    if (lost.key != nullptr && (strlen(lost.key) != 32 || strspn(lost.key, "0123456789abcdef") != 32))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid key of a fleet"),
+                 errhint("Pass the 32 digits that uid_fleet_key() has returned on the registry that was lost.")));
+}
+
 // A fleet of its own: whoever holds a grant of the former one is no member of it. Or that of a registry that was lost.
 void begin_fleet(Registry *registry, const Lost &lost = {}) {
     FleetState &state = registry->state;
     const int64_t now_us = state.view.now_us;
+    check_lost(lost, now_us);
     forget_grants(lost.key);
     state = {};
     state.view.fleet = static_cast<uint64_t>(lost.fleet != 0 ? lost.fleet : random_number());
@@ -102,17 +115,6 @@ void begin_fleet(Registry *registry, const Lost &lost = {}) {
                            "docs/runbooks/registry-lost.md.")));
 }
 
-void check_lost(const Registry &registry, const Lost &lost) {
-    if (lost.term < 1 || !core::can_be_drawn(lost.term, registry.state.view.now_us))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid term: " INT64_FORMAT, lost.term),
-                        errdetail("A term is the time in microseconds when it was drawn."),
-                        errhint("Pass the largest term that uid_registry_status shows on the members.")));
-    if (lost.key != nullptr && (strlen(lost.key) != 32 || strspn(lost.key, "0123456789abcdef") != 32))
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid key of a fleet"),
-                 errhint("Pass the 32 digits that uid_fleet_key() has returned on the registry that was lost.")));
-}
-
 void establish(Registry *registry, bool exists, const char *kind, const Lost &lost) {
     const bool is_lost = lost.fleet != 0 || lost.term != 0 || lost.key != nullptr;
     const bool is_known = exists && registry->unclaimed == nullptr;
@@ -122,18 +124,16 @@ void establish(Registry *registry, bool exists, const char *kind, const Lost &lo
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("this database is the registry of a fleet already"),
                         errhint("To admit another role, leave the kind of registry out. For a fence, or a fleet of "
                                 "a copy's own, see docs/runbooks/registry.md.")));
-    if (is_known)
-        return;
     if (is("new") && !is_lost)
-        return begin_fleet(registry);
-    if (is("successor") && exists && !is_lost)
-        return draw_term(registry, Commits::may_be_lost, said);
-    if (is("unchanged") && exists && !is_lost)
-        return declare_nothing_lost(registry, said);
-    if (!is("successor") || exists || lost.fleet == 0)
+        begin_fleet(registry);
+    else if (is("successor") && exists && !is_lost)
+        draw_term(registry, Commits::may_be_lost, said);
+    else if (is("unchanged") && exists && !is_lost)
+        declare_nothing_lost(registry, said);
+    else if (is("successor") && !exists && lost.fleet != 0)
+        begin_fleet(registry, lost);
+    else if (!is_known)
         report_kind(*registry, kind);
-    check_lost(*registry, lost);
-    begin_fleet(registry, lost);
 }
 
 // With the rights of the tables' owner. Returns the number of rows.
@@ -253,8 +253,7 @@ Datum result_of(const Registry &registry, FunctionCallInfo fcinfo, const StringI
     TupleDesc desc;
     bool is_null = false;
     MemoryContext working = MemoryContextSwitchTo(registry.caller);
-    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE || desc->natts != 1)
-        elog(ERROR, "uid_fleet_call must return one column");
+    (void)get_call_result_type(fcinfo, nullptr, &desc);
     Datum value = PointerGetDatum(cstring_to_text_with_len(answers.data, answers.len)); // a bytea is the same
     const Datum row = HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), &value, &is_null));
     MemoryContextSwitchTo(working);
@@ -288,12 +287,11 @@ Datum uid_fleet_refuses(PG_FUNCTION_ARGS) {
 }
 
 Datum uid_fleet_call(PG_FUNCTION_ARGS) {
-    Registry registry;
     StringInfoData answers;
     if (PG_ARGISNULL(0))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("requests must not be null")));
     const Calls calls = take_calls(PG_GETARG_BYTEA_PP(0));
-    open_registry(&registry, fcinfo);
+    Registry registry = open_registry(fcinfo);
     for (int i = 0; i < calls.count; i++) {
         calls.calls[i].login = GetUserNameFromId(registry.role, false);
         open_segment(registry, &calls.calls[i]);
@@ -303,18 +301,17 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     initStringInfo(&answers);
     answer_calls(&registry, calls, &answers);
     const Datum result = result_of(registry, fcinfo, answers);
-    commit_registry(&registry);
+    commit_registry(registry);
     return result;
 }
 
 Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
     const Oid role = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
     const char *name = quote_identifier(GetUserNameFromId(role, false));
-    Registry registry;
     if (superuser_arg(role))
         ereport(ERROR, (errcode(ERRCODE_INVALID_GRANT_OPERATION), errmsg("role %s is a superuser", name),
                         errhint("Create a role for the members: CREATE ROLE uid_fleet LOGIN.")));
-    open_registry(&registry, fcinfo);
+    Registry registry = open_registry(fcinfo);
     const bool exists = lock_if_registry(&registry);
     run(psprintf("GRANT EXECUTE ON PROCEDURE uid_internal.uid_fleet_call TO %s", name));
     if (exists)
@@ -322,48 +319,45 @@ Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
     const auto text_at = [fcinfo](int i) { return PG_ARGISNULL(i) ? nullptr : text_to_cstring(PG_GETARG_TEXT_PP(i)); };
     const auto number_at = [fcinfo](int i) { return PG_ARGISNULL(i) ? 0 : PG_GETARG_INT64(i); };
     establish(&registry, exists, text_at(1), {number_at(2), number_at(3), text_at(4)});
-    close_registry(&registry);
+    close_registry(registry);
     PG_RETURN_VOID();
 }
 
 Datum uid_fleet_expel(PG_FUNCTION_ARGS) {
     const Oid role = PG_GETARG_OID(0);
     const char *name = quote_identifier(GetUserNameFromId(role, false));
-    Registry registry;
-    open_registry(&registry, fcinfo);
+    Registry registry = open_registry(fcinfo);
     (void)lock_if_registry(&registry); // first, as uid_fleet_admit() does
     check_admitted(role, name);
     run(psprintf("REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM %s CASCADE", name));
     revoke_segments(registry, role, name);
     drop_claims(GetUserNameFromId(role, false));
-    close_registry(&registry);
+    close_registry(registry);
     PG_RETURN_VOID();
 }
 
 Datum uid_fleet_key(PG_FUNCTION_ARGS) {
-    Registry registry;
-    open_registry(&registry, fcinfo);
+    Registry registry = open_registry(fcinfo);
     lock_registry(&registry);
     const char *key = MemoryContextStrdup(registry.caller, registry.state.key != nullptr ? registry.state.key : "");
-    close_registry(&registry);
+    close_registry(registry);
     PG_RETURN_TEXT_P(cstring_to_text(key));
 }
 
 // A copy that was promoted, or that differs from the original in another way, has no members.
 Datum uid_fleet_fork(PG_FUNCTION_ARGS) {
-    Registry registry;
-    open_registry(&registry, fcinfo);
+    Registry registry = open_registry(fcinfo);
     lock_registry(&registry);
     const FleetState &state = registry.state;
     const bool was_called = state.started_us == server_start_us() && state.serial_at_start == 0;
     settle_environment(&registry);
-    if (was_called && registry.unclaimed == nullptr && read_latest_grants(state.view).end_us > state.view.now_us)
+    if (was_called && registry.unclaimed == nullptr && read_latest_grants(state.view).latest_end_us > state.view.now_us)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("this registry has members"),
                  errdetail("They could no longer draw once their grants end."),
                  errhint("Change uidgen.registry on all members first, or wait until their grants have ended.")));
     begin_fleet(&registry);
-    close_registry(&registry);
+    close_registry(registry);
     PG_RETURN_VOID();
 }
 
@@ -375,7 +369,7 @@ Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
         declare_nothing_lost(&registry, "uid_fleet_fence(cancel => true) was called");
     else
         draw_term(&registry, Commits::may_be_lost, "uid_fleet_fence() was called");
-    close_registry(&registry);
+    close_registry(registry);
     const uidgen::core::RegistryView &view = registry.state.view;
     return time_datum(cancel ? view.now_us : uidgen::core::fence_end_us(view));
 }
@@ -393,14 +387,14 @@ Datum uid_fleet_handover(PG_FUNCTION_ARGS) {
         state->closed_until_us = Max(state->closed_until_us, state->view.now_us + 300 * us_per_second);
     }
     write_state(*state);
-    close_registry(&registry);
+    close_registry(registry);
     PG_RETURN_VOID();
 }
 
 Datum uid_fleet_takeover(PG_FUNCTION_ARGS) {
     Registry registry = enter_open(fcinfo);
     const int64_t free_at_us = take_over(registry, PG_GETARG_INT32(0), PG_GETARG_INT64(1));
-    close_registry(&registry);
+    close_registry(registry);
     return time_datum(free_at_us);
 }
 
@@ -419,7 +413,7 @@ Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
     Registry registry = enter_open(fcinfo);
     reserve(registry, PG_GETARG_INT32(0), count, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
-    close_registry(&registry);
+    close_registry(registry);
     return static_cast<Datum>(0);
 }
 
@@ -433,7 +427,7 @@ Datum uid_fleet_drop_pool(PG_FUNCTION_ARGS) {
                         errhint("Drop its generators, and wait until uid_fleet shows no node of it that is not free. "
                                 "End reservations with uid_fleet_takeover().")));
     drop_pool(pool);
-    close_registry(&registry);
+    close_registry(registry);
     PG_RETURN_VOID();
 }
 }
