@@ -5,19 +5,11 @@ CREATE FUNCTION uid_internal.uid_show_block() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_show_block';
 COMMENT ON FUNCTION uid_internal.uid_show_block() IS
   'Trigger function of uid_segment_row (for t_sequence) and leaf_alloc. It reserves a block of values for each version '
-  'of a row, and writes into the row what was reserved. The caller needs USAGE on the sequence of the segment.';
-CREATE TRIGGER uid_show_block BEFORE UPDATE OF current_val, increment_val ON uid_internal.uid_segment_row
+  'of a row, and writes into the row what was reserved. The caller needs USAGE on the sequence of the segment. Another '
+  'pk_seq_name in t_sequence becomes the name of the segment, which only the owner of the sequence may rename.';
+CREATE TRIGGER uid_show_block BEFORE UPDATE ON uid_internal.uid_segment_row
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
 ALTER TABLE uid_internal.uid_segment_row ENABLE ALWAYS TRIGGER uid_show_block;
-
-CREATE FUNCTION uid_internal.uid_rename_segment() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'uid_rename_segment';
-COMMENT ON FUNCTION uid_internal.uid_rename_segment() IS
-  'Trigger function of uid_segment_row. Another pk_seq_name in t_sequence becomes the name of the segment. Only the owner '
-  'of the sequence may rename it.';
-CREATE TRIGGER uid_rename_segment BEFORE UPDATE OF name, sequence ON uid_internal.uid_segment_row
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_rename_segment();
-ALTER TABLE uid_internal.uid_segment_row ENABLE ALWAYS TRIGGER uid_rename_segment;
 
 CREATE FUNCTION uid_internal.uid_add_segment() RETURNS trigger
 LANGUAGE plpgsql

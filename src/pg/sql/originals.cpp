@@ -1,5 +1,5 @@
 // uid_show_block(): the trigger of rows from which nodes of other services take blocks of values: those of
-// uid_segment_row, which the view t_sequence shows, and those of leaf_alloc tables.
+// uid_segment_row, which the view t_sequence shows, and those of leaf_alloc tables. It renames segments, too.
 //
 // Every row version shows a block that was reserved for it alone. The block holds whatever a node may take, as long as
 // all nodes of one row read it in one way:
@@ -71,23 +71,33 @@ SessionEntry *open_segment(const BlockRow &r) {
     return e;
 }
 
-[[noreturn]] void report_short_row(const BlockRow &r, uint64_t count) {
-    report_too_few(r.sequence, count, psprintf(", or start over with SET %s = 0 if it is larger", r.column));
-}
-
-// Values beyond all that were reserved, and beyond the former row, which may be ahead of its sequence after a restore.
-core::PlannedRange reserve(const SessionEntry *e, const BlockLength &length, int64_t shown) {
-    return reserve_beyond(e, length, fault_is(Fault::stale_row) ? PG_INT64_MIN : shown);
-}
-
 // By ALTER SEQUENCE, because it waits for transactions that draw, and is undone when this one is rolled back.
-core::PlannedRange start_over(const BlockRow &r, uint64_t count) {
+void restart(const BlockRow &r) {
     if (pg_class_aclcheck(r.sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
         report_no_privilege(r.sequence, "UPDATE");
     const core::SequenceRule rule = sequence_rule(r.sequence);
     execute_as(owner_of(r.sequence), psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(r.sequence),
                                               static_cast<long long>(Min(Max(rule.min_value, 0), rule.max_value))));
-    return reserve(open_entry(r.sequence, SlotKind::segment), {count, count, 0}, PG_INT64_MIN);
+}
+
+struct ReservedBlock {
+    core::PlannedRange values;
+    bool starts_over;
+};
+
+// Values beyond all that were reserved, and beyond the former row, which may be ahead of its sequence after a restore.
+// If too few are left and the row is set to 0, it starts over, with `again` values.
+ReservedBlock reserve(const BlockRow &r, const SessionEntry *e, const BlockLength &length, int64_t shown,
+                      uint64_t again) {
+    ReservedBlock block = {reserve_beyond(e, length, fault_is(Fault::stale_row) ? PG_INT64_MIN : shown), false};
+    if (block.values.count == 0 && r.clears()) {
+        restart(r);
+        e = open_entry(r.sequence, SlotKind::segment);
+        block = {reserve_beyond(e, {again, again, 0}, PG_INT64_MIN), true};
+    }
+    if (block.values.count == 0)
+        report_too_few(r.sequence, length.most, psprintf(", or start over with SET %s = 0 if it is larger", r.column));
+    return block;
 }
 
 void set_column(BlockRow *r, const char *name, Datum value) {
@@ -147,15 +157,10 @@ Datum reserve_for_t_sequence(const BlockRow &r) {
     BlockLength length = {count, count, 0};
     if (!r.clears() && sequence_rule(r.sequence).max_value == PG_INT64_MAX)
         length = {begins ? 1 : static_cast<uint64_t>(increment) + 1, count, largest_increment + 1};
-    core::PlannedRange block = reserve(e, length, shown);
-    const bool starts_over = block.count == 0 && r.clears();
-    if (starts_over)
-        block = start_over(r, count);
-    if (block.count == 0)
-        report_short_row(r, count);
-    if (block.last == PG_INT64_MAX)
-        return with_value(r, block.last);
-    return with_value(r, begins || starts_over ? block.first : block.first + increment);
+    const ReservedBlock block = reserve(r, e, length, shown, count);
+    if (block.values.last == PG_INT64_MAX)
+        return with_value(r, PG_INT64_MAX);
+    return with_value(r, block.values.first + (begins || block.starts_over ? 0 : increment));
 }
 
 // The same. A node reads max_id after its UPDATE. An INSERT reserves the value that it shows.
@@ -166,18 +171,14 @@ Datum reserve_for_leaf_alloc(const BlockRow &r) {
         count = static_cast<uint64_t>(Max(DatumGetInt32(column(r.after, "step")), 0)) + 1;
     else if (!is_new && (r.to() < r.from() || count == 0)) // 0: all 2^64
         report_move(r);
-    const SessionEntry *e = open_segment(r);
-    core::PlannedRange block = reserve(e, {count, count, 0}, is_new ? saturating_add(r.to(), -1) : r.from());
-    if (block.count == 0 && r.clears())
-        block = start_over(r, 1);
-    if (block.count == 0)
-        report_short_row(r, count);
-    return with_value(r, block.last);
+    const int64_t shown = is_new ? saturating_add(r.to(), -1) : r.from();
+    return with_value(r, reserve(r, open_segment(r), {count, count, 0}, shown, 1).values.last);
 }
 
 Datum change_leaf_alloc(BlockRow r) {
+    r.column = "max_id";
     // The table is the service's, so its owner may have altered the types.
-    (void)column_number(r.after.desc, "max_id", INT8OID);
+    (void)column_number(r.after.desc, r.column, INT8OID);
     (void)column_number(r.after.desc, "step", INT4OID);
     r.name = text_column(r.after, "biz_tag");
     if (r.before.tuple != nullptr) { // Leaf's table has it set by each UPDATE
@@ -193,6 +194,26 @@ Datum change_leaf_alloc(BlockRow r) {
     return reserve_for_leaf_alloc(r);
 }
 
+// The owner of a segment renames it in t_sequence. The label follows.
+void rename_segment(const BlockRow &r) {
+    check_owner(r.sequence);
+    lock_sequence(r.sequence, excludes_draws);
+    change_definition(r.sequence, core::DefinitionKind::segment,
+                      [&](core::Definition *d) { d->segment.name = r.name; });
+}
+
+Datum change_t_sequence(BlockRow r, const Bitmapset *columns) {
+    const auto is_set = [&](const char *name) {
+        return bms_is_member(column_number(r.after.desc, name) - FirstLowInvalidHeapAttributeNumber, columns);
+    };
+    r.column = "current_val";
+    r.name = text_column(r.after, "name");
+    r.sequence = DatumGetObjectId(column(r.after, "sequence"));
+    if (strcmp(r.name, text_column(r.before, "name")) != 0)
+        rename_segment(r);
+    return is_set(r.column) || is_set("increment_val") ? reserve_for_t_sequence(r) : PointerGetDatum(r.after.tuple);
+}
+
 } // namespace
 } // namespace uidgen::pg
 
@@ -202,7 +223,6 @@ namespace core = uidgen::core;
 extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_show_block);
-UIDGEN_SQL_FUNCTION(uid_rename_segment);
 
 // Any role may use it as a trigger on its own tables, with columns of any type.
 Datum uid_show_block(PG_FUNCTION_ARGS) {
@@ -215,28 +235,7 @@ Datum uid_show_block(PG_FUNCTION_ARGS) {
     BlockRow r = {};
     r.before = {is_update ? trigger->tg_trigtuple : nullptr, desc};
     r.after = {is_update ? trigger->tg_newtuple : trigger->tg_trigtuple, desc};
-    if (RelationGetRelid(trigger->tg_relation) != segment_row_table()) {
-        r.column = "max_id";
-        return change_leaf_alloc(r);
-    }
-    r.column = "current_val";
-    r.name = text_column(r.after, "name");
-    r.sequence = DatumGetObjectId(column(r.after, "sequence"));
-    return reserve_for_t_sequence(r);
-}
-
-// The owner of a segment renames it in t_sequence. The label follows.
-Datum uid_rename_segment(PG_FUNCTION_ARGS) {
-    const TriggerData *trigger = trigger_of(fcinfo);
-    if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
-        !TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) || RelationGetRelid(trigger->tg_relation) != segment_row_table())
-        report_other_call("uid_rename_segment", "trigger of uid_segment_row for UPDATE");
-    const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
-    const Oid sequence = DatumGetObjectId(column({trigger->tg_trigtuple, desc}, "sequence"));
-    check_owner(sequence);
-    lock_sequence(sequence, excludes_draws);
-    const char *name = text_column({trigger->tg_newtuple, desc}, "name");
-    change_definition(sequence, core::DefinitionKind::segment, [&](core::Definition *d) { d->segment.name = name; });
-    return PointerGetDatum(trigger->tg_newtuple);
+    return RelationGetRelid(trigger->tg_relation) == segment_row_table() ? change_t_sequence(r, trigger->tg_updatedcols)
+                                                                         : change_leaf_alloc(r);
 }
 }
