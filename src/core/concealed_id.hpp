@@ -6,7 +6,7 @@
 //      whatever the cipher does.
 //   2. The pseudorandom number is a CBC-MAC under AES. Its input begins with a block that depends on the format only,
 //      and with the tweak. The constructor computes that part once for a key.
-//   3. The cipher is an argument: it maps a block of 16 bytes to another one, always in the same way.
+//   3. A cipher maps a block of 16 bytes to another one, always in the same way.
 //   4. Halves are numbers, so they must be below 2^56. That is enough for all formats of this library, and for the
 //      samples that NIST has published.
 //
@@ -15,7 +15,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 
 #include "layout.hpp"
 
@@ -38,40 +37,36 @@ constexpr uint64_t power(uint64_t base, int32_t exponent) noexcept {
     return result;
 }
 
-class Ff1 {
+template <typename Cipher> class Ff1 {
   public:
     Ff1() = default;
 
-    template <typename Cipher>
     Ff1(uint32_t radix, int32_t length, const uint8_t *tweak, uint32_t tweak_length, const Cipher &cipher)
-        : left_values_(power(radix, length / 2)), right_values_(power(radix, length - length / 2)),
+        : cipher_(cipher), left_values_(power(radix, length / 2)), right_values_(power(radix, length - length / 2)),
           half_bytes_(bytes_below(right_values_)) {
-        for (uint8_t byte : {1, 2, 1})
-            absorb(&common_, byte, cipher);
-        absorb_number(&common_, radix, 3, cipher);
-        absorb(&common_, rounds, cipher);
-        absorb(&common_, static_cast<uint8_t>(length / 2), cipher);
-        absorb_number(&common_, static_cast<uint32_t>(length), 4, cipher);
-        absorb_number(&common_, tweak_length, 4, cipher);
+        absorb(&common_, 0x010201, 3);
+        absorb(&common_, radix, 3);
+        absorb(&common_, rounds, 1);
+        absorb(&common_, static_cast<uint32_t>(length / 2), 1);
+        absorb(&common_, static_cast<uint32_t>(length), 4);
+        absorb(&common_, tweak_length, 4);
         for (uint32_t i = 0; i < tweak_length; i++)
-            absorb(&common_, tweak[i], cipher);
+            absorb(&common_, tweak[i], 1);
         // So that the round's number and the half end a block.
         while ((common_.filled + 1 + half_bytes_) % block_size != 0)
-            absorb(&common_, 0, cipher);
+            absorb(&common_, 0, 1);
     }
 
-    template <typename Cipher> Halves encrypt(Halves text, const Cipher &cipher) const {
-        for (int32_t round = 0; round < rounds; round++) {
-            const uint64_t values = values_in(round);
-            text = {text.right, (text.left + pseudorandom(round, text.right, values, cipher)) % values};
-        }
+    Halves encrypt(Halves text) const {
+        for (int32_t round = 0; round < rounds; round++)
+            text = {text.right, (text.left + pseudorandom(round, text.right)) % values_in(round)};
         return text;
     }
 
-    template <typename Cipher> Halves decrypt(Halves text, const Cipher &cipher) const {
+    Halves decrypt(Halves text) const {
         for (int32_t round = rounds - 1; round >= 0; round--) {
             const uint64_t values = values_in(round);
-            text = {(text.right + values - pseudorandom(round, text.left, values, cipher)) % values, text.left};
+            text = {(text.right + values - pseudorandom(round, text.left)) % values, text.left};
         }
         return text;
     }
@@ -94,36 +89,31 @@ class Ff1 {
         return bytes;
     }
 
-    template <typename Cipher> static void absorb(Mac *mac, uint8_t byte, const Cipher &cipher) {
-        mac->state.bytes[mac->filled++] ^= byte;
-        if (mac->filled < block_size)
-            return;
-        mac->state = cipher(mac->state);
-        mac->filled = 0;
-    }
-
-    template <typename Cipher>
-    static void absorb_number(Mac *mac, uint64_t number, int32_t bytes, const Cipher &cipher) {
-        for (int32_t i = bytes - 1; i >= 0; i--)
-            absorb(mac, static_cast<uint8_t>(number >> (8 * i)), cipher);
+    // The last bytes of a number, the most significant one first.
+    void absorb(Mac *mac, uint64_t number, int32_t bytes) const {
+        for (int32_t i = bytes - 1; i >= 0; i--) {
+            mac->state.bytes[mac->filled++] ^= static_cast<uint8_t>(number >> (8 * i));
+            if (mac->filled == block_size)
+                *mac = {cipher_(mac->state), 0};
+        }
     }
 
     // [radix^m]: the number of values of the half that a round changes. The halves change places with each round.
     uint64_t values_in(int32_t round) const { return round % 2 == 0 ? left_values_ : right_values_; }
 
     // [y mod radix^m]. The MAC's first bytes [d] are four more than a half needs, so the remainder is nearly uniform.
-    template <typename Cipher>
-    uint64_t pseudorandom(int32_t round, uint64_t half, uint64_t values, const Cipher &cipher) const {
+    uint64_t pseudorandom(int32_t round, uint64_t half) const {
         Mac mac = common_;
-        absorb(&mac, static_cast<uint8_t>(round), cipher);
-        absorb_number(&mac, half, half_bytes_, cipher);
+        absorb(&mac, static_cast<uint32_t>(round), 1);
+        absorb(&mac, half, half_bytes_);
         const int32_t bytes = (half_bytes_ + 3) / 4 * 4 + 4;
         unsigned __int128 number = 0;
         for (int32_t i = 0; i < bytes; i++)
             number = number << 8 | mac.state.bytes[i];
-        return static_cast<uint64_t>(number % values);
+        return static_cast<uint64_t>(number % values_in(round));
     }
 
+    Cipher cipher_ = {};
     uint64_t left_values_ = 0;  // [radix^u]
     uint64_t right_values_ = 0; // [radix^v]
     int32_t half_bytes_ = 0;    // [b]
@@ -170,8 +160,8 @@ constexpr int64_t largest_value(const KeyFormat &format, int32_t versions) noexc
 }
 
 // The permutation of the ids of a format. Each version has a key of its own, so the tweak is empty.
-template <typename Cipher> Ff1 permutation_of(const KeyFormat &format, const Cipher &cipher) {
-    return Ff1(2, id_bits(format), nullptr, 0, cipher);
+template <typename Cipher> Ff1<Cipher> permutation_of(const KeyFormat &format, const Cipher &cipher) {
+    return {2, id_bits(format), nullptr, 0, cipher};
 }
 
 // The digits of an id after permute(Halves).
@@ -184,16 +174,13 @@ template <typename Permute> int64_t permuted(const KeyFormat &format, int64_t id
 
 // 0 <= id <= largest_id().
 template <typename Cipher>
-int64_t conceal(const KeyFormat &format, const Ff1 &permutation, int32_t version, int64_t id, const Cipher &cipher) {
-    return version_part(format, version) |
-           permuted(format, id, [&](Halves halves) { return permutation.encrypt(halves, cipher); });
+int64_t conceal(const KeyFormat &format, const Ff1<Cipher> &permutation, int32_t version, int64_t id) {
+    return version_part(format, version) | permuted(format, id, [&](Halves h) { return permutation.encrypt(h); });
 }
 
 // 0 <= value <= largest_value(), and of the version that the permutation belongs to.
-template <typename Cipher>
-int64_t reveal(const KeyFormat &format, const Ff1 &permutation, int64_t value, const Cipher &cipher) {
-    return permuted(format, value & largest_id(format),
-                    [&](Halves halves) { return permutation.decrypt(halves, cipher); });
+template <typename Cipher> int64_t reveal(const KeyFormat &format, const Ff1<Cipher> &permutation, int64_t value) {
+    return permuted(format, value & largest_id(format), [&](Halves h) { return permutation.decrypt(h); });
 }
 
 } // namespace uidgen::core

@@ -73,6 +73,11 @@ core::Block aes_encrypt(AesKey *, const core::Block &) { report_no_openssl(); }
 
 #endif
 
+struct Aes {
+    AesKey *key;
+    core::Block operator()(const core::Block &text) const { return aes_encrypt(key, text); }
+};
+
 // ---------------------------------------------------------------------------------------------------------
 // The keys that ids are concealed with, as this session knows them. The versions that it has used stay expanded.
 //
@@ -93,10 +98,8 @@ struct Key {
     core::KeyFormat format;
     int32_t version;
     int32_t versions; // of the key
-    core::Ff1 permutation;
-    AesKey *aes;
-
-    core::Block operator()(const core::Block &text) const { return aes_encrypt(aes, text); }
+    Aes aes;
+    core::Ff1<Aes> permutation;
 };
 
 // Each version has one place, which it shares with others. A session that uses two of them reads them again and again.
@@ -164,17 +167,17 @@ bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
 }
 
 void load(const text *name, Oid sequence, int32_t version, Key *place) {
-    Key key = {sequence, version, 0, {}, 0, 0, {}, nullptr};
+    Key key = {sequence, version, 0, {}, 0, 0, {}, {}};
     uint8_t secret[aes_key_bytes];
     bool found = false;
     const uint64_t as_of = read_unchanged([&] { found = read_key(sequence, version, &key, secret); });
     if (!found)
         report_no_secret(name, sequence);
-    aes_close(place->aes);
+    aes_close(place->aes.key);
     *place = key;
-    place->aes = aes_open(secret);
+    place->aes.key = aes_open(secret);
     explicit_bzero(secret, sizeof(secret));
-    place->permutation = core::permutation_of(place->format, *place);
+    place->permutation = core::permutation_of(place->format, place->aes);
     place->as_of = as_of;
 }
 
@@ -255,19 +258,15 @@ int32_t rotate_key(const text *name) {
     const Oid sequence = key_named(name);
     check_owner(sequence);
     const core::Definition definition = lock_definition(sequence, core::DefinitionKind::key);
-    if (definition.kind == core::DefinitionKind::none)
-        report_no_secret(name, sequence);
     write_as_owner(required_table(schema_of_keys(), key_table_name),
                    "UPDATE %1$s SET versions = versions OPERATOR(pg_catalog.+) 1 WHERE id OPERATOR(pg_catalog.=) $1",
                    {{INT8OID, Int64GetDatum(definition.key.id)}});
     CacheInvalidateRelcacheByRelid(sequence);
     CommandCounterIncrement();
-    Key key = {};
-    uint8_t secret[aes_key_bytes];
-    if (!read_key(sequence, newest_version, &key, secret))
+    const Row row = find_secrets(definition);
+    if (row.tuple == nullptr)
         report_no_secret(name, sequence);
-    explicit_bzero(secret, sizeof(secret));
-    return key.versions;
+    return DatumGetInt32(column(row, "versions"));
 }
 
 } // namespace
@@ -291,7 +290,7 @@ Datum uid_conceal(PG_FUNCTION_ARGS) {
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("key \"%s\" cannot conceal %lld", shown(name), static_cast<long long>(id)),
                         errdetail("It conceals ids from 0 to %lld.", static_cast<long long>(largest))));
-    PG_RETURN_INT64(uidgen::core::conceal(key.format, key.permutation, key.version, id, key));
+    PG_RETURN_INT64(uidgen::core::conceal(key.format, key.permutation, key.version, id));
 }
 
 Datum uid_reveal(PG_FUNCTION_ARGS) {
@@ -306,7 +305,7 @@ Datum uid_reveal(PG_FUNCTION_ARGS) {
                         errdetail("Its concealed ids are from 0 to %lld.", static_cast<long long>(largest))));
     const int32_t version = uidgen::core::version_in(newest.format, value);
     const Key &key = version == newest.version ? newest : open_key(name, version);
-    PG_RETURN_INT64(uidgen::core::reveal(key.format, key.permutation, value, key));
+    PG_RETURN_INT64(uidgen::core::reveal(key.format, key.permutation, value));
 }
 
 Datum uid_key_create(PG_FUNCTION_ARGS) { PG_RETURN_OID(create_key(fcinfo)); }
