@@ -161,27 +161,24 @@ bool is_what_was_asked(const BlockAsk &ask, const FleetAnswer &a) {
            !__builtin_add_overflow(a.first, length, &last);
 }
 
-// Of an earlier term than this server has seen: a member never goes back (core/membership.hpp, 4).
-bool is_past(const core::FleetSeen &seen, const FleetAnswer &answer) {
-    return core::is_past(seen, answer.given.fleet, answer.given.grant.term);
+GrantError error_of(const Ask &ask, const FleetAnswer &a) {
+    const BlockAsk &asked = ask.block.ask;
+    if (a.given.why != core::Refusal::none)
+        return refusal_error(a);
+    if (ask.is_block ? !is_what_was_asked(asked, a) : !is_valid(a.given.grant, ask.member.request.layout, ask.lowest))
+        return not_a_registry();
+    if (ask.is_block && asked.count > 0 && !core::is_beyond({asked.shown, true}, a.increment, a.first))
+        return make_error("the registry gave values that this database had before",
+                          "Check that uidgen.registry names the current primary server of the registry.");
+    return {};
 }
 
-void take_grant(Ask *ask) {
-    if (ask->given.why == core::Refusal::none && !is_valid(ask->given.grant, ask->member.request.layout, ask->lowest))
-        ask->error = not_a_registry();
-}
-
-void take_block(Ask *ask, const FleetAnswer &a) {
-    const BlockAsk &asked = ask->block.ask;
+void take(Ask *ask, const FleetAnswer &a) {
+    ask->error = error_of(*ask, a);
+    ask->given = a.given;
+    ask->given.incarnation = ask->member.membership.incarnation;
     ask->block.answer.block = {a.given.fleet,   0, a.first, static_cast<uint64_t>(a.count), a.increment,
                                a.is_synchronous};
-    if (ask->error.at_us != 0)
-        return;
-    if (!is_what_was_asked(asked, a))
-        ask->error = not_a_registry();
-    else if (asked.count > 0 && !core::is_beyond({asked.shown, true}, a.increment, a.first))
-        ask->error = make_error("the registry gave values that this database had before",
-                                "Check that uidgen.registry names the current primary server of the registry.");
 }
 
 } // namespace
@@ -275,24 +272,18 @@ int call_registry(Ask *const *asks, int count, const GrantedLast &other, int64_t
         requests[i].other = other;
     }
     const Answers answers = connection_call({requests, count}, error);
-    if (answers.count > 0 && is_past(seen, answers.answers[0])) {
+    const FleetAnswer *first = answers.answers;
+    // A member never goes back (core/membership.hpp, 4).
+    if (answers.count > 0 && core::is_past(seen, first->given.fleet, first->given.grant.term)) {
         connection_close();
-        *error = error_of(core::Refusal::outdated);
+        *error = pg::error_of(core::Refusal::outdated);
         return 0;
     }
     bool may_be_answered = false;
     for (int i = 0; i < answers.count; i++) {
-        const FleetAnswer &answer = answers.answers[fault_is(Fault::mix_answers) ? answers.count - 1 - i : i];
-        Ask *ask = asks[i];
-        ask->error = refusal_error(answer);
-        ask->given = answer.given;
-        ask->given.why = answer.refusal;
-        ask->given.incarnation = ask->member.membership.incarnation;
-        may_be_answered = may_be_answered || core::may_be_answered_elsewhere(answer.refusal);
-        if (ask->is_block)
-            take_block(ask, answer);
-        else
-            take_grant(ask);
+        const FleetAnswer &answer = first[fault_is(Fault::mix_answers) ? answers.count - 1 - i : i];
+        take(asks[i], answer);
+        may_be_answered = may_be_answered || core::may_be_answered_elsewhere(answer.given.why);
         *clock_us = answer.clock_us;
     }
     if (may_be_answered)

@@ -61,29 +61,20 @@ bool was_primary(DBState state) {
            state == DB_IN_CRASH_RECOVERY;
 }
 
-// The timeline that the server will write to; 0: it may begin a new one.
-uint32 coming_timeline(uint64 *system_identifier) {
-    bool crc_ok = false;
-    ControlFileData *control = get_controlfile(DataDir, &crc_ok);
-    *system_identifier = control->system_identifier;
-    const bool goes_on = crc_ok && was_primary(control->state) && !recovery_is_requested();
-    const uint32 timeline = Max(control->checkPointCopy.ThisTimeLineID, control->minRecoveryPointTLI);
-    pfree(control);
-    return goes_on ? timeline : 0;
-}
-
 // Null: this server may go on with what the file says.
 const char *compare(int file, const Header &header) {
     FileIdentity now;
-    uint64 system_identifier = 0;
-    const uint32 timeline = coming_timeline(&system_identifier);
+    bool crc_ok = false;
     if (header.timeline == no_timeline)
         return nullptr;
-    if (timeline == 0)
+    ControlFileData *read = get_controlfile(DataDir, &crc_ok);
+    const ControlFileData control = *read;
+    pfree(read);
+    if (!crc_ok || !was_primary(control.state) || recovery_is_requested()) // it may begin another timeline
         return "The server is a standby or recovers from a backup.";
-    if (header.system_identifier != system_identifier)
+    if (header.system_identifier != control.system_identifier)
         return "It was written by another database cluster.";
-    if (header.timeline != timeline)
+    if (header.timeline != Max(control.checkPointCopy.ThisTimeLineID, control.minRecoveryPointTLI))
         return "It was written on another timeline.";
     if (!identify(file, &now) || (memcmp(&now, &header.identity, sizeof(now)) != 0 && !fault_is(Fault::trust_copy)))
         return "It is a copy, or was written on another host or in another data directory.";
@@ -194,45 +185,38 @@ void grant_file_check() {
 
 void grant_file_restore() {
     StringInfoData content;
-    StringInfoData next;
     Record record;
     if (!read_file(&content))
         return;
     const auto *header = reinterpret_cast<const Header *>(content.data);
-    initStringInfo(&next);
-    appendBinaryStringInfo(&next, content.data, sizeof(*header));
     fleet_restore(header->seen, header->knows_fleet);
-    for (int at = sizeof(*header); at < content.len;) {
+    for (int at = sizeof(*header); at < content.len; at += static_cast<int>(size_of(record))) {
         memcpy(&record, content.data + at, Min(sizeof(record), static_cast<size_t>(content.len - at)));
-        at += static_cast<int>(size_of(record));
-        core::begin_incarnation(&record.membership, fresh_incarnation());
-        membership_restore(record.key, record.layout, record.membership);
-        put(&next, record);
+        core::Membership next = record.membership;
+        core::begin_incarnation(&next, fresh_incarnation());
+        membership_restore(record.key, record.layout, next);
     }
-    server_state->fleet.unstored = !write_file(&next);
+    server_state->fleet.unstored = true;
 }
 
 void lock_grant_file() { LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE); }
 void unlock_grant_file() { LWLockRelease(&server_state->fleet.file_lock); }
 
-bool grant_file_store(const List *changed, GrantError *error) {
+GrantError grant_file_store(const List *changed) {
     StringInfoData content;
     initStringInfo(&content);
     put_all(&content, changed);
-    const bool stored = write_file(&content);
-    server_state->fleet.unstored = server_state->fleet.unstored && !stored;
-    if (stored)
-        memberships_publish(changed);
-    else
-        *error = make_error("could not write the file of grants", "See the server log of this server.");
-    return stored;
+    if (!write_file(&content))
+        return make_error("could not write the file of grants", "See the server log of this server.");
+    server_state->fleet.unstored = false;
+    memberships_publish(changed);
+    return {};
 }
 
 void grant_file_forget() {
-    GrantError error = {};
     lock_grant_file();
     memberships_begin_again();
-    (void)grant_file_store(NIL, &error);
+    const GrantError error = grant_file_store(NIL);
     unlock_grant_file();
     if (error.at_us != 0)
         ereport(ERROR, (errcode(ERRCODE_IO_ERROR), errmsg("%s", error.message), errhint("%s", error.hint)));

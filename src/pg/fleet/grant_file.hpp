@@ -29,9 +29,8 @@ namespace uidgen::pg {
 // that says why. What the server has seen of its fleet stays, because it must not go back to an earlier registry.
 void grant_file_check();
 
-// While the area is made: begins the next incarnation of each membership in the file, restores it, and writes the file,
-// which must have the incarnations before they ask (MemberState::unstored). One that holds no grant need not be in it:
-// it is a newcomer after a restart, too.
+// While the area is made: restores each membership in the file, in its next incarnation. The file must have these before
+// they ask (MemberState::unstored). One that holds no grant need not be in it: it is a newcomer after a restart, too.
 void grant_file_restore();
 
 // Held while memberships are accepted, stored and published, so that they do not begin again meanwhile.
@@ -39,8 +38,8 @@ void lock_grant_file();
 void unlock_grant_file();
 
 // Stores memberships durably, in one write, with those that change (a list of Member), and publishes these. Under the
-// lock. False: they could not be written; the log says why.
-bool grant_file_store(const List *changed, GrantError *error);
+// lock. An error: they could not be written; the log says why.
+GrantError grant_file_store(const List *changed);
 
 // All memberships begin again (memberships_begin_again()), and the file has none of the former ones. Takes the lock.
 // Raises an error.

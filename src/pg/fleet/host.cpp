@@ -10,10 +10,10 @@ constexpr char call[] = "CALL uid_internal.uid_fleet_call($1)";
 constexpr char check_registry[] =
     "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
 
-// Without a message the error is libpq's, which names host and port.
-void fail(Host *host, const char *message, const char *hint) {
-    host->error = make_error(message != nullptr ? message : PQerrorMessage(host->connection), hint);
-    host->error.names_host = message == nullptr;
+// By libpq's error, which names host and port.
+void fail(Host *host, const char *hint) {
+    host->error = make_error(PQerrorMessage(host->connection), hint);
+    host->error.names_host = true;
     close_host(host);
 }
 
@@ -36,7 +36,7 @@ void read_error(Host *host) {
     const char *message = PQresultErrorField(host->result, PG_DIAG_MESSAGE_PRIMARY);
     const char *detail = PQresultErrorField(host->result, PG_DIAG_MESSAGE_DETAIL);
     if (sqlstate == nullptr || message == nullptr) {
-        fail(host, nullptr, "");
+        fail(host, "");
         return;
     }
     host->error = make_error(detail == nullptr ? message : psprintf("%s: %s", message, detail),
@@ -117,7 +117,7 @@ void send_call(Host *host) {
     host->error = {};
     host->events = WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE;
     if (PQsendQueryParams(host->connection, call, 1, &type, &message.data, &message.len, &binary, binary) == 0)
-        fail(host, nullptr, "");
+        fail(host, "");
     pfree(message.data);
 }
 
@@ -133,14 +133,14 @@ void start_connecting(Host *host) {
     host->events = WL_SOCKET_WRITEABLE;
     PQsetNoticeReceiver(host->connection, ignore_notice, nullptr);
     if (PQstatus(host->connection) == CONNECTION_BAD) // also if there is no memory for one
-        fail(host, nullptr, check_registry);
+        fail(host, check_registry);
 }
 
 void connect_on(Host *host) {
     const PostgresPollingStatusType status = PQconnectPoll(host->connection);
     host->events = status == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
     if (status == PGRES_POLLING_FAILED || (status == PGRES_POLLING_OK && PQsetnonblocking(host->connection, 1) != 0))
-        fail(host, nullptr, check_registry);
+        fail(host, check_registry);
     else if (status == PGRES_POLLING_OK)
         send_call(host);
 }
@@ -156,7 +156,10 @@ void close_host(Host *host) {
     host->answers = {};
 }
 
-void time_out(Host *host) { fail(host, "the registry did not answer in time", check_registry); }
+void time_out(Host *host) {
+    host->error = make_error("the registry did not answer in time", check_registry);
+    close_host(host);
+}
 
 void call_host(Host *host, const Requests &requests) {
     host->requests = requests;
@@ -173,16 +176,16 @@ void advance(Host *host) {
     host->events = left > 0 ? WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE : WL_SOCKET_READABLE;
     if (left < 0 || PQconsumeInput(host->connection) == 0 ||
         (is_idle(*host) && PQstatus(host->connection) == CONNECTION_BAD))
-        fail(host, nullptr, "");
+        fail(host, "");
     else if (host->stage == Stage::calling)
         read_results(host);
 }
 
 GrantError refusal_error(const FleetAnswer &answer) {
-    if (answer.refusal == core::Refusal::none)
+    if (answer.given.why == core::Refusal::none)
         return {};
-    return make_error(answer.message != nullptr ? answer.message : core::row_of(answer.refusal).word,
-                      answer.hint != nullptr ? answer.hint : "", answer.refusal);
+    return make_error(answer.message != nullptr ? answer.message : core::row_of(answer.given.why).word,
+                      answer.hint != nullptr ? answer.hint : "", answer.given.why);
 }
 
 GrantError not_a_registry() {

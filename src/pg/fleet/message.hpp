@@ -56,8 +56,7 @@ struct FleetRequest {
 };
 
 struct FleetAnswer {
-    core::Answer given; // the stamp, and a grant; no_node: none
-    core::Refusal refusal;
+    core::Answer given; // why not; the stamp; and a grant; no_node: none
     const char *message;
     const char *hint;
     int64_t clock_us;

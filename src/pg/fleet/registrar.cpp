@@ -100,7 +100,6 @@ bool take_answer(Ask *ask, core::FleetSeen *seen) {
 // What the answers change goes to the file, and then to the sessions.
 void take_answers(Ask *const *asks, int count) {
     List *changed = NIL;
-    GrantError error = {};
     lock_grant_file();
     const core::FleetSeen before = fleet_seen();
     core::FleetSeen seen = before;
@@ -108,13 +107,14 @@ void take_answers(Ask *const *asks, int count) {
         if (take_answer(asks[i], &seen))
             changed = lappend(changed, &asks[i]->member);
     const bool counts = fleet_note_seen(seen);
-    const bool is_stored = !counts || (changed == NIL && seen.term == before.term) || grant_file_store(changed, &error);
+    const bool is_news = counts && (changed != NIL || seen.term != before.term);
+    const GrantError error = is_news ? grant_file_store(changed) : GrantError{};
     unlock_grant_file();
-    for (int i = 0; i < count; i++)
-        if (is_stored)
-            asks[i]->is_over = counts;
-        else
-            fail(asks[i], error);
+    for (int i = 0; i < count; i++) {
+        asks[i]->is_over = counts;
+        if (error.at_us != 0)
+            asks[i]->error = error;
+    }
 }
 
 // Whether an answer may come to the same request later. An error of the connection has closed it.
@@ -175,11 +175,10 @@ void end_asks(Ask *const *asks, int count) {
 
 // Stores the incarnations of this start, unless the file has them.
 GrantError store_incarnations() {
-    GrantError error = {};
     if (!server_state->fleet.unstored)
-        return error;
+        return {};
     lock_grant_file();
-    (void)grant_file_store(NIL, &error);
+    const GrantError error = grant_file_store(NIL);
     unlock_grant_file();
     return error;
 }
@@ -271,20 +270,15 @@ bool one_round() {
     const int count = take_due(&agenda, at_once);
     const bool is_for_all = std::any_of(agenda.asks, agenda.asks + count, asks_all);
     const int64_t looked_ago_us = monotonic_us() - last_inquiry_us;
-    if (connection_is_open() &&
-        ((is_for_all && looked_ago_us > inquiry_counts_us) || looked_ago_us > look_after_us())) {
+    const bool is_open = connection_is_open();
+    const bool must_look = is_open && is_for_all && looked_ago_us > inquiry_counts_us;
+    const int64_t look_in_us = is_open ? look_after_us() - looked_ago_us : attempt_in_us(agenda.wanted);
+    if (must_look || look_in_us <= 0)
         connect();
-    } else if (!connection_is_open()) {
-        const int64_t wait_us = attempt_in_us(agenda.wanted);
-        if (wait_us > 0)
-            connection_nap(wait_us);
-        else
-            connect();
-    } else if (count == 0) {
-        connection_nap(Min(next_due_us(agenda), look_after_us() - looked_ago_us));
-    } else {
+    else if (is_open && count > 0)
         ask(agenda.asks, count);
-    }
+    else
+        connection_nap(is_open ? Min(next_due_us(agenda), look_in_us) : look_in_us);
     return true;
 }
 

@@ -86,11 +86,11 @@ void note_member(Registry *registry, const FleetRequest &r) {
 // One line in the log when it begins, and one when it ends.
 void note_refusal(Registry *registry, const FleetAnswer &answer) {
     FleetState &state = registry->state;
-    if (answer.refusal == state.refuses)
+    if (answer.given.why == state.refuses)
         return;
-    state.refuses = answer.refusal;
+    state.refuses = answer.given.why;
     write_state(state);
-    if (answer.refusal == core::Refusal::none)
+    if (answer.given.why == core::Refusal::none)
         ereport(LOG, (errmsg("registry answers its members again")));
     else
         ereport(LOG, (errmsg("registry refuses all members: %s", answer.message),

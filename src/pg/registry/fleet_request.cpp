@@ -190,7 +190,7 @@ bool keep_what_is_proven(const FleetState &state, Call *call) {
 
 void refuse(Call *call, core::Refusal why, const char *message, const char *hint) {
     const core::RefusalRow &row = core::row_of(why);
-    call->answer.refusal = why;
+    call->answer.given.why = why;
     call->answer.message = message != nullptr ? message : row.message;
     call->answer.hint = hint != nullptr ? hint : row.hint;
 }

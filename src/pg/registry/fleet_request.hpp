@@ -26,7 +26,7 @@ struct Call {
     FleetAnswer answer;
 };
 
-inline bool is_refused(const Call &call) { return call.answer.refusal != core::Refusal::none; }
+inline bool is_refused(const Call &call) { return call.answer.given.why != core::Refusal::none; }
 
 struct Calls {
     Call *calls;

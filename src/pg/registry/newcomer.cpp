@@ -84,7 +84,7 @@ void admit_newcomer(const Registry &registry, Newcomers *known, Call *call) {
     const Call *full = known->full;
     NodeRecord node;
     if (is_known_full(registry, full, *call))
-        return refuse(call, full->answer.refusal, full->answer.message, full->answer.hint);
+        return refuse(call, full->answer.given.why, full->answer.message, full->answer.hint);
     const bool exceeds = exceeds_quota(registry, *call, known);
     if (!exceeds && find_node(registry, *call, &node)) {
         grant(registry, call, core::granted(r.layout, registry.state.view, r.generator, node.row));
