@@ -250,6 +250,11 @@ void ask_everything_again() {
     });
 }
 
+core::FleetSeen fleet_known() {
+    const core::FleetSeen seen = fleet_seen();
+    return fault_is(Fault::go_back) ? core::FleetSeen{seen.fleet, {}, 0, 0} : seen;
+}
+
 FleetRequest new_request(const core::FleetSeen &seen) {
     static char host[256];
     FleetRequest request = {};
@@ -265,7 +270,7 @@ FleetRequest new_request(const core::FleetSeen &seen) {
 
 int call_registry(Ask *const *asks, int count, const GrantedLast &other, int64_t *clock_us, GrantError *error) {
     auto *requests = static_cast<FleetRequest *>(palloc(sizeof(FleetRequest) * static_cast<Size>(count)));
-    const core::FleetSeen seen = fleet_seen();
+    const core::FleetSeen seen = fleet_known();
     const int64_t sent_us = wall_clock_us();
     for (int i = 0; i < count; i++) {
         requests[i] = request_for(asks[i], seen, sent_us);

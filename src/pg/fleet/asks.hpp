@@ -47,6 +47,9 @@ void ask_for_lasting_grant();
 // Every member is due at once.
 void ask_everything_again();
 
+// What this server has seen of its fleet, as it counts in calls.
+core::FleetSeen fleet_known();
+
 // A hello, and what every request says of this server.
 FleetRequest new_request(const core::FleetSeen &seen);
 

@@ -101,7 +101,7 @@ bool take_answer(Ask *ask, core::FleetSeen *seen) {
 void take_answers(Ask *const *asks, int count) {
     List *changed = NIL;
     lock_grant_file();
-    const core::FleetSeen before = fleet_seen();
+    const core::FleetSeen before = fleet_known();
     core::FleetSeen seen = before;
     for (int i = 0; i < count; i++)
         if (take_answer(asks[i], &seen))
@@ -225,7 +225,7 @@ void note_away(const GrantError &error) {
 // Asks all hosts of the connection string.
 void connect() {
     GrantError error;
-    const core::FleetSeen seen = fleet_seen();
+    const core::FleetSeen seen = fleet_known();
     const bool connected = connection_inquire(new_request(seen), seen, &found, &error);
     last_inquiry_us = monotonic_us();
     if (connected && found.awaits_member)

@@ -209,10 +209,9 @@ void fleet_restore(const core::FleetSeen &seen, bool knows_fleet) {
 
 bool fleet_note_seen(const core::FleetSeen &seen) {
     lock_state();
-    core::FleetSeen &known = fleet().seen;
-    const bool counts = !core::is_past(known, seen.fleet, seen.term);
+    const bool counts = !core::is_past(fleet().seen, seen.fleet, seen.term) || fault_is(Fault::go_back);
     if (counts)
-        known = fault_is(Fault::go_back) ? core::FleetSeen{seen.fleet, {}, 0, 0} : seen;
+        fleet().seen = seen;
     unlock_state();
     return counts;
 }
