@@ -58,13 +58,13 @@ LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_
 COMMENT ON FUNCTION uid_fleet_admit(regrole, text, bigint, bigint, text) IS
   'Lets a role call uid_fleet_call(). Members connect with that role, which must not be a superuser. The role needs '
   'no other right, except USAGE on the sequences of segments that members attach to. uid_fleet_expel() undoes it. If '
-  'this database is not a registry yet, or no longer the one that it was, the parameter registry says what it is: new '
-  '(the registry of a fleet of its own, to whose members no other registry may grant), successor (it follows a '
-  'registry that may have granted what this one does not know, so newcomers wait until such grants have ended), '
+  'this database is not a registry yet, or no longer the registry that it was, the parameter registry says what it '
+  'is: new (the registry of a fleet of its own, to whose members no other registry may grant), successor (it follows '
+  'a registry that may have granted what this one does not know, so newcomers wait until such grants have ended), '
   'unchanged (it follows one, and nothing was lost). A standby that is promoted continues without it. To replace a '
   'registry that was lost, make an empty database its successor: pass fleet and the largest term that '
   'uid_registry_status shows on the members, and the key of uid_fleet_key(), which lets it prove its term. Without '
-  'the key, no member''s uidgen.registry may name another registry. A registry needs uidgen in '
+  'the key, no member''s uidgen.registry may still name the former one. A registry needs uidgen in '
   'shared_preload_libraries. Only superusers and the owner of the database may call it.';
 
 CREATE FUNCTION uid_fleet_expel(role regrole) RETURNS void

@@ -62,9 +62,9 @@ CREATE VIEW uid_stat_server AS SELECT * FROM uid_internal.uid_server_counters();
 COMMENT ON VIEW uid_stat_server IS
   'One row: the counters of uid_stat, summed over all databases of the server, with those of sequences that were '
   'dropped. They never decrease before the next server start. refused_standby counts draws that were refused during '
-  'recovery, and clock_jumps jumps of the clock forward by more than 10 s that a draw has met. Not counters: '
+  'recovery, and clock_jumps forward jumps of the clock by more than 10 s that a draw has met. Not counters: '
   'generators and segments are how many of them have a slot in shared memory, and clock_moved_ms is by how many '
-  'milliseconds the clock was set since the server start (0 if it was set back).';
+  'milliseconds the clock has been set since the server start (0 again when that is undone).';
 
 CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id, s.last_time, s.leased_until,

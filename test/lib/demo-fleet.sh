@@ -133,7 +133,7 @@ for member in $members; do
     claim "$member has a block of the segment" "$(on "$member" value 'SELECT count(range_first) FROM segment_status')" = 1
 done
 
-say "4. A member is killed while it inserts, and goes on with the same node."
+say "4. A member is killed while it inserts, and continues with the same node."
 node=$(on osaka value "SELECT node FROM uid_generator_status")
 stop_server server-osaka "$tree" immediate
 start_named osaka
@@ -158,7 +158,7 @@ on standby wait_for "$heard" $((2 * lease))
 on standby show "SELECT node, port, state, granted_until, last_heard, clock_offset FROM uid_fleet"
 claim "the new registry has answered all three" "$(on standby value "$heard")" = t
 
-say "6. No server of the registry is there. Inserts go on until the grants end. Then they fail, and the error says why."
+say "6. No server of the registry is up. Inserts continue until the grants end. Then they fail, and the error says why."
 stop_server server-standby "$tree" fast
 for _ in $(seq 600); do
     ! grep -q 'has no node from the registry' "$UIDGEN_WORK/log/inserts-lima-orders" || break
@@ -170,7 +170,7 @@ claim "lima's error names the registry" \
 on lima show "SELECT connected, away_since, last_error FROM uid_registry_status LIMIT 1" -x
 
 say "7. The registry is back. All grants have ended, so it waits for members that know of a later one, until we say that there
-is none. Then the inserts are back, too."
+is none. Then inserts succeed again."
 start_named standby
 on standby show "SELECT uid_fleet_fence(cancel => true)"
 for member in $members; do
@@ -191,10 +191,10 @@ for member in $members; do
 done
 on standby show "SELECT member, count(*), uid_timestamp(min(id)) AS first, uid_timestamp(max(id)) AS last
        FROM every_orders GROUP BY member ORDER BY member"
-claim "no id came twice" "$(on standby value "SET enable_indexonlyscan = off; SET enable_indexscan = off;
+claim "no id was issued twice" "$(on standby value "SET enable_indexonlyscan = off; SET enable_indexscan = off;
     SELECT count(*) - count(DISTINCT id) FROM every_orders")" = 0
 on standby show "SELECT member, count(*), min(id) AS first, max(id) AS last FROM every_invoices GROUP BY member ORDER BY member"
-claim "no number came twice" "$(on standby value "SET enable_indexonlyscan = off; SET enable_indexscan = off;
+claim "no number was issued twice" "$(on standby value "SET enable_indexonlyscan = off; SET enable_indexscan = off;
     SELECT count(*) - count(DISTINCT id) FROM every_invoices")" = 0
 # osaka's kill, the registry's, and inserts that failed while they were waiting.
 on standby show "SELECT count(*) AS numbers, max(id) - count(*) AS gaps FROM every_invoices"

@@ -27,7 +27,7 @@ duplicates='SELECT count(*) AS duplicates FROM
 # counts, so that a broken index could not hide one.
 check_no_duplicates() {
     show "$duplicates"
-    claim "no id came twice" "$(value "SET enable_indexscan = off; SET enable_indexonlyscan = off;
+    claim "no id was issued twice" "$(value "SET enable_indexscan = off; SET enable_indexonlyscan = off;
         SET enable_bitmapscan = off; $duplicates")" = 0
 }
 
@@ -45,7 +45,7 @@ make_server server-demo "$tree" "$UIDGEN_WORK/demo.conf"
 start_server server-demo "$tree"
 took
 
-say "3. Give the table that pgbench writes to most an id out of uidgen."
+say "3. Give the table that pgbench inserts into an id column whose default is uid_next()."
 show "CREATE EXTENSION uidgen"
 echo "   pgbench --initialize"
 began
@@ -59,14 +59,14 @@ show "SELECT count(*) AS rows FROM pgbench_history"
 claim "every transaction has its row" "$(value 'SELECT count(*) FROM pgbench_history')" -gt 0
 check_no_duplicates
 
-say "5. An id says when, where and as which number it was made. mtime is the row's
+say "5. An id shows when and where it was made, and its sequence number. mtime is the row's
    own time, written by pgbench: the start of the transaction, in local time."
 show "SELECT h.mtime, d.* FROM pgbench_history h, LATERAL
        (SELECT h.id, (uid_decode(h.id)).*) d ORDER BY h.id LIMIT 5"
 worst="SELECT max(abs(extract(epoch FROM uid_timestamp(id) - mtime::timestamptz)))
        AS \"largest distance in seconds\" FROM pgbench_history"
 show "$worst"
-claim "no id is further than 10 s from its row" "$(value "SELECT ($worst) < 10")" = t
+claim "each id's time is within 10 s of its row's" "$(value "SELECT ($worst) < 10")" = t
 wait_for 'SELECT count(*) = 1 FROM worker_node'
 show "SELECT * FROM worker_node" -x
 claim "one incarnation of the server, one row" "$(value 'SELECT count(*) FROM worker_node')" = 1
@@ -84,8 +84,8 @@ echo "   Which rows survived is kept, to tell them from those to come:"
 show "CREATE TABLE before_crash AS SELECT id FROM pgbench_history"
 show "SELECT count(*) AS rows FROM before_crash"
 
-say "7. The same benchmark goes on. The rows of before are those whose id stands in
-   before_crash; all others are new."
+say "7. The same benchmark continues. The rows from before the crash are those whose ids are
+   in before_crash; all others are new."
 run_pgbench
 check_no_duplicates
 compare="SELECT max(h.id) FILTER (WHERE b.id IS NOT NULL) AS highest_before,
@@ -96,12 +96,12 @@ show "$compare"
 claim "there are new rows, and each has a higher id than every old one" \
     "$(value "SELECT new_rows > 0 AND lowest_after > highest_before FROM ($compare) AS c")" = t
 
-say "8. The server is a new incarnation, and drew a new worker id for it."
+say "8. The server is in a new incarnation, for which it has drawn a new worker id."
 wait_for 'SELECT count(*) = 2 FROM worker_node'
 show "SELECT * FROM worker_node" -x
 claim "two incarnations, two rows" "$(value 'SELECT count(*) FROM worker_node')" = 2
 
-say "9. A segment: consecutive numbers, out of ranges that are durable before they are used."
+say "9. A segment: consecutive numbers, from ranges that are durable before they are used."
 show "SELECT segment_create('test', 1, 1000)"
 show "SELECT segment_next('test') FROM generate_series(1, 3)"
 claim "the next one is 4" "$(value "SELECT segment_next('test')")" = 4
