@@ -40,7 +40,6 @@ COMMENT ON FUNCTION uid_last() IS
 CREATE FUNCTION uid_decode(id bigint, generator regclass DEFAULT NULL,
     OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
     OUT backup boolean)
-RETURNS record
 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_decode';
 COMMENT ON FUNCTION uid_decode(bigint, regclass) IS
   'Returns the parts of an id in the layout of a generator (NULL: the default one). generated_at is the start of the '

@@ -12,7 +12,6 @@ CREATE FUNCTION uid_internal.uid_read_generator(label text,
     OUT worker_number integer, OUT datacenter_id integer, OUT own_pool boolean, OUT mode text,
     OUT boost_power integer, OUT padding_factor integer, OUT schedule_ms integer, OUT when_ring_full text,
     OUT when_ring_empty text, OUT max_staleness_ms integer, OUT created timestamptz, OUT is_default boolean)
-RETURNS record
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_definition';
 COMMENT ON FUNCTION uid_internal.uid_read_generator(text) IS
   'Returns what the label of a generator''s sequence says; NULL if it cannot be read.';

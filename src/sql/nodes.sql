@@ -128,7 +128,6 @@ COMMENT ON FUNCTION uid_internal.uid_layout(regclass) IS
 CREATE FUNCTION uid_origin(id bigint, generator regclass DEFAULT NULL,
     OUT host_name text, OUT port text, OUT system_identifier bigint, OUT timeline integer, OUT database text,
     OUT generator_name text, OUT node_id bigint, OUT created timestamptz, OUT modified timestamptz, OUT columns text[])
-RETURNS record
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp -- for the names of tables
 BEGIN ATOMIC

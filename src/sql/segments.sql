@@ -20,7 +20,6 @@ COMMENT ON COLUMN uid_internal.uid_segment_row.increment_val IS 'see uid_segment
 
 CREATE FUNCTION uid_internal.uid_read_segment(label text, OUT name text, OUT step bigint, OUT max_step bigint,
     OUT registry_name text, OUT fleet bigint, OUT increment bigint, OUT increment_val bigint)
-RETURNS record
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_definition';
 COMMENT ON FUNCTION uid_internal.uid_read_segment(text) IS
   'Returns what the label of a segment''s sequence says; NULL if it cannot be read.';
@@ -184,7 +183,6 @@ COMMENT ON FUNCTION segment_next_array(regclass, bigint) IS
   'Returns count values of a sequence, in order, as segment_next_array(text, bigint) does.';
 
 CREATE FUNCTION segment_reserve(name text, count bigint, OUT first bigint, OUT last bigint, OUT increment bigint)
-RETURNS record
 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_reserve_named';
 COMMENT ON FUNCTION segment_reserve(text, bigint) IS
   'Reserves a block of exactly count values of the segment with that name, for a caller that hands them out itself: '
@@ -196,7 +194,6 @@ COMMENT ON FUNCTION segment_reserve(text, bigint) IS
 
 CREATE FUNCTION segment_reserve(sequence regclass, count bigint, OUT first bigint, OUT last bigint,
     OUT increment bigint)
-RETURNS record
 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'segment_reserve_of';
 COMMENT ON FUNCTION segment_reserve(regclass, bigint) IS
   'Reserves a block of exactly count values of a sequence, as segment_reserve(text, bigint) does.';

@@ -76,6 +76,11 @@ Relation open_required_table(Oid schema, const char *name, LOCKMODE mode, char k
     return rel;
 }
 
+TupleDesc row_type(FunctionCallInfo fcinfo) {
+    TupleDesc desc = nullptr;
+    return get_call_result_type(fcinfo, nullptr, &desc) == TYPEFUNC_COMPOSITE ? desc : nullptr;
+}
+
 void copy_clipped(char *to, const char *from, size_t size) {
     const int length = pg_mbcliplen(from, static_cast<int>(strlen(from)), static_cast<int>(size) - 1);
     memcpy(to, from, static_cast<size_t>(length));

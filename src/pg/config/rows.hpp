@@ -53,6 +53,16 @@ Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = Acces
 // Copies a name into a field of that size, without cutting a character in two.
 void copy_clipped(char *to, const char *from, size_t size);
 
+// The type of the row that a function returns; null: it returns none. The function may be dropped while it waits for a
+// lock, so it asks before.
+TupleDesc row_type(FunctionCallInfo fcinfo);
+
+// A row of that type, without a NULL.
+template <size_t columns> Datum make_row(TupleDesc desc, Datum (&&values)[columns]) {
+    bool nulls[columns] = {};
+    return HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
+}
+
 // A copy of the row whose primary key has that value, as of now: with a new snapshot, as catalogs are read. Without one
 // the tuple is null.
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value);

@@ -111,16 +111,6 @@ Oid segment_named(FunctionCallInfo fcinfo) {
     return sequence;
 }
 
-// The type of the row that the function returns, found once for all calls of an expression. Null: it returns no row.
-TupleDesc row_type(FunctionCallInfo fcinfo) {
-    TupleDesc desc = static_cast<TupleDesc>(fcinfo->flinfo->fn_extra);
-    MemoryContext caller = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
-    if (desc == nullptr && get_call_result_type(fcinfo, nullptr, &desc) == TYPEFUNC_COMPOSITE)
-        fcinfo->flinfo->fn_extra = desc = BlessTupleDesc(desc);
-    MemoryContextSwitchTo(caller);
-    return desc;
-}
-
 // It is in no dump, so a change of it would be lost in a copy.
 void refuse_builtin(Oid generator) {
     if (generator == builtin_generator())

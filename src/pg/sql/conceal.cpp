@@ -4,6 +4,7 @@
 #include "core/concealed_id.hpp"
 #include "base/compat.hpp"
 #include "base/errors.hpp"
+#include "base/identity.hpp"
 #include "config/extension.hpp"
 #include "config/rows.hpp"
 #include "sequence/sequence.hpp"
@@ -210,16 +211,6 @@ const Key &open_key(const text *name, int32_t version) {
 
 constexpr char key_table_name[] = "uid_key";
 
-core::Definition new_key() {
-    core::Definition definition = {};
-    definition.kind = core::DefinitionKind::key;
-    if (!pg_strong_random(&definition.key.id, sizeof(definition.key.id)))
-        ereport(ERROR, (errcode(ERRCODE_SYSTEM_ERROR), errmsg("could not generate random bits"),
-                        errhint("Check the operating system's source of random numbers.")));
-    definition.key.id = Max(definition.key.id & PG_INT64_MAX, 1);
-    return definition;
-}
-
 // The caller creates the sequence, and the owner of uid_key inserts the row. A trigger checks the numbers. A sequence
 // that has no secret is one that was restored without it.
 Oid create_key(FunctionCallInfo fcinfo) {
@@ -241,7 +232,8 @@ Oid create_key(FunctionCallInfo fcinfo) {
     }
     check_owner_of_new(sequence);
     if (definition.kind == core::DefinitionKind::none) {
-        definition = new_key();
+        definition.kind = core::DefinitionKind::key;
+        definition.key.id = random_number();
         define(sequence, definition);
     }
     write_as_owner(required_table(schema_of_keys(), key_table_name),

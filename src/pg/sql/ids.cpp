@@ -6,6 +6,7 @@
 #include "base/errors.hpp"
 #include "config/extension.hpp"
 #include "config/definition.hpp"
+#include "config/rows.hpp"
 #include "base/time_source.hpp"
 #include "core/clock_policy.hpp"
 #include "core/id_forms.hpp"
@@ -229,23 +230,16 @@ UIDGEN_SQL_FUNCTION(uid_layout);
 Datum uid_decode(PG_FUNCTION_ARGS) {
     if (has_null(fcinfo, 1))
         PG_RETURN_NULL();
-    // First, because the layout may wait until another session has dropped this function and created it again.
-    TupleDesc desc;
-    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "uid_decode must return a row");
+    TupleDesc desc = row_type(fcinfo);
     const core::Layout &layout = layout_of(fcinfo, 1);
     const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
     if (core::precedes_every_id(core::time_field(layout), PG_GETARG_INT64(0)))
         PG_RETURN_NULL();
-    Datum values[] = {
-        TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts.tick))),
-        Int32GetDatum(static_cast<int32>(parts.datacenter)),
-        Int32GetDatum(static_cast<int32>(parts.worker & ~core::backup_bit(layout))),
-        Int32GetDatum(static_cast<int32>(parts.sequence)),
-        BoolGetDatum((parts.worker & core::backup_bit(layout)) != 0),
-    };
-    bool nulls[lengthof(values)] = {};
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+    return make_row(desc, {TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts.tick))),
+                           Int32GetDatum(static_cast<int32>(parts.datacenter)),
+                           Int32GetDatum(static_cast<int32>(parts.worker & ~core::backup_bit(layout))),
+                           Int32GetDatum(static_cast<int32>(parts.sequence)),
+                           BoolGetDatum((parts.worker & core::backup_bit(layout)) != 0)});
 }
 
 Datum uid_encode(PG_FUNCTION_ARGS) {

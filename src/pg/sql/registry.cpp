@@ -6,6 +6,7 @@
 #include "base/identity.hpp"
 #include "base/time_source.hpp"
 #include "config/extension.hpp"
+#include "config/rows.hpp"
 #include "registry/fleet_block.hpp"
 #include "registry/fleet_call.hpp"
 #include "registry/newcomer.hpp"
@@ -250,12 +251,9 @@ void check_may_call(const Registry &registry, Oid procedure) {
 }
 
 Datum result_of(const Registry &registry, FunctionCallInfo fcinfo, const StringInfoData &answers) {
-    TupleDesc desc;
-    bool is_null = false;
     MemoryContext working = MemoryContextSwitchTo(registry.caller);
-    (void)get_call_result_type(fcinfo, nullptr, &desc);
-    Datum value = PointerGetDatum(cstring_to_text_with_len(answers.data, answers.len)); // a bytea is the same
-    const Datum row = HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), &value, &is_null));
+    const Datum row = make_row(row_type(fcinfo), {PointerGetDatum( // a bytea is the same
+                                                     cstring_to_text_with_len(answers.data, answers.len))});
     MemoryContextSwitchTo(working);
     return row;
 }

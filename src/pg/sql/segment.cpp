@@ -5,6 +5,7 @@
 #include "session/session.hpp"
 #include "base/errors.hpp"
 #include "config/extension.hpp"
+#include "config/rows.hpp"
 #include "node/fleet_term.hpp"
 #include "sequence/sequence.hpp"
 #include "session/names.hpp"
@@ -65,15 +66,11 @@ Datum reserve(FunctionCallInfo fcinfo, SessionEntry *(*open)(FunctionCallInfo)) 
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("count of values to reserve must be positive: %lld", static_cast<long long>(count)),
                         errhint("Use a count of 1 or more.")));
-    TupleDesc desc;
-    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "segment_reserve must return a record");
+    TupleDesc desc = row_type(fcinfo);
     const SessionEntry *e = open(fcinfo);
     const core::PlannedRange block = reserve_block(e, static_cast<uint64_t>(count));
-    const Datum values[] = {Int64GetDatum(block.first), Int64GetDatum(block.last),
-                            Int64GetDatum(sequence_rule(e->sequence).increment)};
-    const bool nulls[lengthof(values)] = {};
-    return HeapTupleGetDatum(heap_form_tuple(desc, const_cast<Datum *>(values), const_cast<bool *>(nulls)));
+    return make_row(desc, {Int64GetDatum(block.first), Int64GetDatum(block.last),
+                           Int64GetDatum(sequence_rule(e->sequence).increment)});
 }
 
 // Sessions that draw ask for blocks in the same place, so they are excluded. The server's login asks the registry, so
@@ -163,12 +160,10 @@ Datum segment_set(PG_FUNCTION_ARGS) {
 
 // Its arguments are the sequence, and the names of the segment here and at the registry.
 Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
-    TupleDesc desc;
+    TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);
     const core::SegmentDefinition definition = {
         text_to_cstring(PG_GETARG_TEXT_PP(1)), 0, 0, text_to_cstring(PG_GETARG_TEXT_PP(2)), 0, 0, 0};
-    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "uid_look_up_segment must return a record");
     lock_owned(sequence);
     const SessionEntry *e = open_entry(sequence, SlotKind::segment);
     FleetBlock found = {};
@@ -181,9 +176,7 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     } while (!blocks_take(e->slot, name_at_registry(definition), &found));
     if (!is_attached(read_segment(sequence)))
         expire_slot(e->slot); // it was made without the definition that is to come
-    Datum values[] = {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment),
-                      BoolGetDatum(found.is_synchronous)};
-    bool nulls[lengthof(values)] = {};
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+    return make_row(desc, {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment),
+                           BoolGetDatum(found.is_synchronous)});
 }
 }
