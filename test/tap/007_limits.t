@@ -7,8 +7,7 @@ my $node = new_server('limits');
 # Only a role that may create segments has the server's login look for one at the registry.
 {
 	my $set_registry = sub {
-		$node->append_conf('postgresql.conf', "uidgen.registry = '$_[0]'\n");
-		$node->reload;
+		set_conf($node, "uidgen.registry = '$_[0]'");
 		$node->poll_query_until('postgres', 'SHOW uidgen.registry', $_[0]) or die 'no reload';
 	};
 	my $look_up = sub { (sqlstate($node, "SET uidgen.max_wait = '100ms'; SELECT uid_internal.uid_look_up_segment('$_[0]', 'a', 'b')"))[1] };

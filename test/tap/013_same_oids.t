@@ -97,16 +97,13 @@ $_->quit foreach @sessions;
 $node->stop;
 
 # A member of a fleet: what the registry gave for a sequence does not pass to the next one with its oid.
-my $registry = new_server('registry');
-make_registry($registry);
+my $registry = make_registry(new_server('registry'));
 foreach my $segment ([ 'a', 1 ], [ 'b', 1000000 ])
 {
 	my ($name, $first) = @$segment;
 	$registry->safe_psql('postgres', "SELECT segment_create('$name', $first); GRANT USAGE ON SEQUENCE uid_segments.$name TO uid_fleet");
 }
-$node = new_node('member', conf => "${one_file_again}uidgen.max_wait = 1min\n");
-join_fleet($node, $registry);
-start_uidgen($node);
+$node = new_server('member', conf => "${one_file_again}uidgen.max_wait = 1min\n", registries => [$registry]);
 
 # A database with the oid of one that was dropped, from the same template.
 sql($node, 'CREATE DATABASE mould');

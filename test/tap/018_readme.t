@@ -71,8 +71,7 @@ for my $sql (of_language('sql', snippets('README.md', $elsewhere)))
 my ($registry) = grep { /^uidgen\.registry = / } map { split /\n/ } of_language('ini', snippets('README.md', $elsewhere));
 my ($host, $port) = ($node->host, $node->port);
 $registry =~ s/host=\S+ dbname=\S+/host=$host port=$port dbname=shop/ or die "no host and dbname in $registry";
-$node->append_conf('postgresql.conf', "$registry\n");
-$node->reload;
+set_conf($node, $registry);
 for my $database ('shop', 'shop2')
 {
 	ok($node->poll_query_until($database, 'SELECT uid_next() > 0'), "in $database the registry grants a node");

@@ -9,8 +9,7 @@ my $library = PostgreSQL::Test::Utils::tempdir() . '/disk.so';
 system_or_bail('g++', '-std=c++17', '-O1', '-shared', '-fPIC', 'test/lib/torture/disk.cpp', '-o', $library, '-ldl');
 $ENV{TORTURE_DISK} = $library;
 
-my $registry = new_server('registry');
-make_registry($registry);
+my $registry = make_registry(new_server('registry'));
 # PostgreSQL may crash where its own statistics cannot grow: a later session reads the entry that has got no memory.
 my $node = new_node('full', conf => "autovacuum = off\ntrack_counts = off\ndynamic_shared_memory_type = mmap\nuidgen.segment_step = 10\nuidgen.segment_max_step = 10\n");
 use_shaky_disk($node);

@@ -245,8 +245,7 @@ sub wait_for_standby ($count, $what)
 	my @waiting = map { hold_open($node) } 1 .. 6;
 	send_query($_, "SELECT uid_next('$generator')") foreach @waiting;
 	wait_for_standby(6, 'six sessions wait');
-	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
-	$node->reload;
+	set_conf($node, "synchronous_standby_names = ''");
 	is(scalar(grep { /^\d+$/ } map { (finish_query($_))[0] } @waiting), 6, '... when no standby is awaited any more, each gets its id');
 	$_->quit foreach @waiting;
 	make_synchronous($node, 'cached_standby');

@@ -143,8 +143,7 @@ is(term_of($registry), $first_term, '... without a fence');
 my $second = new_standby($registry, 'second');
 is(sqlstate($second, call_of($ann)), '25006', 'a standby grants nothing');
 # The bound of the registry that it follows is greater, and counts.
-$second->append_conf('postgresql.conf', "uidgen.registry_clock_bound = '1s'");
-$second->reload;
+set_conf($second, "uidgen.registry_clock_bound = '1s'");
 go_on(60);
 is(ask($registry, $ann)->{refusal}, '', 'a member renews');
 $registry->wait_for_catchup('second', 'replay', $registry->lsn('flush'));
@@ -202,8 +201,7 @@ my $stale = new_standby($fourth, 'stale');
 go_on(1);
 my $reserve = statement_of('docs/fleet.md', qr/uid_fleet_reserve/);
 is(sqlstate($fourth, $reserve), '55000', 'nothing is reserved that a failover could lose');
-$fourth->append_conf('postgresql.conf', "synchronous_standby_names = 'stale'");
-$fourth->reload;
+set_conf($fourth, "synchronous_standby_names = 'stale'");
 ok(poll_until('a standby', sub { sqlstate($fourth, $reserve) eq '00000' }), 'a synchronous standby keeps two reservations');
 # Without the standby nothing is answered, and the member learns what the registry waits for. Calls do not wait for each other.
 $stale->stop;
@@ -218,8 +216,7 @@ like((finish_query($waiter))[1], qr/waits for its synchronous standby/, '... to 
 $fourth->safe_psql('postgres', 'SET synchronous_commit = local; UPDATE uid_fleet_state SET synchronous = true');
 send_query($waiter, call_of(member('hurried')));
 $fourth->poll_query_until('postgres', "SELECT count(*) = 1 FROM uid_fleet_node WHERE host = 'hurried'") or die 'no grant';
-$fourth->append_conf('postgresql.conf', "synchronous_standby_names = ''");
-$fourth->reload;
+set_conf($fourth, "synchronous_standby_names = ''");
 like((finish_query($waiter))[1], qr/waits for its synchronous standby/,
 	'a registry that relies on its standby does not answer because synchronous_standby_names is emptied');
 $waiter->quit;

@@ -157,8 +157,7 @@ my $loop = background_loop($late, clients => 3, sql => 'SELECT uid_next()');
 # A query that runs on over the reload. Its session reads the setting afterwards.
 my $long = hold_open($late);
 send_query($long, 'SELECT count(DISTINCT u) FROM (SELECT uid_next() u, pg_sleep(0.0002) FROM generate_series(1, 10000)) s');
-$late->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
-$late->reload;
+set_conf($late, "uidgen.registry = '$conninfo'");
 ok(poll_until('the registry', sub { status($late, $default, 'protection, node IS NOT NULL') eq 'registry|t' }),
 	'a reload is enough to join');
 my $joined = status($late, $default, 'node');
@@ -172,8 +171,7 @@ ok(poll_until('the row', sub { sql($late, "SELECT count(*) FROM worker_node WHER
 
 # Leaving with a reload
 
-$late->append_conf('postgresql.conf', "uidgen.registry = ''\n");
-$late->reload;
+set_conf($late, "uidgen.registry = ''");
 ok(poll_until('no registry', sub { status($late, $default, 'protection') eq 'auto' }), 'a reload is enough to leave');
 is(sql($late, $nodes_of), $before, 'ids have the own node again');
 is( join(' ', slurp_file($late->logfile) =~ /LOG:  generator "uid_default" .* draws with .*\n.*Protection: (\w+)\./g),
@@ -187,13 +185,11 @@ my $former = sql($late, q{SELECT worker_id FROM uid_decode(uid_next('uid_generat
 my $former_mark = sql($late, 'SELECT last_value FROM uid_generators.former');
 foreach my $wrong ('host=/nowhere', 'host=/nowhere dbname=ids')
 {
-	$late->append_conf('postgresql.conf', "uidgen.registry = '$wrong'\n");
-	$late->reload;
+	set_conf($late, "uidgen.registry = '$wrong'");
 	ok(poll_until('an error', sub { refused($late, q{SELECT uid_next('uid_generators.former')}) =~ /has no node/ }),
 		'a wrong setting');
 }
-$late->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
-$late->reload;
+set_conf($late, "uidgen.registry = '$conninfo'");
 sql($late, q{SET uidgen.max_wait = '1min'; SELECT uid_next('uid_generators.former')});
 is(sql($registry, "SELECT granted_until >= $former_mark FROM uid_fleet_node JOIN uid_fleet_pools USING (pool) WHERE node = $former AND nodes = 1 << 20"),
 	't', 'the registry knows the former node');
@@ -214,8 +210,7 @@ foreach my $policy (sort keys %worker_bits)
 	$drawn{$policy} = sql($ahead, "SELECT worker_id FROM uid_decode(uid_next('uid_generators.$policy'), 'uid_generators.$policy')");
 }
 set_clock($ahead, '+0');
-$ahead->append_conf('postgresql.conf', "uidgen.max_wait = 200ms\nuidgen.registry = '$conninfo'\n");
-$ahead->reload;
+set_conf($ahead, "uidgen.max_wait = 200ms\nuidgen.registry = '$conninfo'");
 foreach my $policy (sort keys %worker_bits)
 {
 	ok(poll_until(

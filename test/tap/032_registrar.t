@@ -38,19 +38,11 @@ my $several = 'host=' . $registry->host . ',' . $registry->host . ' port=1,' . $
 
 my @shown;    # all that a member has shown
 
-sub write_file ($path, $content)
-{
-	open my $fh, '>:raw', $path or die "could not write $path: $!";
-	print $fh $content;
-	close $fh;
-}
-
 my $log_at_change = 0;
 sub set_registry ($node, $conninfo)
 {
 	$log_at_change = -s $node->logfile;
-	$node->append_conf('postgresql.conf', "uidgen.registry = '$conninfo'\n");
-	$node->reload;
+	set_conf($node, "uidgen.registry = '$conninfo'");
 }
 
 sub new_member ($name, $conninfo, %opts)

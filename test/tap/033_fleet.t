@@ -21,9 +21,7 @@ my @names = ('a', 'b', 'c');
 my (%members, @loops, %small);
 foreach my $name (@names)
 {
-	my $member = new_node($name, conf => "uidgen.registry_lease = '${lease}s'\nuidgen.max_wait = '1s'\nautovacuum = off\n");
-	join_fleet($member, $first, $second, $third);
-	start_uidgen($member);
+	my $member = new_server($name, registries => [ $first, $second, $third ], conf => "uidgen.registry_lease = '${lease}s'\nuidgen.max_wait = '1s'\nautovacuum = off\n");
 	create_load($member);
 	push @loops, load($member), load_small($member, 'small');
 	$members{$name} = $member;

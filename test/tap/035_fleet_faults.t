@@ -6,7 +6,6 @@
 #
 # On PostgreSQL 15 a registrar sees the real clock, because libfaketime does not reach processes that are started from
 # a signal handler. What a step does to a member's asks is tested by stepping the registry's clock, too.
-use FindBin;
 use UidgenTest 'preloaded';
 
 my $lease = 4;    # seconds
@@ -60,33 +59,7 @@ sql($servers{registry}, "UPDATE uid_fleet_state SET longest_grant = '$lease s'")
 
 # c reaches the registry through a proxy.
 my $proxy_directory = PostgreSQL::Test::Utils::tempdir_short();
-my $proxy;
-
-sub start_proxy
-{
-	my $program = "$FindBin::RealBin/../lib/proxy.pl";
-	my @command = ($^X, $program, $proxy_directory, $registry->port, $registry->host, $registry->port);
-	$proxy = fork // die "could not fork: $!";
-	return poll_until('the proxy', sub { -S "$proxy_directory/.s.PGSQL." . $registry->port }) if $proxy;
-	setpgrp 0, 0;
-	exec @command or POSIX::_exit(1);
-}
-
-sub kill_proxy
-{
-	return unless defined $proxy;
-	kill 'KILL', -$proxy;
-	waitpid $proxy, 0;
-	unlink "$proxy_directory/.s.PGSQL." . $registry->port;
-	undef $proxy;
-}
-
-END
-{
-	my $status = $?;
-	kill_proxy();
-	$? = $status;
-}
+my $proxy = start_proxy($registry, $proxy_directory);
 
 sub start_member ($name)
 {
@@ -99,7 +72,6 @@ sub start_member ($name)
 	begin_load($name);
 }
 
-start_proxy();
 start_member('a');
 goes_on('one member draws by all paths', all_loops());
 
@@ -159,7 +131,7 @@ goes_on('the registry draws by all paths', @{ $loops{registry} });
 
 my $of_small = q{pool = (SELECT pool FROM uid_fleet_pools WHERE nodes = 4)};
 my $node = node_of($servers{c}, 'uid_generators.small');
-kill_proxy();
+stop_proxy($proxy);
 goes_on('cut off, a member draws on', @{ $loops{c} });
 $registry->poll_query_until('postgres',
 	q{SELECT count(*) = 3 FROM pg_stat_activity WHERE application_name = 'uidgen registrar' AND state = 'idle'}) or die 'not cut off';
@@ -170,7 +142,7 @@ fails_with('c', qr/has no node from the registry.*DETAIL:  The last request to t
 goes_on('its node is given to a newcomer', $loops{b}[-1]);
 is(sql($servers{registry}, "SELECT granted_from >= $until FROM uid_fleet_node WHERE node = $node AND generator LIKE '%newcomer'"),
 	't', '... from the end of its grant on');
-start_proxy();
+start_proxy($registry, $proxy_directory);
 goes_on('the registry can be reached again: the member draws on', @{ $loops{c} }[ 0 .. 3 ]);
 fails_with('c', qr/all 4 nodes of the layout are in use/, 'small');
 push @stopped, stop_loop(pop @{ $loops{b} });

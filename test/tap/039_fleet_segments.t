@@ -43,9 +43,7 @@ sub fails_with ($name, $segment, $expected, $what)
 
 sub new_member ($name, @registries)
 {
-	$nodes{$name} = new_node($name, conf => $conf);
-	join_fleet($nodes{$name}, map { $nodes{$_} } @registries);
-	start_uidgen($nodes{$name});
+	$nodes{$name} = new_server($name, conf => $conf, registries => [ @nodes{@registries} ]);
 }
 
 sub new_standby ($primary, $standby)
@@ -190,8 +188,7 @@ sql($nodes{a}, "SELECT segment_attach('gr\x{c3}\x{b6}\x{c3}\x{9f}e', without_sta
 sql($nodes{first}, 'GRANT USAGE ON SEQUENCE uid_segments.mine TO uid_fleet');
 like((sqlstate($nodes{a}, q{SELECT segment_attach('again', 'mine')}))[1], qr/segment "mine" at the registry is itself attached/,
 	'an attached segment cannot be attached to');
-$nodes{first}->append_conf('postgresql.conf', "uidgen.registry = ''\n");
-$nodes{first}->reload;
+set_conf($nodes{first}, "uidgen.registry = ''");
 
 # The length of blocks follows the demand.
 sql($nodes{first}, q{SELECT segment_create('busy'); GRANT USAGE ON SEQUENCE uid_segments.busy TO uid_fleet});
@@ -376,8 +373,7 @@ make_segment('other', 'orders');
 cmp_ok(status('b', 'orders', 'range_left'), '>', 0, 'a member has values in hand');
 foreach my $name ('a', 'b')
 {
-	$nodes{$name}->append_conf('postgresql.conf', "uidgen.registry = '" . registry_line($nodes{other}) . "'\n");
-	$nodes{$name}->reload;
+	set_conf($nodes{$name}, "uidgen.registry = '" . registry_line($nodes{other}) . "'");
 	$before = sql($nodes{$name}, $state);
 	draws_until($name, 'orders', qr/the registry belongs to another fleet\n$reattach/, 'another fleet is an error') if $name eq 'a';
 	if ($name eq 'b')
@@ -397,8 +393,7 @@ foreach my $name ('a', 'b')
 }
 
 # Without a registry.
-$nodes{a}->append_conf('postgresql.conf', "uidgen.registry = ''\n");
-$nodes{a}->reload;
+set_conf($nodes{a}, "uidgen.registry = ''");
 draws_until('a', 'orders', qr/uidgen.registry is not set/, 'without a registry the values run out');
 sql($nodes{a}, q{SELECT segment_drop('orders')});
 is(sql($nodes{a}, q{SELECT count(*) FROM uid_segment WHERE name = 'orders'}), 0, 'an attached segment can be dropped');

@@ -89,8 +89,7 @@ is(of_sequence('uid_generators.empty', 'refused_ring'), $errors, 'each counts');
 
 # A member of a fleet, whose registry is the server above: away, then there.
 
-$node->append_conf('postgresql.conf', "uidgen.max_wait = 5s\n");
-$node->reload;
+set_conf($node, "uidgen.max_wait = 5s");
 make_registry($node);
 my $member = new_node('member', conf => "uidgen.max_wait = 100ms\n");
 join_fleet($member, $node);
@@ -100,8 +99,7 @@ is(sqlstate($member, 'SELECT uid_next()'), '55000', 'the registry is away');
 is($member->safe_psql('postgres', 'SELECT refused_registry, registry_waits, registry_wait_time > 50, ids FROM uid_stat'),
 	'1|1|t|0', 'a refusal because of the registry, and its wait');
 start_node($node);
-$member->append_conf('postgresql.conf', "uidgen.max_wait = 60s\n");
-$member->reload;
+set_conf($member, "uidgen.max_wait = 60s");
 sql("SELECT segment_create('central'); GRANT USAGE ON SEQUENCE uid_segments.central TO uid_fleet");
 $member->safe_psql('postgres', "SELECT segment_attach('central', step => 100, max_step => 100, without_standby => true); SELECT count(segment_next('central')) FROM generate_series(1, 2000)");
 is($member->safe_psql('postgres', "SELECT ids FROM uid_stat WHERE sequence = 'uid_segments.central'::regclass"), 2000, 'values of an attached segment');

@@ -5,12 +5,9 @@ use Time::HiRes;
 use UidgenTest 'preloaded';
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 1min\n";
-my $registry = new_server('registry', conf => $conf);
-make_registry($registry);
+my $registry = make_registry(new_server('registry', conf => $conf));
 $registry->safe_psql('postgres', "SELECT segment_create('a'), segment_create('b', 1000000); GRANT USAGE ON SEQUENCE uid_segments.a, uid_segments.b TO uid_fleet");
-my $node = new_node('node', conf => $conf);
-join_fleet($node, $registry);
-start_uidgen($node);
+my $node = new_server('node', conf => $conf, registries => [$registry]);
 seed_random();
 
 # A process "uidgen NAME", once it is there.

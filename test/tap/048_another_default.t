@@ -334,8 +334,7 @@ like(replaced('moved', 'second', "worker_bits => 4"), $unknown, 'a server in ano
 # Ids that were drawn before the server joined a fleet: the registry does not know all of their nodes.
 
 make('joins', 'spread => false');
-my $registry = new_server('registry', conf => "autovacuum = off\n", clock => $at + $hour);
-make_registry($registry);
+my $registry = make_registry(new_server('registry', conf => "autovacuum = off\n", clock => $at + $hour));
 $registry->safe_psql('postgres', 'UPDATE uid_fleet_state SET term = 1'); # the registrar has the machine's clock
 $node->append_conf('postgresql.conf', "uidgen.max_wait = '1min'\nuidgen.registry = '" . registry_line($registry) . "'\n");
 $node->restart;

@@ -49,8 +49,7 @@ is(protection('uid_default'), "t\nregistry", 'the registry grants a node');
 # "Move the registry". If it did not notice the handover, no member could draw from a new generator for ten minutes.
 shell_ok($old, for_servers(block_of('docs/fleet.md', qr/pg_dump -h OLD/), OLD => $old, NEW => $new), 'the registry is moved');
 $old->stop;
-$member->append_conf('postgresql.conf', line_for($new));
-$member->reload;
+set_conf($member, line_for($new));
 $member->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') LIKE '%port=} . $new->port . q{,%'}) or die 'no reload';
 $member->safe_psql('postgres', "SELECT uid_generator_create('later')");
 is(protection('later'), "t\nregistry", 'its successor grants nodes at once');

@@ -5,8 +5,7 @@
 # no fence, no call adds more than a row to a table, and none takes more of the segment than the largest blocks.
 use UidgenTest 'preloaded';
 
-my $registry = new_server('registry', conf => "autovacuum = off\nlog_min_messages = log\n");
-make_registry($registry);
+my $registry = make_registry(new_server('registry', conf => "autovacuum = off\nlog_min_messages = log\n"));
 
 sub sql { return $registry->safe_psql('postgres', $_[0]); }
 

@@ -181,8 +181,7 @@ if (`pg_config --version` =~ /(\d+)/ && $1 >= 18)
 	$node->init;
 	$node->start;
 	like(($node->psql('postgres', 'CREATE EXTENSION uidgen'))[2], qr/extension "uidgen" is not available/, 'the files are elsewhere');
-	$node->append_conf('postgresql.conf', $paths =~ s{/extensions}{$elsewhere}gr);
-	$node->reload;
+	set_conf($node, $paths =~ s{/extensions}{$elsewhere}gr);
 	ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_available_extensions WHERE name = 'uidgen'}),
 		'with the paths of docs/install.md a reload is enough');
 	$node->safe_psql('postgres', 'CREATE EXTENSION uidgen');

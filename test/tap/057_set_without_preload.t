@@ -63,9 +63,7 @@ my $nothing_set = $node->safe_psql('postgres', 'SHOW config_file');
 sub forget_file
 {
 	my $kept = slurp_file($nothing_set) =~ s/^uidgen\.(?:registry|datacenter_id) = .*\n//mgr;
-	open my $fh, '>', $nothing_set or die $!;
-	print $fh $kept;
-	close $fh;
+	write_file($nothing_set, $kept);
 	$node->reload;
 	ok( $node->poll_query_until('postgres', "SELECT coalesce(current_setting('uidgen.registry', true), '') = ''"
 			  . " AND coalesce(current_setting('uidgen.datacenter_id', true), '-1') IN ('', '-1')"),

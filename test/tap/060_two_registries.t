@@ -63,18 +63,14 @@ sub use_registries ($node, @registries)
 
 sub new_member ($name, @registries)
 {
-	my $node = new_node($name, conf => "autovacuum = off\nuidgen.max_wait = 60s\n");
-	join_fleet($node, @registries);
-	start_uidgen($node);
-	return $node;
+	return new_server($name, conf => "autovacuum = off\nuidgen.max_wait = 60s\n", registries => \@registries);
 }
 
 sub host_of { return $_[0]->host . ':' . $_[0]->port }
 
 # The former primary comes back. Nothing was lost, so the administrator needs no fence.
 
-my $first = new_server('first', conf => "autovacuum = off\n");
-make_registry($first);
+my $first = make_registry(new_server('first', conf => "autovacuum = off\n"));
 my $second = standby_of($first, 'second');
 $second->start;
 my $holder = new_member('holder', $first, $second);

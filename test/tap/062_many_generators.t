@@ -2,41 +2,22 @@
 #
 # Expected: all of them draw, and none is refused by a registry that answers. Few calls serve them, and the file of grants
 # is written once a call, and not at all while nothing changes.
-use FindBin;
 use UidgenTest 'preloaded';
 
 my $generators = 1000;
 my $clients = 50;
 
-my $registry = new_server('registry', conf => "autovacuum = off\nlog_parameter_max_length = 0\n");
-make_registry($registry);
+my $registry = make_registry(new_server('registry', conf => "autovacuum = off\nlog_parameter_max_length = 0\n"));
 
 my $directory = PostgreSQL::Test::Utils::tempdir_short();
-open my $mode, '>', "$directory/mode" or die "no file: $!";
-print $mode "far 0.02\n";
-close $mode;
-my $proxy = fork // die "could not fork: $!";
-if (!$proxy)
-{
-	setpgrp 0, 0;
-	exec $^X, "$FindBin::RealBin/../lib/proxy.pl", $directory, $registry->port, $registry->host, $registry->port, "$directory/mode" or POSIX::_exit(1);
-}
-END
-{
-	my $status = $?;
-	kill 'KILL', -$proxy if $proxy;
-	$? = $status;
-}
-poll_until('the proxy', sub { -S "$directory/.s.PGSQL." . $registry->port }) or die 'no proxy';
-
+write_file("$directory/mode", "far 0.02\n");
+start_proxy($registry, $directory, "$directory/mode");
 my $line = registry_line($registry) =~ s/host=\S+/host=$directory/r;
 my $member = new_server('member', conf => "uidgen.registry = '$line'\nautovacuum = off\nmax_connections = 200\n");
 $member->safe_psql('postgres', "SELECT uid_generator_create('g' || n) FROM generate_series(0, $generators - 1) n");
 
 my $script = $member->basedir . '/draw.sql';
-open my $file, '>', $script or die "no file: $!";
-print $file "\\set n :client_id * :each + :k\n\\set k :k + 1\nSELECT uid_next(('uid_generators.g' || :n)::regclass);\n";
-close $file;
+write_file($script, "\\set n :client_id * :each + :k\n\\set k :k + 1\nSELECT uid_next(('uid_generators.g' || :n)::regclass);\n");
 
 # Each generator draws an id. Returns the seconds that it took.
 sub draw_all ($what)
@@ -87,8 +68,7 @@ draw_all('they draw again');
 is(calls(), 0, '... and nothing is asked');
 is(written(), $written, '... nor written');
 
-$member->append_conf('postgresql.conf', "uidgen.registry = '$line application_name=again'\n");
-$member->reload;
+set_conf($member, "uidgen.registry = '$line application_name=again'");
 wait_for_renewals(2);
 my $renewals = calls();
 # A call ends after 100 ms of the registry's lock, in which a busy machine serves fewer.

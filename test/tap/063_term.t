@@ -14,8 +14,7 @@ sub finds_only_a_former_registry ($node, $draw, $name)
 	is(status($node, 'connected, term'), 'f|' . term_in_database($node), '... it is not connected, and knows the term');
 }
 
-my $first = new_node('first', conf => "autovacuum = off\n");
-start_uidgen($first);
+my $first = new_server('first', conf => "autovacuum = off\n");
 make_registry($first);
 $first->safe_psql('postgres', "SELECT segment_create('shared', 10); GRANT USAGE ON SEQUENCE uid_segments.shared TO uid_fleet");
 my $second = standby_of($first, 'second');
@@ -23,10 +22,7 @@ $second->start;
 
 sub new_member ($name)
 {
-	my $node = new_node($name, conf => "autovacuum = off\nuidgen.max_wait = 60s\n");
-	join_fleet($node, $first, $second);
-	start_uidgen($node);
-	return $node;
+	return new_server($name, conf => "autovacuum = off\nuidgen.max_wait = 60s\n", registries => [ $first, $second ]);
 }
 
 my $member = new_member('member');

@@ -1,12 +1,8 @@
 # A generator that is altered while its request is under way draws nothing in the grant of its former layout.
 use UidgenTest 'preloaded';
 
-my $registry = new_node('registry');
-start_uidgen($registry);
-make_registry($registry);
-my $member = new_node('member', conf => "uidgen.max_wait = 300ms\n");
-join_fleet($member, $registry);
-start_uidgen($member);
+my $registry = make_registry(new_server('registry'));
+my $member = new_server('member', conf => "uidgen.max_wait = 300ms\n", registries => [$registry]);
 $member->safe_psql('postgres', "SELECT uid_generator_create('g', datacenter_bits => 0, worker_bits => 10)");
 $registry->stop;
 is(sqlstate($member, "SELECT uid_next('uid_generators.g')"), '55000', 'a generator asks, and no registry answers');

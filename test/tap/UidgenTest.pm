@@ -3,7 +3,8 @@
 #
 #   my $node = new_node('primary');            # initdb
 #   start_uidgen($node);                       # start, CREATE EXTENSION
-#   my $node = new_server('primary');          # both; with clock => 0 after freeze_clock($node, 0)
+#   my $node = new_server('primary');          # both; with clock => 0 after freeze_clock($node, 0); with registries => [...]
+#                                              # after join_fleet()
 #   start_node($node);                         # start again: after a stop, a standby
 #   crash($node);                              # an immediate stop, and a start
 #   my $copy = copy_installation();            # $copy->{SHAREDIR}; new_node('x', install_path => $copy->{install_path})
@@ -31,7 +32,7 @@
 #   my $standby = standby_of($node, 'name');   # from a base backup; start_node() starts it
 #   make_synchronous($node, 'name');           # waits until that standby is
 #
-#   make_registry($node);                      # after start_uidgen
+#   my $node = make_registry($node);           # after start_uidgen
 #   join_fleet($node, $registry, $standby);    # before the start, or with a reload
 #   node_of($node);                            # the default generator's node
 #   create_load($node);                        # the generators and the table of load()
@@ -49,6 +50,9 @@
 #   for_servers($text, OLD => $node);          # the text, with the address of that server: host=OLD, -h OLD
 #   my ($status, $output) = run_shell($node, $command);
 #   shell_ok($node, $command, 'a dump');       # an assertion
+#   set_conf($node, "uidgen.max_wait = 5s");   # and a reload
+#   my $pid = start_proxy($node, $directory);  # for host=$directory (proxy.pl); stop_proxy($pid)
+#   write_file($path, @content);
 #   seed_random();                             # what rand() returns then is the same each time
 #
 # The environment's UIDGEN_FAULT, if not empty, is passed to the server as uidgen.fault. The tests that must notice a
@@ -76,7 +80,7 @@ our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_as
   freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop repeated assert_unique hold_open freeze_walsender
   freeze_process thaw wait_for_node_rows reads_of_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
   load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
-  learn_messages bytes_held block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
+  learn_messages set_conf start_proxy stop_proxy write_file bytes_held block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
 our @EXPORT_OK = qw(new_server crash sql failure);
 
 # PostgreSQL 17 and later do without the preload. A test of what needs it there (a registry, a datacenter id) begins with
@@ -151,13 +155,14 @@ sub start_uidgen ($node)
 
 sub new_server ($name, %opts)
 {
-	my $instant = delete $opts{clock};
+	my ($instant, $registries) = delete @opts{qw(clock registries)};
 	my $node = new_node($name, %opts);
 	if (defined $instant)
 	{
 		use_fake_clock($node);
 		freeze_clock($node, $instant);
 	}
+	join_fleet($node, @$registries) if $registries;
 	start_uidgen($node);
 	return $node;
 }
@@ -185,8 +190,7 @@ sub standby_of ($primary, $name, %opts)
 
 sub make_synchronous ($primary, $name)
 {
-	$primary->append_conf('postgresql.conf', "synchronous_standby_names = '$name'\n");
-	$primary->reload;
+	set_conf($primary, "synchronous_standby_names = '$name'");
 	$primary->poll_query_until('postgres',
 		"SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = '$name' AND sync_state = 'sync'")
 	  or BAIL_OUT("$name did not become synchronous");
@@ -248,15 +252,10 @@ sub use_fake_clock ($node)
 	set_clock($node, '+0');
 }
 
-# Offsets are libfaketime's: '-1h', '+5m', '+2.5' (seconds), '-1y'. Because of the rename no reader sees half a file.
+# Offsets are libfaketime's: '-1h', '+5m', '+2.5' (seconds), '-1y'.
 sub set_clock ($node, $offset)
 {
-	my $file = $node->{uidgen_clock};
-
-	open my $fh, '>', "$file.new" or die "could not write $file.new: $!";
-	print $fh "$offset\n";
-	close $fh;
-	rename "$file.new", $file or die "could not rename $file.new: $!";
+	write_file($node->{uidgen_clock}, "$offset\n");
 }
 
 # Stops the clock, some seconds after a fixed instant: 2026-11-21 12:00:00 UTC. So no result of a test depends on time
@@ -453,6 +452,46 @@ sub reads_of_node_rows ($on, $call)
 sub make_registry ($node)
 {
 	$node->safe_psql('postgres', "SET default_transaction_isolation = 'read committed'; CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'new')");
+	return $node;
+}
+
+# No reader sees half a file.
+sub write_file ($path, @content)
+{
+	open my $fh, '>:raw', "$path.new" or die "could not write $path: $!";
+	print $fh @content;
+	close $fh or die "could not write $path: $!";
+	rename "$path.new", $path or die "could not write $path: $!";
+}
+
+sub set_conf ($node, $line)
+{
+	$node->append_conf('postgresql.conf', "$line\n");
+	$node->reload;
+}
+
+# Options: a file with a mode, and a seed.
+my %proxies;    # their sockets by process group
+
+sub start_proxy ($to, $directory, @options)
+{
+	my $socket = "$directory/.s.PGSQL." . $to->port;
+	my $pid = fork // die "could not fork: $!";
+	if (!$pid)
+	{
+		setpgrp 0, 0;
+		exec $^X, 'test/lib/proxy.pl', $directory, $to->port, $to->host, $to->port, @options or POSIX::_exit(1);
+	}
+	$proxies{$pid} = $socket;
+	poll_until('the proxy', sub { -S $socket }) or die 'no proxy';
+	return $pid;
+}
+
+sub stop_proxy (@pids)
+{
+	kill 'KILL', map { -$_ } @pids;
+	waitpid $_, 0 foreach @pids;
+	unlink delete @proxies{@pids};
 }
 
 # Makes the types and functions of test/fleet_messages.sql, by which a test speaks the protocol of a fleet by hand.
@@ -726,6 +765,7 @@ END
 {
 	my $status = $?;
 	thaw($_) foreach keys %frozen;
+	stop_proxy(keys %proxies);
 	$? = $status;
 }
 

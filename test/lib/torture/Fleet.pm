@@ -9,21 +9,9 @@ use parent 'Servers';
 use Disk;
 use FleetNemesis;
 use FleetPaths;
-use POSIX ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
-use Servers qw(write_file);
 use UidgenTest;
-
-my $proxy_program = "$ENV{PWD}/test/lib/proxy.pl";
-my %proxies;    # process groups
-
-END
-{
-	my $status = $?;
-	kill 'KILL', map { -$_ } keys %proxies;
-	$? = $status;
-}
 
 sub create ($self)
 {
@@ -35,7 +23,7 @@ sub create ($self)
 		$self->{members}{$name} = { name => $name, history => 0, mode => "$self->{directory}/proxy.$name" };
 		$self->create_member($self->{members}{$name});
 	}
-	write_file("$self->{directory}/streams", $self->paths->streams);
+	write_file("$self->{directory}/streams", $self->{paths}->streams);
 }
 
 sub new_server ($self, $name)
@@ -68,7 +56,7 @@ sub new_registry ($self, $name)
 	start_uidgen($node);
 	make_registry($node);
 	$node->safe_psql('postgres', "UPDATE uid_fleet_state SET longest_grant = '$self->{setting}{lease_s} s'");
-	$self->paths->create_at_registry($node);
+	$self->{paths}->create_at_registry($node);
 	return $node;
 }
 
@@ -83,9 +71,7 @@ sub create_standby ($self, $node)
 {
 	$self->SUPER::create_standby($node);
 	push @{ $self->{registries} }, my $standby = $self->{standby};
-	return unless $self->{setting}->is_synchronous;
-	$standby->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
-	$standby->reload;
+	set_conf($standby, "synchronous_standby_names = '*'") if $self->{setting}->is_synchronous;
 }
 
 sub write_target_of_registry ($self)
@@ -114,11 +100,11 @@ sub create_member ($self, $member)
 {
 	my $node = $member->{node} = $self->new_server("member_$member->{name}");
 	$member->{proxies} = PostgreSQL::Test::Utils::tempdir_short();
-	$self->start_proxy($member, $_) foreach @{ $self->{registries} };
+	$self->add_proxy($member, $_) foreach @{ $self->{registries} };
 	$member->{line} = $self->line_to($member, @{ $self->{registries} });
 	$node->append_conf('postgresql.conf', "uidgen.registry = '$member->{line}'\n");
 	start_uidgen($node);
-	$self->paths->create_at_member($member->{name}, $node);
+	$self->{paths}->create_at_member($member->{name}, $node);
 	$self->write_targets_of_member($member);
 }
 
@@ -133,23 +119,14 @@ sub add_registry ($self, $node)
 {
 	push @{ $self->{registries} }, $node;
 	$self->set_mode_to($node, 'cut', $self->members);
-	$self->start_proxy($_, $node) foreach $self->members;
+	$self->add_proxy($_, $node) foreach $self->members;
 }
 
-sub start_proxy ($self, $member, $registry)
+sub add_proxy ($self, $member, $registry)
 {
 	# Far from each other, because a proxy adds the number of the connection.
 	my $seed = $self->{setting}{proxy_seed} + 1_000_003 * @{ $self->{proxies} // [] };
-	my @command = ($^X, $proxy_program, $member->{proxies}, $registry->port, $registry->host, $registry->port, mode_of($member, $registry), $seed);
-	my $pid = fork // die "could not fork: $!";
-	if (!$pid)
-	{
-		setpgrp 0, 0;
-		exec @command or POSIX::_exit(1);
-	}
-	$proxies{$pid} = 1;
-	push @{ $self->{proxies} }, $pid;
-	poll_until('the proxy', sub { -S "$member->{proxies}/.s.PGSQL." . $registry->port }) or die 'no proxy';
+	push @{ $self->{proxies} }, start_proxy($registry, $member->{proxies}, mode_of($member, $registry), $seed);
 }
 
 sub mode_of ($member, $registry)
@@ -225,7 +202,7 @@ sub servers ($self)
 
 sub nemesis ($self, %opts)
 {
-	return FleetNemesis->new(%opts, setting => $self->{setting}, paths => $self->paths, node => $self->{primary},
+	return FleetNemesis->new(%opts, setting => $self->{setting}, paths => $self->{paths}, node => $self->{primary},
 		standby => $self->{standby}, directory => $self->{directory}, servers => $self);
 }
 
@@ -233,11 +210,11 @@ sub nemesis ($self, %opts)
 sub assignment ($self, $number, $dice)
 {
 	my $is_first = $number <= $self->{setting}{sessions};
-	return ('target.registry', $self->paths->statements('registry', $dice)) if $is_first && $number % 7 == 3;
+	return ('target.registry', $self->{paths}->statements('registry', $dice)) if $is_first && $number % 7 == 3;
 	my @names = sort keys %{ $self->{members} };
 	my $name = $names[ $number % @names ];
 	my $half = int($number / @names) % 2;
-	return ("target.$name.$half", $self->paths->statements_of_few_nodes($name))
+	return ("target.$name.$half", $self->{paths}->statements_of_few_nodes($name))
 	  if !$is_first && $number <= $self->{setting}->few_sessions;
 	return ("target.$name.$half", $self->statements($name, $number, $dice));
 }
@@ -254,8 +231,7 @@ sub check_end ($self, $nemesis)
 		$self->check_stop($nemesis);
 	}
 	$self->check_that_nothing_was_lost($nemesis) unless $self->{setting}->loses_commits;
-	kill 'KILL', map { -$_ } @{ $self->{proxies} };
-	delete @proxies{ @{ $self->{proxies} } };
+	stop_proxy(@{ $self->{proxies} });
 }
 
 # No member may show what the registry has not answered, as one would that has taken an answer of another one.
@@ -271,7 +247,7 @@ sub check_that_nothing_was_lost ($self, $nemesis)
 # The longest wait is for a fence, and for the grants of copies to end: without faults nothing else is in the way.
 sub check_that_members_draw ($self, $nemesis)
 {
-	my @draws = map { "SELECT $_" } "uid_next('uid_generators.small')", 'uid_next()', map { "segment_next('$_')" } $self->paths->attached;
+	my @draws = map { "SELECT $_" } "uid_next('uid_generators.small')", 'uid_next()', map { "segment_next('$_')" } $self->{paths}->attached;
 	foreach my $member ($self->members)
 	{
 		$nemesis->{node} = $member->{node};

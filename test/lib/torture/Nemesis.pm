@@ -52,12 +52,8 @@ my $of_orphan = 'TRAP: .*IsTransactionOrTransactionBlock.*"[^"]*pgstat\.c"';
 
 sub new ($class, %opts)
 {
-	my $self = bless {
-		dice => $opts{dice}, setting => $opts{setting}, paths => $opts{paths}, node => $opts{node},
-		standby => $opts{standby}, directory => $opts{directory}, say => $opts{say}, servers => $opts{servers},
-		only => $opts{only}, began => now(), number => 0, faults => [], clock => [], found => [], offset => 0,
+	my $self = bless { %opts, began => now(), number => 0, faults => [], clock => [ [ 0, 0, 0 ] ], found => [], offset => 0,
 		complaints => [$of_orphan] }, $class;
-	push @{ $self->{clock} }, [ 0, 0, 0 ];
 	$self->check_only;
 	return $self;
 }
@@ -811,9 +807,7 @@ sub come_back ($self, $dice, $old, %opts)
 		$self->back_up($new, $data) or die 'no backup of the new primary';
 	}
 	# The settings of its own, among them its port.
-	open my $fh, '>', "$data/postgresql.conf" or die "could not write postgresql.conf: $!";
-	print $fh $conf;
-	close $fh;
+	write_file("$data/postgresql.conf", $conf);
 	$old->enable_streaming($new);
 	start_node($old, fail_ok => 1) or $self->found('the former primary does not start');
 	$self->{standby} = $old;

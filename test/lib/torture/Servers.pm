@@ -5,7 +5,6 @@ package Servers;
 use v5.36;
 
 use Disk;
-use Exporter 'import';
 use IPC::Run;
 use Nemesis;
 use Paths;
@@ -14,37 +13,16 @@ use PostgreSQL::Test::Utils;
 use Time::HiRes ();
 use UidgenTest;
 
-our @EXPORT_OK = qw(write_file);
-
 sub new ($class, %opts)
 {
-	return bless { setting => $opts{setting}, number => $opts{number}, directory => $opts{directory},
-		programs => $opts{programs}, history => 0, nodes => [] }, $class;
+	return bless { %opts, history => 0, nodes => [] }, $class;
 }
 
-sub write_file ($path, @content)
-{
-	open my $fh, '>', "$path.new" or die "could not write $path: $!";
-	print $fh @content;
-	close $fh or die "could not write $path: $!";
-	rename "$path.new", $path or die "could not write $path: $!";
-}
-
-# All servers that the round has started, also those that are gone.
-sub nodes ($self)
-{
-	return @{ $self->{nodes} };
-}
-
+# Of all servers that the round has started, also those that are gone.
 sub add_node ($self, $node)
 {
 	push @{ $self->{nodes} }, $node;
 	return $node;
-}
-
-sub paths ($self)
-{
-	return $self->{paths};
 }
 
 sub create ($self)
@@ -95,8 +73,7 @@ sub share_environment ($node, $other)
 
 sub make_synchronous ($node)
 {
-	$node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
-	$node->reload;
+	set_conf($node, "synchronous_standby_names = '*'");
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 	  or die 'the standby did not become synchronous';
 }
@@ -104,13 +81,13 @@ sub make_synchronous ($node)
 # Where sessions connect to.
 sub write_targets ($self, $node)
 {
-	write_file("$self->{directory}/target.$_", $node->connstr($_) . "\n$self->{history}\n") foreach $self->paths->databases;
+	write_file("$self->{directory}/target.$_", $node->connstr($_) . "\n$self->{history}\n") foreach $self->{paths}->databases;
 }
 
 # Sessions connect nowhere until follow() tells where to go.
 sub hold ($self)
 {
-	write_file("$self->{directory}/target.$_", "host=/nowhere\n$self->{history}\n") foreach $self->paths->databases;
+	write_file("$self->{directory}/target.$_", "host=/nowhere\n$self->{history}\n") foreach $self->{paths}->databases;
 }
 
 # After a promotion or a restore. If the server may have lost commits, another history begins, with the rows that
@@ -121,14 +98,14 @@ sub follow ($self, $new, $is_other)
 	if ($is_other)
 	{
 		$self->write_down_rows($new, "survivors$self->{history}", 1);
-		$new->safe_psql($_, 'TRUNCATE copied') foreach $self->paths->databases;
+		$new->safe_psql($_, 'TRUNCATE copied') foreach $self->{paths}->databases;
 	}
 	return $self->write_targets($new);
 }
 
 sub nemesis ($self, %opts)
 {
-	return Nemesis->new(%opts, setting => $self->{setting}, paths => $self->paths, node => $self->{primary},
+	return Nemesis->new(%opts, setting => $self->{setting}, paths => $self->{paths}, node => $self->{primary},
 		standby => $self->{standby}, directory => $self->{directory}, servers => $self);
 }
 
@@ -146,8 +123,8 @@ sub start_sessions ($self, $dice)
 # The last sessions draw in bulk. The first one may be slow.
 sub statements ($self, $where, $number, $dice)
 {
-	return $self->paths->statements_in_bulk($where) if $number > $self->{setting}->few_sessions;
-	my @statements = $self->paths->statements($where, $dice);
+	return $self->{paths}->statements_in_bulk($where) if $number > $self->{setting}->few_sessions;
+	my @statements = $self->{paths}->statements($where, $dice);
 	return @statements unless $number == 1 && $self->{setting}{discard_caches};
 	return ("0\t-\tSET debug_discard_caches = 1\n", map { s/\{\d+\}/{5}/gr } @statements);
 }
@@ -155,7 +132,7 @@ sub statements ($self, $where, $number, $dice)
 # Where a session connects to, and what it sends there.
 sub assignment ($self, $number, $dice)
 {
-	my @databases = $self->paths->databases;
+	my @databases = $self->{paths}->databases;
 	my $database = $databases[ $number % @databases ];
 	return ("target.$database", $self->statements($database, $number, $dice));
 }
@@ -182,7 +159,7 @@ sub write_down ($self, $what, $database, $begin, $end, %values)
 	{
 		my @values = @{ $values{$name} };
 		append_to_file("$self->{directory}/logs/$what.log",
-			pack('L7 a8 x4 q3 q*', 0x54524f54, $self->paths->number($database, $name), 0, $self->{history}, $connection, 0,
+			pack('L7 a8 x4 q3 q*', 0x54524f54, $self->{paths}->number($database, $name), 0, $self->{history}, $connection, 0,
 				scalar @values, '00000', $begin, $end, $real, @values));
 	}
 }
@@ -201,11 +178,11 @@ sub real_offset
 # What the tables hold, as a session's log: of the database as it is now.
 sub write_down_rows ($self, $node, $what, $all)
 {
-	foreach my $database ($self->paths->databases)
+	foreach my $database ($self->{paths}->databases)
 	{
 		my $path = "$self->{directory}/logs/$what.$database";
 		write_file("$path.target", $node->connstr($database) . "\n$self->{history}\n");
-		write_file("$path.statements", $self->paths->rows($database, $all));
+		write_file("$path.statements", $self->{paths}->rows($database, $all));
 		system_log("$self->{programs}/worker", "$path.target", "$path.statements", "$path.log", 0, 0, 0, 0, 'once') == 0
 		  or die "could not write down the rows of $database";
 	}
@@ -234,7 +211,7 @@ sub check_end ($self, $nemesis)
 
 sub check_leaks ($self, $nemesis)
 {
-	$nemesis->end_prepared($_) foreach $self->paths->databases;
+	$nemesis->end_prepared($_) foreach $self->{paths}->databases;
 	my $left;
 	poll_until('locks are released', sub { ($left = $nemesis->sql($locks_left) // 'no answer') eq '' }, 30)
 	  or $nemesis->found("locks are left: $left");
@@ -244,8 +221,8 @@ sub check_leaks ($self, $nemesis)
 # What is free does not count: the caches of PostgreSQL take half a megabyte at a time.
 sub check_session ($self, $nemesis)
 {
-	my ($database) = $self->paths->databases;
-	my $calls = join ', ', $self->paths->calls;
+	my ($database) = $self->{paths}->databases;
+	my $calls = join ', ', $self->{paths}->calls;
 	my $grown;
 	my $reads = <<"END";
 SELECT count(*) FROM (SELECT $calls FROM generate_series(1, 100)) AS calls;

@@ -130,32 +130,27 @@ sub fence_s ($self)
 	return $self->{lease_s} + 2 * $self->{bound_s};
 }
 
-sub chosen ($self, $name)
-{
-	return $self->{chosen}{$name};
-}
-
 sub is_minimal ($self)
 {
-	return $self->chosen('wal_level') eq 'minimal';
+	return $self->{chosen}{wal_level} eq 'minimal';
 }
 
 # Whether a commit waits for its record to be flushed.
 sub commits_are_durable ($self)
 {
-	return $self->chosen('synchronous_commit') ne 'off';
+	return $self->{chosen}{synchronous_commit} ne 'off';
 }
 
 # SQLSTATEs that need no fault to be explained.
 sub expected_errors ($self)
 {
-	return $self->chosen('default_transaction_isolation') eq '' ? () : ('40001');
+	return $self->{chosen}{default_transaction_isolation} eq '' ? () : ('40001');
 }
 
 # What a server says while it replays its log.
 sub errors_in_hot_standby ($self)
 {
-	return ('25006', $self->chosen('default_transaction_isolation') eq 'serializable' ? '0A000' : ());
+	return ('25006', $self->{chosen}{default_transaction_isolation} eq 'serializable' ? '0A000' : ());
 }
 
 # The sessions that do not draw in bulk. In a fleet's round one session of each member is for the layout with few nodes.

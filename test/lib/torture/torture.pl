@@ -17,7 +17,7 @@ use IPC::Run;
 use Nemesis;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
-use Servers qw(write_file);
+use Servers;
 use Setting;
 use Time::HiRes qw(time);
 use UidgenTest;
@@ -100,19 +100,19 @@ sub run_round ($number, $length_s)
 	mkdir $_ or die "could not make $_: $!" foreach $directory, "$directory/logs";
 	$servers->create;
 	my $nemesis = $servers->nemesis(dice => $dice->part('nemesis'), say => \&say_line, only => [ split /,/, $only // '' ]);
-	my $bound_s = bound_s($setting, $servers->paths);
+	my $bound_s = bound_s($setting, $servers->{paths});
 	write_file("$directory/bound", join("\t", int($bound_s * 1e9), $nemesis->{began}) . "\n");
 
 	my @runs = $servers->start_sessions($dice->part('sessions'));
 	$nemesis->attack_until(Nemesis::now() + $length_s * 1e9);
 	stop_sessions($directory, $nemesis, $bound_s, @runs);
 	$servers->check_end($nemesis) unless @{ $nemesis->{found} };
-	check_server_logs($nemesis, $servers->nodes);
+	check_server_logs($nemesis, @{ $servers->{nodes} });
 	$nemesis->write_logs;
 
 	my ($found, $values) = judge($nemesis, $directory);
-	$_->stop('immediate', fail_ok => 1) foreach $servers->nodes;
-	system_log('rm', '-rf', $directory, map { $_->basedir } $servers->nodes) unless $found;
+	$_->stop('immediate', fail_ok => 1) foreach @{ $servers->{nodes} };
+	system_log('rm', '-rf', $directory, map { $_->basedir } @{ $servers->{nodes} }) unless $found;
 	return { found => $found, values => $values, faults => { $nemesis->faults_by_name } };
 }
 
