@@ -4,17 +4,6 @@
 # flushes WAL on its own is postponed, so another process's flush cannot be the reason either.
 use UidgenTest;
 
-# A node on which only uidgen itself flushes a range's record.
-my $quiet = <<'END';
-autovacuum = off
-wal_writer_delay = 10s
-wal_writer_flush_after = 1GB
-bgwriter_delay = 10s
-bgwriter_lru_maxpages = 0
-checkpoint_timeout = 1d
-uidgen.max_wait = 200ms
-END
-
 my $generator = 'uid_generators.uid_default';
 
 # A test's instant: far above every lease that an earlier test left.
@@ -30,7 +19,7 @@ sub values_of
 	return split /\n/, $_[0];
 }
 
-my $node = new_node('crash', conf => $quiet);
+my $node = new_node('crash', conf => quiet_conf() . "uidgen.max_wait = 200ms\n");
 use_fake_clock($node);
 next_instant($node);
 start_uidgen($node);

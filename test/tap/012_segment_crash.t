@@ -5,15 +5,7 @@
 # out, and at most the reserved values are lost, which are never more than two ranges. A clean stop is no exception.
 use UidgenTest;
 
-# Nobody flushes but who has to.
-my $node = new_server('crash', conf => <<'END');
-autovacuum = off
-wal_writer_delay = 10s
-wal_writer_flush_after = 1GB
-bgwriter_delay = 10s
-bgwriter_lru_maxpages = 0
-checkpoint_timeout = 1d
-END
+my $node = new_server('crash', conf => quiet_conf());
 
 # Segments in every state: how many values are drawn at a time. Ranges are 100 values, then 200, 400, 800.
 my %draws = (one => 1, tenth => 10, prefetched => 11, most => 99, whole => 100, switched => 101, growing => 777, long => 2500);

@@ -50,6 +50,7 @@
 #   for_servers($text, OLD => $node);          # the text, with the address of that server: host=OLD, -h OLD
 #   my ($status, $output) = run_shell($node, $command);
 #   shell_ok($node, $command, 'a dump');       # an assertion
+#   new_node('x', conf => quiet_conf());       # nothing flushes but uidgen itself
 #   set_conf($node, "uidgen.max_wait = 5s");   # and a reload
 #   my $pid = start_proxy($node, $directory);  # for host=$directory (proxy.pl); stop_proxy($pid)
 #   write_file($path, @content);
@@ -76,11 +77,13 @@ use Test::More;
 use Time::HiRes;
 use UidgenNode;
 
-our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions standby_of make_synchronous has_assertions parallel_setting use_fake_clock set_clock
-  freeze_clock send_query finish_query sqlstate background_loop stop_loop wait_for_loop repeated assert_unique hold_open freeze_walsender
-  freeze_process thaw wait_for_node_rows reads_of_node_rows background_pids make_registry registry_line join_fleet node_of create_load create_small load
-  load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks wait_for_service wait_event
-  learn_messages set_conf start_proxy stop_proxy write_file bytes_held block_of statements_of statement_of for_servers run_shell shell_ok seed_random);
+our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions standby_of make_synchronous
+  has_assertions parallel_setting use_fake_clock set_clock freeze_clock send_query finish_query sqlstate
+  background_loop stop_loop wait_for_loop repeated assert_unique hold_open freeze_walsender freeze_process thaw
+  wait_for_node_rows reads_of_node_rows background_pids make_registry registry_line join_fleet node_of create_load
+  create_small load load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks
+  wait_for_service wait_event learn_messages set_conf quiet_conf start_proxy stop_proxy write_file bytes_held block_of
+  statements_of statement_of for_servers run_shell shell_ok seed_random);
 our @EXPORT_OK = qw(new_server crash sql failure);
 
 # PostgreSQL 17 and later do without the preload. A test of what needs it there (a registry, a datacenter id) begins with
@@ -462,6 +465,19 @@ sub write_file ($path, @content)
 	print $fh @content;
 	close $fh or die "could not write $path: $!";
 	rename "$path.new", $path or die "could not write $path: $!";
+}
+
+# Lines for a server on which only uidgen itself flushes a range's record.
+sub quiet_conf
+{
+	return <<'END';
+autovacuum = off
+wal_writer_delay = 10s
+wal_writer_flush_after = 1GB
+bgwriter_delay = 10s
+bgwriter_lru_maxpages = 0
+checkpoint_timeout = 1d
+END
 }
 
 sub set_conf ($node, $line)

@@ -19,16 +19,6 @@ my %choices = (
 	wal_consistency_checking => [ '', '', 'all' ],
 	'uidgen.segment_step' => [ '', '', '1', '10', '256' ]);
 
-# Settings that slow down every draw and every flush but the extension's own.
-my $quiet = <<'END';
-wal_writer_delay = 10s
-wal_writer_flush_after = 1GB
-bgwriter_delay = 10s
-bgwriter_lru_maxpages = 0
-checkpoint_timeout = 1d
-autovacuum = off
-END
-
 sub new ($class, $dice, %opts)
 {
 	my %chosen = map { $_ => $dice->part($_)->one_of(@{ $choices{$_} }) } keys %choices;
@@ -166,7 +156,7 @@ sub conf ($self)
 	my $conf = $self->{preloaded} ? "shared_preload_libraries = 'uidgen'\n" : '';
 	$conf .= join '', map { "$_ = '$chosen{$_}'\n" } grep { $chosen{$_} ne '' } sort keys %chosen;
 	$conf .= "max_wal_senders = 0\n" if $chosen{wal_level} eq 'minimal';
-	$conf .= $quiet if $self->{read_only};
+	$conf .= quiet_conf() if $self->{read_only};
 	$conf .= parallel_setting() . "\n" if $self->{parallel};
 	# A round has up to 64 sessions, beside the nemesis and standbys.
 	$conf .= "max_connections = 100\n";
