@@ -138,8 +138,8 @@ BEGIN
     -- A session that inserts has locked the table that refers first, too. The timeout is shorter than deadlock_timeout.
     RAISE EXCEPTION 'ids of column "%" of table % need bigint', column_name, table_name
       USING ERRCODE = 'datatype_mismatch',
-            HINT = format('Convert the columns that have them, which rewrites and locks their tables. '
-                          'Repeat it after a lock timeout: BEGIN; SET LOCAL lock_timeout = ''200ms''; LOCK TABLE %s; '
+            HINT = format('Convert the columns that hold these ids, which locks and rewrites their tables. '
+                          'After a lock timeout, repeat it: BEGIN; SET LOCAL lock_timeout = ''200ms''; LOCK TABLE %s; '
                           '%s COMMIT;', tables, conversions);
   END IF;
 END
