@@ -56,11 +56,6 @@ CREATE VIEW uid_internal.segments AS
 SELECT name, sequence, step, max_step, registry_name, fleet, increment FROM uid_segment;
 COMMENT ON VIEW uid_internal.segments IS 'The view uid_segment without its counters, for functions.';
 
-CREATE FUNCTION uid_internal.uid_has_label(sequence regclass) RETURNS boolean
-LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_has_label';
-COMMENT ON FUNCTION uid_internal.uid_has_label(regclass) IS
-  'Returns whether a sequence is a generator, a segment or a key.';
-
 CREATE FUNCTION uid_internal.uid_define_segment(sequence regclass, name text, step bigint, max_step bigint,
     registry_name text DEFAULT NULL, fleet bigint DEFAULT NULL, increment bigint DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_define_segment';
@@ -80,8 +75,8 @@ DECLARE
   stride bigint := coalesce(increment, 1);
   lowest bigint := coalesce(min_value, CASE WHEN stride > 0 THEN least(start, 1) ELSE -9223372036854775808 END);
   highest bigint := coalesce(max_value, CASE WHEN stride > 0 THEN 9223372036854775807 ELSE greatest(start, -1) END);
-  is_new boolean;
-  sequence regclass;
+  target regclass;
+  known text;
 BEGIN
   PERFORM uid_internal.uid_home();
   IF name IS NULL OR name = '' THEN
@@ -97,28 +92,26 @@ BEGIN
     RAISE EXCEPTION 'invalid increment % for segment "%"', stride, left(name, 63)
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Use an increment of at most 9223372036854775806.';
   END IF;
-  SELECT s.sequence INTO sequence FROM uid_internal.segments s WHERE s.name = segment_create.name;
-  IF sequence IS NULL THEN
-    is_new := uid_internal.uid_make_sequence('segment'::text, relation::name, start, stride, lowest, highest, cycle);
-    sequence := format('uid_segments.%I', relation)::regclass;
-    IF NOT is_new AND uid_internal.uid_has_label(sequence)
-       AND NOT EXISTS (SELECT FROM uid_internal.segments s WHERE s.name = segment_create.name) THEN
-      RAISE EXCEPTION 'sequence % is that of a segment of another name', sequence
-        USING ERRCODE = 'duplicate_object', HINT = 'Rename it with ALTER SEQUENCE, or use another name.';
-    END IF;
+  SELECT s.sequence, s.name INTO target, known FROM uid_internal.segments s WHERE s.name = segment_create.name;
+  IF target IS NULL THEN
+    -- One that is there and no segment was restored without its label. Another session may have been first.
+    PERFORM uid_internal.uid_make_sequence('segment'::text, relation::name, start, stride, lowest, highest, cycle);
+    target := format('uid_segments.%I', relation)::regclass;
+    SELECT s.name INTO known FROM uid_internal.segments s WHERE s.sequence = target;
   END IF;
-  -- A sequence that has no label is one that was restored without it.
-  IF is_new IS NOT TRUE AND uid_internal.uid_has_label(sequence) THEN
-    IF if_not_exists THEN
-      RAISE NOTICE 'segment "%" already exists, skipping', left(name, 63) USING ERRCODE = 'duplicate_object';
-      RETURN sequence;
-    END IF;
+  IF known <> name THEN
+    RAISE EXCEPTION 'sequence % is that of a segment of another name', target
+      USING ERRCODE = 'duplicate_object', HINT = 'Rename it with ALTER SEQUENCE, or use another name.';
+  ELSIF known = name AND if_not_exists THEN
+    RAISE NOTICE 'segment "%" already exists, skipping', left(name, 63) USING ERRCODE = 'duplicate_object';
+    RETURN target;
+  ELSIF known = name THEN
     RAISE EXCEPTION 'segment "%" already exists', left(name, 63)
-      USING ERRCODE = 'duplicate_object', DETAIL = format('Its sequence is %s.', sequence),
+      USING ERRCODE = 'duplicate_object', DETAIL = format('Its sequence is %s.', target),
             HINT = 'Use another name, drop the segment with segment_drop(), or pass if_not_exists => true.';
   END IF;
-  PERFORM uid_internal.uid_define_segment(sequence, name, step, max_step);
-  RETURN sequence;
+  PERFORM uid_internal.uid_define_segment(target, name, step, max_step);
+  RETURN target;
 END
 $$;
 COMMENT ON FUNCTION segment_create IS

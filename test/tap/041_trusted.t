@@ -375,7 +375,6 @@ CREATE FUNCTION uid_internal.uid_adopt_plan(regclass, name, record, regclass) RE
 CREATE FUNCTION uid_internal.uid_release_plan(regclass, name, record, bigint) RETURNS text[] LANGUAGE plpgsql AS 'BEGIN RETURN ARRAY[trap.springs()::text]; END';
 CREATE FUNCTION uid_internal.uid_sequence_next(regclass) RETURNS numeric LANGUAGE plpgsql AS 'BEGIN RAISE lock_not_available; END';
 CREATE VIEW uid_internal.generators AS SELECT 0::regclass AS generator, trap.springs() AS is_default, false AS builtin;
-CREATE FUNCTION uid_internal.uid_has_label(regclass) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()';
 CREATE FUNCTION uid_internal.uid_define_segment(regclass, text, bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()';
 CREATE FUNCTION uid_internal.uid_make_sequence(text, name, bigint, bigint, bigint, bigint, boolean) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()';
 CREATE VIEW uid_internal.segments AS SELECT 'dropped'::text AS name, 0::regclass AS sequence, 1::bigint AS step, 1::bigint AS max_step WHERE trap.springs();

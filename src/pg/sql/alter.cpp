@@ -142,7 +142,6 @@ UIDGEN_SQL_FUNCTION(uid_define_segment);
 UIDGEN_SQL_FUNCTION(uid_generator_drop);
 UIDGEN_SQL_FUNCTION(segment_drop);
 UIDGEN_SQL_FUNCTION(uid_definition);
-UIDGEN_SQL_FUNCTION(uid_has_label);
 UIDGEN_SQL_FUNCTION(uid_generator_alter);
 UIDGEN_SQL_FUNCTION(segment_alter);
 UIDGEN_SQL_FUNCTION(uid_change_segment);
@@ -212,8 +211,6 @@ Datum uid_definition(PG_FUNCTION_ARGS) {
     return is_row ? HeapTupleGetDatum(form_fields(core::fields_of(definition.kind), &definition, desc))
                   : Int64GetDatum(definition.key.id);
 }
-
-Datum uid_has_label(PG_FUNCTION_ARGS) { PG_RETURN_BOOL(has_label(PG_GETARG_OID(0))); }
 
 Datum uid_generator_alter(PG_FUNCTION_ARGS) {
     if (PG_ARGISNULL(0))
