@@ -252,6 +252,42 @@ SQL
 	ok(poll_until('the end of the writer', sub { background_pids($node, 'node writer') == 0 }), '... is forgotten when it is dropped');
 }
 
+# However many sessions draw for the first time, one writer is at work. One that hands over to the next may still be
+# seen while it ends, so those count that are seen twice, 20 ms apart.
+{
+	my ($count, $sessions) = (1200, 4);
+	my $loop = 'DO $$ BEGIN FOR i IN %d .. %d LOOP PERFORM %s; COMMIT; END LOOP; END $$';
+	sql(sprintf $loop, 1, $count, q{uid_generator_create('first_' || i)});
+	sql(<<'SQL');
+CREATE FUNCTION most_writers(rows bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  most bigint := 0;
+  seen integer[];
+  seen_before integer[] := '{}';
+BEGIN
+  FOR i IN 1 .. 6000 LOOP
+    PERFORM pg_stat_clear_snapshot();
+    seen := ARRAY(SELECT pid FROM pg_stat_activity WHERE backend_type = 'uidgen node writer');
+    most := greatest(most, (SELECT count(*) FROM unnest(seen) AS p WHERE p = ANY (seen_before)));
+    EXIT WHEN (SELECT count(*) >= rows FROM worker_node WHERE generator ~ 'first_');
+    seen_before := seen;
+    PERFORM pg_sleep(0.02);
+  END LOOP;
+  RETURN most;
+END
+$$;
+SQL
+	my $watcher = hold_open($node);
+	send_query($watcher, "SELECT most_writers($count)");
+	my @sessions = map { hold_open($node) } 1 .. $sessions;
+	my $each = $count / $sessions;
+	send_query($sessions[$_], sprintf $loop, $_ * $each + 1, ($_ + 1) * $each, q{uid_next(('uid_generators.first_' || i)::regclass)}) foreach 0 .. $#sessions;
+	finish_query($_) foreach @sessions;
+	is((finish_query($watcher))[0], 1, "$count first draws of $sessions sessions have one writer, never two");
+	is(wait_for_node_rows($node, 'uid_generators.first%', $count), $count, '... which writes all rows');
+	$_->quit foreach @sessions, $watcher;
+}
+
 # No standby is waited for with a connection open.
 {
 	make('alone');

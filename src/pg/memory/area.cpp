@@ -45,42 +45,31 @@ void leave_area(int, Datum) {
     ConditionVariableCancelSleep();
 }
 
-void keep(dsa_area *made, dshash_table *table) {
-    before_shmem_exit(leave_area, 0);
-    dsa_pin_mapping(made);
-    area = made;
-    slot_table = table;
-    is_attached = true;
-}
-
-void attach(dsa_handle handle) {
-    const dshash_parameters parameters = table_parameters();
-    learn_birth();
-    MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
-    dsa_area *found = dsa_attach(handle);
-    keep(found, dshash_attach(found, &parameters, server_state->area.table, nullptr));
-    MemoryContextSwitchTo(caller);
-}
-
-// No other process uses the area before its handle is there. If an error comes first, the area goes with the mapping,
-// and the next process forgets what was in it.
-void make() UNCHECKED {
+// Joins the area of that handle or, without one, makes it: no other process uses it before its handle is there. If an
+// error comes first, a new area goes with the mapping, and the next process forgets what was in it.
+void join(dsa_handle handle) UNCHECKED {
     AreaState *state = &server_state->area;
-    ErrorContextCallback context;
     const dshash_parameters parameters = table_parameters();
-    memset(static_cast<void *>(state->slots), 0, sizeof(state->slots));
+    const bool is_new = handle == DSM_HANDLE_INVALID;
+    ErrorContextCallback context;
     learn_birth();
     MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
     begin_allocation(&context, of_slot_table);
-    area = dsa_create(server_state->tranche);
-    slot_table = dshash_create(area, &parameters, nullptr);
+    area = is_new ? dsa_create(server_state->tranche) : dsa_attach(handle);
+    slot_table =
+        is_new ? dshash_create(area, &parameters, nullptr) : dshash_attach(area, &parameters, state->table, nullptr);
     end_allocation(context);
     MemoryContextSwitchTo(caller);
-    restore_area();
-    dsa_pin(area);
-    keep(area, slot_table);
-    state->table = dshash_get_hash_table_handle(slot_table);
-    state->handle.store(dsa_get_handle(area), std::memory_order_release);
+    if (is_new) {
+        memset(static_cast<void *>(state->slots), 0, sizeof(state->slots));
+        restore_area();
+        dsa_pin(area);
+        state->table = dshash_get_hash_table_handle(slot_table);
+        state->handle.store(dsa_get_handle(area), std::memory_order_release);
+    }
+    before_shmem_exit(leave_area, 0);
+    dsa_pin_mapping(area);
+    is_attached = true;
 }
 
 } // namespace
@@ -98,7 +87,7 @@ bool attach_area() {
     const dsa_handle handle = server_state->area.handle.load(std::memory_order_acquire);
     if (handle == DSM_HANDLE_INVALID)
         return false;
-    attach(handle);
+    join(handle);
     return true;
 }
 
@@ -107,7 +96,7 @@ void open_area() {
         return;
     LWLockAcquire(&server_state->area.making, LW_EXCLUSIVE);
     if (!attach_area())
-        make();
+        join(DSM_HANDLE_INVALID);
     LWLockRelease(&server_state->area.making);
 }
 

@@ -26,11 +26,9 @@ constexpr int64_t collect_us = 100 * us_per_ms;
 constexpr int64_t refresh_us = 3600 * us_per_second;
 
 // A row that could not be written is tried again after this time, or after a quarter of the time for which it is owed.
-// If that is longer, it waits for the next use of the generator. After a run that has written nothing all rows of the
-// database wait.
+// If that is longer, it waits for the next use of the generator.
 constexpr int64_t retry_us = 5 * us_per_second;
 constexpr int64_t longest_retry_us = 1800 * us_per_second;
-constexpr int64_t pause_us = 2 * us_per_second;
 
 // How many rows are written in a transaction: more after each success, and one after a failure, so that a row that
 // cannot be written does not keep back others.
@@ -250,14 +248,6 @@ void wait_for_more() {
         sleep_for(left_us, wait_event("UidgenNodeWriter"));
 }
 
-void pause_database() {
-    for_each_owed([until_us = monotonic_us() + pause_us](Slot *slot) REQUIRES(state_lock) {
-        int64_t &retry_at_us = generator_of(slot).retry_at_us;
-        if (key_under_state(slot).database == MyDatabaseId)
-            retry_at_us = Max(retry_at_us, until_us);
-    });
-}
-
 // Until no row is due any more, or the time is over.
 void write_due_rows(int64_t until_us) {
     auto *rows = static_cast<DueRow *>(palloc(sizeof(DueRow) * most_rows));
@@ -276,8 +266,11 @@ void write_due_rows(int64_t until_us) {
         any = any || done;
         most = done ? Min(2 * most, most_rows) : 1;
     }
-    if (!any)
-        pause_database();
+    if (!any) // other databases have their turn
+        for_each_owed([](Slot *slot) REQUIRES(state_lock) {
+            if (key_under_state(slot).database == MyDatabaseId)
+                put_off(&generator_of(slot));
+        });
 }
 
 // Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the

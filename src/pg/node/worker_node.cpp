@@ -61,32 +61,25 @@ void log_node(const Slot *slot, const core::Node &node) {
 
 } // namespace
 
-// If the row is late or lost, a new number is drawn, which is safe: `sticky` only makes nodes change seldom.
+// If the row is late or lost, a new number is drawn, which is safe: `sticky` only makes nodes change seldom. The index
+// has the latest row last.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection) {
     const ServerAddress address = address_of_server();
-    const char *name = qualified_name(generator);
     int64_t node = core::no_node;
     Relation rel = open_required_table(schema, node_table_name);
-    const TupleDesc desc = RelationGetDescr(rel);
-    Relation index = index_open(required_table(schema, index_name, RELKIND_INDEX), AccessShareLock);
-    if (index->rd_index->indrelid != RelationGetRelid(rel))
+    const Oid index = required_table(schema, index_name, RELKIND_INDEX);
+    if (IndexGetRelation(index, true) != RelationGetRelid(rel))
         report_dropped();
-    ScanKeyData key;
-    const AttrNumber number = column_number(desc, "generator", TEXTOID);
-    ScanKeyEntryInitialize(&key, 0, number, BTEqualStrategyNumber, InvalidOid,
-                           TupleDescAttr(desc, number - 1)->attcollation, F_TEXTEQ, CStringGetTextDatum(name));
-    SysScanDesc scan = systable_beginscan_ordered(rel, index, nullptr, 1, &key);
-    for (HeapTuple tuple;
-         node == core::no_node && HeapTupleIsValid(tuple = systable_getnext_ordered(scan, BackwardScanDirection));) {
-        const Row row = {tuple, desc};
+    const AttrNumber number = column_number(RelationGetDescr(rel), "generator", TEXTOID);
+    const ScanKeyData key = equals(number, F_TEXTEQ, CStringGetTextDatum(qualified_name(generator)),
+                                   TupleDescAttr(RelationGetDescr(rel), number - 1)->attcollation);
+    for_each_row(rel, index, &key, [&](Row row) {
         const bool is_own = protection != core::Protection::automatic || is_of_this_place(row);
-        if (is_own && !is_of_other_database(row) && says(row, "host_name", address.host) &&
-            says(row, "port", address.port))
-            node = node_in_row(row, layout);
-    }
-    systable_endscan_ordered(scan);
-    index_close(index, AccessShareLock);
-    table_close(rel, AccessShareLock);
+        const bool counts = is_own && !is_of_other_database(row) && says(row, "host_name", address.host) &&
+                            says(row, "port", address.port);
+        if (const int64_t found = node_in_row(row, layout); counts && found != core::no_node)
+            node = found;
+    });
     return node;
 }
 

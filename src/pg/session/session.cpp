@@ -256,8 +256,8 @@ void note_default_changed() {
 bool default_changed_here() { return default_changed_in == transaction_number; }
 
 // A slot of a sequence that this transaction has created: the row that the slot was made from may be gone. No other
-// session has used it. That of a parallel worker is the leader's to roll back, which does not know what its workers have
-// drawn from.
+// session has used it. A parallel worker leaves it to the leader, which does not know what its workers have drawn from,
+// to roll back.
 void session_rolls_back(SubTransactionId mine) {
     if (default_changed_by >= mine)
         default_changed_in = 0;
