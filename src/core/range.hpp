@@ -24,7 +24,7 @@ struct SequenceRule {
 };
 
 // Whether a value lies beyond all that a sequence has handed out.
-constexpr bool is_beyond(const SequenceState &s, int64_t increment, int64_t value) noexcept {
+constexpr bool lies_beyond(const SequenceState &s, int64_t increment, int64_t value) noexcept {
     if (value == s.last_value)
         return !s.is_called;
     return increment > 0 ? value > s.last_value : value < s.last_value;
@@ -95,7 +95,7 @@ struct Range {
 // Numbered invariants
 //   1. Ranges tile the ordinals: each begins where the one before it ended, at the end of what was published to the
 //      segment's word.
-//   2. A range is replaced only when the word has left it, because the caller asks room() before add().
+//   2. A range is replaced only when the word has left it, because the caller asks room() before append().
 //
 // They are written under the exclusive lock of the sequence's page, and read under that lock, shared or exclusive.
 struct Ranges {
@@ -111,7 +111,7 @@ struct Ranges {
     // Whether another range may be added while `next` is the next ordinal: at most one is reserved ahead.
     constexpr bool room(uint64_t next) const noexcept { return former.end <= next; }
 
-    constexpr void add(const Range &range) noexcept {
+    constexpr void append(const Range &range) noexcept {
         former = latest;
         latest = range;
     }
@@ -148,9 +148,19 @@ constexpr int64_t long_range_us = 2 * short_range_us;
 // restarts.
 constexpr uint64_t least_ranges_in_sequence = 1024;
 
+// Keeps ordinals, which are 64 bits wide, from wrapping: that would take 2^24 ranges of this size.
+constexpr int64_t largest_step = INT64_C(1) << 40;
+
 constexpr int64_t bounded_by_sequence(int64_t step, uint64_t values) noexcept {
     const uint64_t most = std::max(values / least_ranges_in_sequence, UINT64_C(1));
     return static_cast<int64_t>(std::min(most, static_cast<uint64_t>(step)));
+}
+
+// Those of a definition or a setting, as the sequence bounds them.
+constexpr StepBounds step_bounds(int64_t base, int64_t most, const SequenceRule &rule) noexcept {
+    const uint64_t values = values_in(rule);
+    return {bounded_by_sequence(std::min(base, largest_step), values),
+            bounded_by_sequence(std::min(std::max(most, base), largest_step), values)};
 }
 
 // A member of a fleet that shows a value beyond the registry's counter says that the registry has lost blocks. A
@@ -178,5 +188,56 @@ constexpr int64_t next_step(int64_t step, const StepBounds &bounds, const Pace &
 // also draws from the sequence, this bounds the total loss by about four times the step. The step grows back by
 // next_step() afterwards.
 constexpr int64_t disturbed_step(int64_t step) noexcept { return std::max(step / 2, INT64_C(1)); }
+
+// What a segment's slot keeps for this. The holder of the exclusive lock of the sequence's page changes it.
+struct Steps {
+    int64_t step;       // of the last range; 0: none yet
+    int64_t base;       // of the bounds that it had
+    bool disturbed;     // another command has moved the counter since the last range was reserved
+    bool was_disturbed; // the same at the time when the last range was reserved
+    // Start of the interval that the next pace is measured over: the time of a reservation on the monotonic clock (0:
+    // none yet), and the next ordinal at that time plus the ordinals lost since. A reservation begins a new interval
+    // only if a value was drawn in the present one.
+    int64_t begun_us;
+    uint64_t begun_at;
+    uint64_t refills_late;      // ranges that callers had to wait for, because the one before was used up
+    uint64_t refills_disturbed; // ranges reserved because another command had moved the counter
+
+    // How many values the next range gets. `next` is the next ordinal.
+    constexpr int64_t next_range(const StepBounds &bounds, uint64_t next, int64_t now_us) const noexcept {
+        int64_t values = step > 0 ? step : bounds.base;
+        if (!disturbed && begun_us != 0)
+            values = next_step(values, bounds, {next - begun_at, now_us - begun_us});
+        // The bounds may have changed. A raised base takes effect at once. A step below an unchanged base is recovering
+        // from a disturbance.
+        if (bounds.base > base && !disturbed)
+            values = std::max(values, bounds.base);
+        return std::min(values, bounds.most);
+    }
+
+    // A range is reserved with that step; late: a caller waits for it.
+    constexpr void note_range(int64_t values, const StepBounds &bounds, uint64_t next, int64_t now_us,
+                              bool is_late) noexcept {
+        refills_disturbed += disturbed ? 1 : 0;
+        refills_late += !disturbed && begun_us != 0 && is_late ? 1 : 0;
+        step = values;
+        base = bounds.base;
+        was_disturbed = disturbed;
+        disturbed = false;
+        if (begun_us != 0 && next == begun_at)
+            return; // counted in the next interval
+        begun_us = now_us;
+        begun_at = next;
+    }
+
+    // Another command has moved the counter, and so many values are lost. A counter that moved while nothing was
+    // reserved costs nothing.
+    constexpr void disturb(uint64_t values) noexcept {
+        if (values > 0 && step > 0)
+            step = disturbed_step(step);
+        begun_at += values;
+        disturbed = true;
+    }
+};
 
 } // namespace uidgen::core

@@ -150,18 +150,18 @@ TEST(PlanRange, EverySmallSequenceLikeNextval) {
 }
 
 TEST(IsBeyond, AllThatWasHandedOut) {
-    EXPECT_TRUE(is_beyond({5, true}, 1, 6));
-    EXPECT_FALSE(is_beyond({5, true}, 1, 5));
-    EXPECT_FALSE(is_beyond({5, true}, 1, 4));
-    EXPECT_TRUE(is_beyond({5, true}, -1, 4));
-    EXPECT_FALSE(is_beyond({5, true}, -1, 5));
-    EXPECT_FALSE(is_beyond({5, true}, -1, 6));
+    EXPECT_TRUE(lies_beyond({5, true}, 1, 6));
+    EXPECT_FALSE(lies_beyond({5, true}, 1, 5));
+    EXPECT_FALSE(lies_beyond({5, true}, 1, 4));
+    EXPECT_TRUE(lies_beyond({5, true}, -1, 4));
+    EXPECT_FALSE(lies_beyond({5, true}, -1, 5));
+    EXPECT_FALSE(lies_beyond({5, true}, -1, 6));
     // A sequence that was never called has not handed out its last_value.
-    EXPECT_TRUE(is_beyond({5, false}, 1, 5));
-    EXPECT_TRUE(is_beyond({5, false}, -1, 5));
-    EXPECT_FALSE(is_beyond({5, false}, 1, 4));
-    EXPECT_TRUE(is_beyond({INT64_MIN, true}, 1, INT64_MAX));
-    EXPECT_TRUE(is_beyond({INT64_MAX, true}, -1, INT64_MIN));
+    EXPECT_TRUE(lies_beyond({5, false}, 1, 5));
+    EXPECT_TRUE(lies_beyond({5, false}, -1, 5));
+    EXPECT_FALSE(lies_beyond({5, false}, 1, 4));
+    EXPECT_TRUE(lies_beyond({INT64_MIN, true}, 1, INT64_MAX));
+    EXPECT_TRUE(lies_beyond({INT64_MAX, true}, -1, INT64_MIN));
 }
 
 TEST(ValuesIn, FromTheFirstToTheLast) {

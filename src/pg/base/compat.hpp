@@ -72,12 +72,12 @@ inline bool standbys_are_awaited(uint32 status) { return max_wal_senders > 0 && 
 inline bool standbys_are_awaited() { return standbys_are_awaited(standby_status()); }
 
 // Whether this process holds a lock that allows writes, or a stronger one.
-inline bool holds_lock(const LOCKTAG &tag) {
+inline bool holds_lock(const LOCKTAG &tag, LOCKMODE least) {
 #if PG_VERSION_NUM >= 170000
-    return LockHeldByMe(&tag, RowExclusiveLock, true);
+    return LockHeldByMe(&tag, least, true);
 #else
     bool holds = false;
-    for (LOCKMODE mode = RowExclusiveLock; mode <= AccessExclusiveLock; mode++)
+    for (LOCKMODE mode = least; mode <= AccessExclusiveLock; mode++)
         holds = holds || LockHeldByMe(&tag, mode);
     return holds;
 #endif

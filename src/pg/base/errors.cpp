@@ -105,6 +105,15 @@ void report_not_a_generator(Oid relation) {
                             "segment_next().")));
 }
 
+void report_used_up(Oid sequence, const core::SequenceRule &rule) {
+    const bool up = rule.increment > 0;
+    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                    errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
+                           name_of(sequence), static_cast<long long>(up ? rule.max_value : rule.min_value)),
+                    errhint("Change its %s, or run ALTER SEQUENCE %s CYCLE to start over.",
+                            up ? "MAXVALUE" : "MINVALUE", qualified_name(sequence))));
+}
+
 void report_ring_empty(Oid generator, int64_t waited_ms) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the ring of generator \"%s\" is empty", name_of(generator)),

@@ -3,6 +3,7 @@
 
 #include "core/clock_policy.hpp"
 #include "core/layout.hpp"
+#include "core/range.hpp"
 #include "postgres.hpp"
 
 namespace uidgen::pg {
@@ -38,6 +39,9 @@ inline const TriggerData *trigger_of(FunctionCallInfo fcinfo) {
 void check_parts(const core::Layout &layout, const core::Parts &parts);
 
 [[noreturn]] void report_not_a_generator(Oid relation);
+
+// A segment's sequence has no value left.
+[[noreturn]] void report_used_up(Oid sequence, const core::SequenceRule &rule);
 
 // The ring is empty, and the generator's policy does not let a caller refill it.
 [[noreturn]] void report_ring_empty(Oid generator, int64_t waited_ms);

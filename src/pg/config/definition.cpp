@@ -218,6 +218,28 @@ core::SegmentDefinition read_segment(Oid sequence) {
                : core::SegmentDefinition{nullptr, none, none, nullptr, none, none, none};
 }
 
+SegmentConfig segment_config_of(const core::SegmentDefinition &segment) {
+    const auto or_zero = [](int64_t value) { return value == core::null_number ? 0 : value; };
+    SegmentConfig config = {};
+    config.step = or_zero(segment.step);
+    config.max_step = or_zero(segment.max_step);
+    if (segment.name != nullptr) {
+        config.name_hash = hash_of_name(cstring_to_text(segment.name));
+        copy_clipped(config.name, segment.name, sizeof(config.name));
+    }
+    if (segment.registry_name == nullptr)
+        return config;
+    const char *at_registry =
+        pg_server_to_any(segment.registry_name, static_cast<int>(strlen(segment.registry_name)), PG_UTF8);
+    if (strlcpy(config.registry_name, at_registry, sizeof(config.registry_name)) >= sizeof(config.registry_name))
+        ereport(ERROR, (errcode(ERRCODE_NAME_TOO_LONG),
+                        errmsg("segment name \"%s\" is too long", shown(segment.registry_name)),
+                        errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
+    config.fleet = static_cast<uint64_t>(segment.fleet);
+    config.increment = segment.increment;
+    return config;
+}
+
 Oid own_sequence_of(const text *name) {
     const Oid schema = get_namespace_oid("uid_segments", true);
     const Oid relation = OidIsValid(schema) && VARSIZE_ANY_EXHDR(name) < NAMEDATALEN

@@ -93,7 +93,8 @@ Oid read_default_generator();
 
 // A segment's definition. Of a plain sequence the name is null, and so is all that may be.
 core::SegmentDefinition read_segment(Oid sequence);
-inline bool is_attached(const core::SegmentDefinition &segment) { return segment.registry_name != nullptr; }
+// Error if the name at the registry is too long.
+SegmentConfig segment_config_of(const core::SegmentDefinition &segment);
 
 // Its own name is the relation's, in the schema uid_segments; or another one that the table uid_segment_row finds,
 // because it is longer than an identifier, or the sequence was renamed or moved.

@@ -167,7 +167,7 @@ GrantError error_of(const Ask &ask, const FleetAnswer &a) {
         return refusal_error(a);
     if (ask.is_block ? !is_what_was_asked(asked, a) : !is_valid(a.given.grant, ask.member.request.layout, ask.lowest))
         return not_a_registry();
-    if (ask.is_block && asked.count > 0 && !core::is_beyond({asked.shown, true}, a.increment, a.first))
+    if (ask.is_block && asked.count > 0 && !core::lies_beyond({asked.shown, true}, a.increment, a.first))
         return make_error("the registry gave values that this database had before",
                           "Check that uidgen.registry names the current primary server of the registry.");
     return {};

@@ -63,7 +63,7 @@ bool find_run(SessionEntry *e, uint64_t floor) {
 }
 
 [[noreturn]] void refuse_empty_ring(const SessionEntry *e, int64_t waited_us) {
-    count(&e->slot->counters, Stat::refused_ring);
+    e->slot->counters.count(Stat::refused_ring);
     report_ring_empty(e->sequence, waited_us / us_per_ms);
 }
 

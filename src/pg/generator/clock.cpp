@@ -21,7 +21,7 @@ double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 void reject_reading(DrawCall *call, int64_t now_us) {
     const int64_t tried_us = waited_so_far_us(call);
     if (call->rejected && tried_us > settings::max_wait_ms * us_per_ms) {
-        count(&call->e->slot->counters, Stat::refused_clock);
+        call->e->slot->counters.count(Stat::refused_clock);
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("server clock is not steady; generator \"%s\" cannot issue ids",
                                get_rel_name(call->e->sequence)),
@@ -45,7 +45,7 @@ bool reread_clock(int64_t offset_us) {
 }
 
 [[noreturn]] void refuse_jump(const SessionEntry *e, const Reading &reading, int64_t moved_us) {
-    count(&e->slot->counters, Stat::refused_clock);
+    e->slot->counters.count(Stat::refused_clock);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("clock jumped forward by %.3f s, more than uidgen.max_clock_jump; generator \"%s\" "
                            "cannot issue ids",

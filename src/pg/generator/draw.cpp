@@ -197,7 +197,6 @@ void write_lease(const DrawCall &call, const Reading &reading, int64_t until_tic
         const uint64_t end_of_record = write_page(page, until_tick - 1, slot);
         const uint64_t expected = slot->passed_over.expect(generator.ticks.last() + 1, from > written ? from : 0);
         slot->passed_over.settle(expected, generator.ticks.publish(Max(from, written), until, end_of_record));
-        count(&slot->counters, Stat::records);
         return end_of_record;
     });
     if (needed == Needed::later)

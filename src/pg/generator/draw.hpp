@@ -100,13 +100,13 @@ template <typename Sleep> bool wait_once(DrawCall *call, Stat waits, Sleep sleep
     const uint64_t bit = UINT64_C(1) << index(waits);
     Counters *counters = &call->e->slot->counters;
     if ((call->waits & bit) == 0)
-        count(counters, waits);
+        counters->count(waits);
     call->waits |= bit;
     if (left_us <= 0)
         return false;
     const int64_t began_us = monotonic_us();
     sleep(left_us);
-    count_time(counters, waits, began_us);
+    counters->count_time(waits, began_us);
     return true;
 }
 

@@ -93,7 +93,7 @@ bool conclude(DrawCall *call, const Reading &reading, const core::Decision &deci
     const GeneratorState &generator = generator_of(call->e->slot);
     const core::Layout &layout = generator.config.layout;
     const int64_t ticks_us = decision.wait_ticks * layout.tick_us;
-    count(&call->e->slot->counters, stat_of(generator, outcome));
+    call->e->slot->counters.count(stat_of(generator, outcome));
     switch (outcome) {
     case Outcome::ahead:
         refuse_ahead(call, reading.now_us, ticks_us);

@@ -61,22 +61,17 @@ inline void add(Stats *to, const Stats &more) {
 
 struct Counters {
     std::atomic<uint64_t> values[stat_count];
+
+    void count(Stat stat, uint64_t by = 1) { values[index(stat)].fetch_add(by, std::memory_order_relaxed); }
+
+    // A nap or a flush has ended that began at that time of the monotonic clock. The nap that a cancel ends is not
+    // counted.
+    void count_time(Stat waits, int64_t began_us) {
+        count(time_of(waits), static_cast<uint64_t>(Max(monotonic_us() - began_us, 0)));
+    }
+
+    uint64_t counted(Stat stat) const { return values[index(stat)].load(std::memory_order_relaxed); }
 };
-
-// Null counts nothing.
-inline void count(Counters *counters, Stat stat, uint64_t by = 1) {
-    if (counters != nullptr)
-        counters->values[index(stat)].fetch_add(by, std::memory_order_relaxed);
-}
-
-// A nap or a flush has ended that began at that time of the monotonic clock. The nap that a cancel ends is not counted.
-inline void count_time(Counters *counters, Stat waits, int64_t began_us) {
-    count(counters, time_of(waits), static_cast<uint64_t>(Max(monotonic_us() - began_us, 0)));
-}
-
-inline uint64_t counted(const Counters &counters, Stat stat) {
-    return counters.values[index(stat)].load(std::memory_order_relaxed);
-}
 
 // How many values a word has passed over without handing them out; all before its first one count as passed over.
 //

@@ -252,32 +252,47 @@ void memberships_begin_again() {
 // Blocks, for the sessions.
 // ---------------------------------------------------------------------------------------------------------
 
-void blocks_ask(Slot *segment, const BlockAsk &ask) {
+BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t known, int64_t wait_us) {
     const int64_t now_us = monotonic_us();
+    const char *database = get_database_name(MyDatabaseId);
     lock_slot(segment);
     BlockFields &place = block_place_of(segment).fields;
     if (may_ask(place, now_us)) {
         place.number++;
         place.not_before_us = now_us;
-        place.ask = ask;
+        place.ask = {count, known, config.fleet, config.increment, {}, {}};
+        strlcpy(place.ask.registry_name, config.registry_name, sizeof(place.ask.registry_name));
+        strlcpy(place.ask.database, database, sizeof(place.ask.database));
         place.answer = {BlockState::asked, {}, {}};
     }
-    const bool asked = is_asked(segment);
+    BlockAnswer answer = place.answer;
     unlock_slot(segment);
-    if (asked)
-        (void)wake_worker(SingleWorker::registrar);
+    if (answer.state != BlockState::asked)
+        return answer;
+    (void)wake_worker(SingleWorker::registrar);
+    if (wait_us > 0)
+        wait_until(&block_place_of(segment).changed, wait_us,
+                   [&] { return (answer = blocks_look(segment)).state != BlockState::asked; });
+    return answer;
 }
 
-bool blocks_take(Slot *segment, const char *registry_name, FleetBlock *block) {
+core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, int64_t term,
+                               const core::SequenceState &counter) {
     lock_slot(segment);
-    const BlockFields &place = block_place_of(segment).fields;
+    BlockFields &place = block_place_of(segment).fields;
     const bool is_ready = place.answer.state == BlockState::ready;
-    const bool is_its = is_ready && strcmp(place.ask.registry_name, registry_name) == 0;
-    *block = place.answer.block;
+    const bool is_its = is_ready && strcmp(place.ask.registry_name, config.registry_name) == 0;
+    const FleetBlock block = place.answer.block;
     if (is_ready)
-        blocks_discard(segment);
+        place.answer = {}; // for which no session waits
     unlock_slot(segment);
-    return is_its;
+    // One of another fleet, segment or increment was asked for before the segment was attached again. One of a later
+    // term has come after `term` was read.
+    if (!is_its || block.count == 0 || block.term > term || block.fleet != config.fleet ||
+        block.increment != config.increment || !core::lies_beyond(counter, block.increment, block.first))
+        return {0, 0, 0};
+    const auto length = static_cast<int64_t>(block.count - 1);
+    return {block.count, block.first, block.first + length * block.increment};
 }
 
 BlockAnswer blocks_look(const Slot *segment) {
@@ -287,9 +302,9 @@ BlockAnswer blocks_look(const Slot *segment) {
     return answer;
 }
 
-void blocks_wait(Slot *segment, int64_t timeout_us) {
-    wait_until(&block_place_of(segment).changed, timeout_us,
-               [segment] { return blocks_look(segment).state != BlockState::asked; });
+void blocks_discard(Slot *segment) {
+    block_place_of(segment).fields.answer = {};
+    ConditionVariableBroadcast(&block_place_of(segment).changed);
 }
 
 void blocks_forget(Slot *segment) {

@@ -173,8 +173,6 @@ inline uint64_t fresh_incarnation() { return static_cast<uint64_t>(random_number
 // once (segment/blocks.hpp). First what sessions call.
 // ---------------------------------------------------------------------------------------------------------
 
-constexpr int longest_registry_name = 255; // bytes
-
 // What the registry is asked.
 struct BlockAsk {
     int64_t count; // 0: none, only what the segment is like
@@ -230,25 +228,20 @@ struct BlockSlot {
 inline BlockPlace &block_place_of(Slot *segment) { return reinterpret_cast<BlockSlot *>(segment)->block; }
 inline const BlockPlace &block_place_of(const Slot *segment) { return block_place_of(const_cast<Slot *>(segment)); }
 
-// Asks for a block, unless one is asked for or ready, or was refused less than a second ago. Starts the registrar if
-// none runs. Returns at once.
-void blocks_ask(Slot *segment, const BlockAsk &ask);
+// Asks for a block of `count` values, unless one is asked for or ready, or was refused less than a second ago. Starts
+// the registrar if none runs. Then sleeps until no block is asked for any more, or the time is over. Honours cancel.
+BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t known, int64_t wait_us);
 
-// The block that is ready leaves the slot's place. False: none is ready that was asked for by that name. Raises no
-// error.
-bool blocks_take(Slot *segment, const char *registry_name, FleetBlock *block);
+// The block that is ready leaves the slot's place. A count of 0: none is ready that was asked for by that definition,
+// follows the counter, and is of a term whose number the database has (`term`). Raises no error.
+core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, int64_t term,
+                               const core::SequenceState &counter);
 
 BlockAnswer blocks_look(const Slot *segment);
 
-// Sleeps until no block is asked for any more, or the time is over. Honours cancel.
-void blocks_wait(Slot *segment, int64_t timeout_us);
-
 // What was asked for is of no use any more.
 void blocks_forget(Slot *segment);
-inline void blocks_discard(Slot *segment) REQUIRES(slot_lock) {
-    block_place_of(segment).fields.answer = {};
-    ConditionVariableBroadcast(&block_place_of(segment).changed);
-}
+void blocks_discard(Slot *segment) REQUIRES(slot_lock);
 
 // ---------------------------------------------------------------------------------------------------------
 // For the registrar.

@@ -100,13 +100,10 @@ void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) UNCHECKED {
         generator_of(slot).former_until_us = until_us;
         membership_of(slot).requested_in.store(0, std::memory_order_relaxed);
         membership_of(slot).agreed_term.store(0, std::memory_order_relaxed);
-        generator_of(slot).records_before = counted(slot->counters, Stat::records);
+        generator_of(slot).records_before = slot->counters.counted(Stat::records);
     } else {
         memset(static_cast<void *>(&segment_of(slot)), 0, sizeof(SegmentState));
         segment_of(slot).ordinals.reset(init.first_position);
-        segment_of(slot).bounds = init.bounds;
-        segment_of(slot).step = init.bounds.base;
-        segment_of(slot).name_hash = init.name_hash;
     }
 }
 
@@ -185,12 +182,16 @@ uint64_t ids_by_words(Slot *slot) {
 Remains make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     Remains remains = {cells, {}, core::no_node};
     lock_both(slot);
-    if (slot->phase != SlotPhase::ready) {
+    if (slot->phase < SlotPhase::altered) {
         remains = take_remains(slot);
         const uint64_t ids = ids_by_words(slot); // which the words lose
-        count(&slot->counters, Stat::ids, ids);
+        slot->counters.count(Stat::ids, ids);
         reset(slot, init, cells);
-        set_phase(slot, SlotPhase::ready);
+    }
+    if (slot->phase != SlotPhase::ready) {
+        if (slot->kind == SlotKind::segment)
+            segment_of(slot).config = init.segment;
+        set_phase(slot, init.phase);
     }
     unlock_both(slot);
     return remains;
@@ -294,9 +295,9 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init) {
 
 void mark_stale(Slot *slot, SlotPhase to) {
     lock_both(slot);
-    if (slot->phase > to)
+    if (slot->phase >= to)
         set_phase(slot, to);
-    if (slot->kind == SlotKind::segment)
+    if (slot->kind == SlotKind::segment && to != SlotPhase::altered)
         blocks_discard(slot);
     unlock_both(slot);
 }
@@ -351,15 +352,9 @@ bool slot_has_name(const SlotKey &key, uint64_t name_hash) {
         return false;
     lock_slot_shared(slot);
     const bool has = slot->phase == SlotPhase::ready && same_key(slot->key, key) && name_hash != 0 &&
-                     segment_of(slot).name_hash == name_hash;
+                     segment_of(slot).config.name_hash == name_hash;
     unlock_slot(slot);
     return has;
-}
-
-void slot_forget_name(Slot *segment) {
-    lock_slot(segment);
-    segment_of(segment).name_hash = 0;
-    unlock_slot(segment);
 }
 
 Oid known_default() {
@@ -400,7 +395,7 @@ Slot *slot_to_look_at(SlotKind kind) {
 }
 
 bool has_leased(const Slot &slot) {
-    return counted(slot.counters, Stat::records) != generator_of(&slot).records_before;
+    return slot.counters.counted(Stat::records) != generator_of(&slot).records_before;
 }
 
 int64_t slot_last_time(const Slot &slot) {

@@ -22,8 +22,8 @@
 #include "core/range.hpp"
 #include "area.hpp"
 #include "counters.hpp"
-#include "generator_config.hpp"
 #include "server_state.hpp"
+#include "slot_config.hpp"
 
 namespace uidgen::pg {
 
@@ -41,6 +41,7 @@ enum class SlotPhase : uint32_t {
     free,    // of no sequence
     dropped, // of a sequence that does not exist any more, unless its DROP is rolled back
     stale,   // what is drawn with must be made again
+    altered, // of a segment: its definition must be read again, because it may have changed, or be rolled back
     ready,
 };
 
@@ -88,11 +89,11 @@ struct SlotInit {
     SlotKind kind;
     RelationFile file;
     PageState expected;
+    SlotPhase phase;         // ready, or altered
     GeneratorConfig config;  // generator
     int64_t mark;            // generator: the high-water mark
     uint64_t first_position; // no position or ordinal below it is handed out
-    core::StepBounds bounds; // segment
-    uint64_t name_hash;      // segment
+    SegmentConfig segment;
 };
 
 // ---------------------------------------------------------------------------------------------------------
@@ -111,7 +112,7 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init) EXCLUDES(page_lock, ta
 Slot *claim_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // What the slot was made from has changed, or may have been rolled back: the next draw makes again what it draws with.
-// Statistics and membership stay. If the sequence was dropped, they are out of sight, unless the DROP is rolled back.
+// Statistics and membership stay, and the ranges of a segment that was only altered. If the sequence was dropped, they are out of sight, unless the DROP is rolled back.
 // Raises no error, and leaves ring and node to a later call.
 void mark_stale(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(slot_lock, state_lock);
 
@@ -140,7 +141,6 @@ void give_back_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock
 
 // Whether the slot is ready, and of a segment whose name has that hash. Callers need no lock on the sequence.
 bool slot_has_name(const SlotKey &key, uint64_t name_hash);
-void slot_forget_name(Slot *segment);
 
 // The default generator of this database, so that no session reads labels to find it; InvalidOid: they must be read.
 //

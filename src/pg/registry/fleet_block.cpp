@@ -3,7 +3,7 @@
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
 #include "segment/blocks.hpp"
-#include "session/slot_life.hpp"
+#include "segment/draw.hpp"
 #include "config/definition.hpp"
 #include "memory/segment_state.hpp"
 #include "sequence/sequence.hpp"
@@ -21,7 +21,7 @@ void describe_segment(Call *call, const core::SequenceRule &rule) {
             call, core::Refusal::no_privilege, psprintf("this server's login may not use segment \"%s\"", name),
             psprintf("Run GRANT USAGE ON SEQUENCE %s on the registry, to the role that uidgen.registry names.",
                      sequence));
-    if (is_attached(read_segment(call->sequence)))
+    if (segment_config(call->entry->slot).is_attached())
         return refuse(call, core::Refusal::attached,
                       psprintf("segment \"%s\" at the registry is itself attached", name));
     if (rule.cycle || (rule.increment > 0 ? rule.min_value < 0 : rule.max_value > 0))
@@ -94,7 +94,8 @@ void give_block(Call *call) {
     answer->count = 0;
     if (request.count == 0)
         return;
-    const core::StepBounds bounds = step_bounds(read_segment(call->sequence), rule);
+    const SegmentConfig config = segment_config(call->entry->slot);
+    const core::StepBounds bounds = core::step_bounds(config.step, config.max_step, rule);
     const core::SequenceState counter = counter_of(call->entry);
     const bool up = rule.increment > 0;
     const int64_t known = read_given(request.segment, up ? PG_INT64_MIN : PG_INT64_MAX);

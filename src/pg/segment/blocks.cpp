@@ -1,22 +1,14 @@
 #include "blocks.hpp"
 
-#include "memory/segment_state.hpp"
-#include "session/slot_life.hpp"
-#include "sequence/sequence.hpp"
 #include "base/errors.hpp"
-#include "config/rows.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
+#include "config/definition.hpp"
+#include "draw.hpp"
+#include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
 namespace {
-
-// A change of a setting, or of the definition, is noticed that late.
-constexpr int64_t longest_wait_us = us_per_second;
-
-bool is_refused(const BlockAnswer &answer, core::Refusal refusal) {
-    return answer.state == BlockState::refused && answer.error.refusal == refusal;
-}
 
 // A block of that length; a count of 0: too few values are left. If `shown` is not null, the counter may have lost
 // values that were handed out: if it does not stand beyond *shown, it is raised in any case, and the segment's own
@@ -27,7 +19,7 @@ core::PlannedRange reserve_values(const SessionEntry *e, const core::SequenceRul
     const int64_t now_us = monotonic_us();
     core::PlannedRange planned = {0, 0, 0};
     *lsn = with_locked_page(e, [&](SequencePage *page) REQUIRES(page_lock) -> uint64_t {
-        const bool raises = shown != nullptr && core::is_beyond(slot->expected.counter, rule.increment, *shown);
+        const bool raises = shown != nullptr && core::lies_beyond(slot->expected.counter, rule.increment, *shown);
         if (raises)
             adopt_page(slot, slot->file, slot->expected);
         const core::SequenceState from = raises ? core::SequenceState{*shown, true} : slot->expected.counter;
@@ -39,14 +31,13 @@ core::PlannedRange reserve_values(const SessionEntry *e, const core::SequenceRul
         if (planned.count == 0 && !raises)
             return InvalidXLogRecPtr;
         segment_of(slot).block_at_us = now_us;
-        count(&slot->counters, Stat::records);
         const int64_t kept_back = fault_is(Fault::short_block) ? rule.increment : 0;
         return write_page(page, planned.count > 0 ? planned.last - kept_back : *shown, slot);
     });
     if (planned.count > 0)
-        count(&slot->counters, Stat::ids, planned.count);
+        slot->counters.count(Stat::ids, planned.count);
     else
-        count(&slot->counters, Stat::refused_used_up);
+        slot->counters.count(Stat::refused_used_up);
     return planned;
 }
 
@@ -65,7 +56,8 @@ void check_length(const SessionEntry *e, const core::StepBounds &bounds, uint64_
 }
 
 core::StepBounds bounds_of(const SessionEntry *e, const core::SequenceRule &rule) {
-    return step_bounds(read_segment(e->sequence), rule);
+    const SegmentConfig config = segment_config(e->slot);
+    return core::step_bounds(config.step, config.max_step, rule);
 }
 
 int64_t in_sequence(const core::SequenceRule &rule, int64_t shown) {
@@ -103,7 +95,7 @@ core::PlannedRange reserve_block(const SessionEntry *e, uint64_t count) {
 bool is_credible(const core::SequenceState &counter, const core::SequenceRule &rule, const core::StepBounds &bounds,
                  int64_t shown) {
     const int64_t known = in_sequence(rule, shown);
-    return !core::is_beyond(counter, rule.increment, known) ||
+    return !core::lies_beyond(counter, rule.increment, known) ||
            core::is_credible_loss(core::values_up_to(counter.last_value, rule, known), bounds);
 }
 
@@ -131,82 +123,8 @@ core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int6
     return reserve_values(e, rule, {1, static_cast<uint64_t>(count), 0}, &known, &lsn);
 }
 
-const char *name_at_registry(const core::SegmentDefinition &definition) {
-    const char *name =
-        pg_server_to_any(definition.registry_name, static_cast<int>(strlen(definition.registry_name)), PG_UTF8);
-    if (strlen(name) > longest_registry_name)
-        ereport(ERROR, (errcode(ERRCODE_NAME_TOO_LONG),
-                        errmsg("segment name \"%s\" is too long", shown(definition.registry_name)),
-                        errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
-    return name;
-}
-
-void ask_registry(Slot *segment, const core::SegmentDefinition &definition, int64_t values, int64_t known,
-                  Counters *counters) {
-    if (fleet_version() == 0) {
-        count(counters, Stat::refused_registry);
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("segment \"%s\" takes its values from a registry, but uidgen.registry is not set",
-                               shown(definition.name)),
-                        errhint("Set uidgen.registry in postgresql.conf and reload the server.")));
-    }
-    BlockAsk ask = {};
-    ask.count = values;
-    ask.shown = known;
-    ask.fleet = static_cast<uint64_t>(definition.fleet);
-    ask.increment = definition.increment;
-    strlcpy(ask.registry_name, name_at_registry(definition), sizeof(ask.registry_name));
-    copy_clipped(ask.database, get_database_name(MyDatabaseId), sizeof(ask.database));
-    blocks_ask(segment, ask);
-}
-
-void wait_for_block(Slot *segment, const core::SegmentDefinition &definition, int64_t *give_up_at_us,
-                    Counters *counters) {
-    const int64_t now_us = monotonic_us();
-    const int64_t max_wait_us = settings::max_wait_ms * us_per_ms;
-    const BlockAnswer answer = blocks_look(segment);
-    if (*give_up_at_us == 0) {
-        *give_up_at_us = now_us + max_wait_us;
-        count(counters, Stat::registry_waits);
-    }
-    if (answer.state == BlockState::refused || (answer.state == BlockState::asked && now_us >= *give_up_at_us)) {
-        const bool used_up = is_refused(answer, core::Refusal::used_up);
-        const bool changed =
-            is_refused(answer, core::Refusal::other_fleet) || is_refused(answer, core::Refusal::increment_differs);
-        const int64_t waited_us = now_us - (*give_up_at_us - max_wait_us);
-        count(counters, used_up ? Stat::refused_used_up : Stat::refused_registry);
-        ereport(
-            ERROR,
-            (errcode(used_up ? ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("segment \"%s\" has no values from the registry", shown(definition.name)),
-             error_details(answer.error, waited_us,
-                           changed ? psprintf("Correct uidgen.registry or the segment there, or run SELECT "
-                                              "segment_attach(%s, %s) to continue with the segment as it is there now.",
-                                              quote_literal_cstr(definition.name),
-                                              quote_literal_cstr(definition.registry_name))
-                                   : nullptr)));
-    }
-    if (answer.state == BlockState::asked) {
-        blocks_wait(segment, Min(*give_up_at_us - now_us, longest_wait_us));
-        count_time(counters, Stat::registry_waits, now_us);
-    }
-}
-
-// A block of another fleet, segment or increment was asked for before the segment was attached again. One of a later
-// term has come after `term` was read.
-core::PlannedRange take_block(Slot *segment, const char *name, const core::SegmentDefinition &definition, int64_t term,
-                              const core::SequenceState &counter) {
-    FleetBlock block;
-    if (!blocks_take(segment, name, &block) || block.count == 0 || block.term > term ||
-        block.fleet != static_cast<uint64_t>(definition.fleet) || block.increment != definition.increment ||
-        !core::is_beyond(counter, block.increment, block.first))
-        return {0, 0, 0};
-    const auto length = static_cast<int64_t>(block.count - 1);
-    return {block.count, block.first, block.first + length * block.increment};
-}
-
 void refuse_attached(Oid sequence) {
-    if (!is_attached(read_segment(sequence)))
+    if (read_segment(sequence).registry_name == nullptr)
         return;
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                     errmsg("segment of sequence \"%s\" is attached to a fleet's registry", get_rel_name(sequence)),

@@ -1,6 +1,14 @@
 // Drawing from a segment: its range in use, and the one reserved ahead.
+//
+// A segment that is attached to one of a fleet's registry has ranges that are blocks, which the registry gave. A block
+// leaves its place once (memory/memberships.hpp), and becomes the slot's range under the page's lock, if it lies beyond
+// the page's value. It then counts as a range that was reserved on the sequence. So the page always shows the last
+// value that this database was given, and requests show it to the registry. docs/design.md, Segments of a fleet, says
+// why no value is handed out twice. The sequence of an attached segment is one that nextval cannot move: one increment
+// exceeds its maximum.
 #pragma once
 
+#include "memory/segment_state.hpp"
 #include "session/session.hpp"
 
 namespace uidgen::pg {
@@ -13,7 +21,20 @@ struct SegmentValues {
 };
 
 // The next values, up to `want` (>= 1), on the slow path. Leaves a window for the next calls. Error when the sequence
-// is used up.
+// is used up, or when the registry gives no block within uidgen.max_wait.
 SegmentValues draw_segment(SessionEntry *e, uint64_t want);
+
+// The segment's configuration, with the settings where it leaves the step to them.
+SegmentConfig segment_config(const Slot *slot);
+
+// A call that waits for a block of the registry.
+struct BlockWait {
+    int64_t began_us; // on the monotonic clock; 0: it has not waited yet
+    Counters *counters;
+};
+
+// Asks the registrar for a block, unless one is asked for or ready. Returns at once without `wait`, else when there may
+// be a block; then it is an error if the server is in no fleet, if the registry refuses, or after uidgen.max_wait.
+BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count, int64_t known, BlockWait *wait);
 
 } // namespace uidgen::pg

@@ -288,18 +288,6 @@ SequencePage lock_page_for_writing(Relation sequence) UNCHECKED {
     return lock_page(sequence, GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
 }
 
-namespace {
-
-// The next range becomes smaller because of lost values. A counter that moved while nothing was reserved costs nothing.
-void note_lost(SegmentState *segment, uint64_t values) REQUIRES(page_lock) {
-    if (values > 0)
-        segment->step = core::disturbed_step(segment->step);
-    segment->reserved_at += values;
-    segment->disturbed = true;
-}
-
-} // namespace
-
 // A counter that was moved down does not take a generator back. It continues above its own memory.
 void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
     core::PositionAllocator<> &word = word_of(slot);
@@ -314,7 +302,7 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
     const uint64_t passed_over = word.discard_below(end);
     slot->passed_over.settle(expected, passed_over);
     if (slot->kind == SlotKind::segment)
-        note_lost(&segment_of(slot), passed_over);
+        segment_of(slot).steps.disturb(passed_over);
     slot->expected = state;
     slot->file = file;
 }
@@ -362,8 +350,10 @@ uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot) {
         counter->log_cnt = 0;
     const XLogRecPtr lsn = GenericXLogFinish(page->record);
     page->record = nullptr;
-    if (slot != nullptr)
+    if (slot != nullptr) {
         slot->expected = read_page(*page);
+        slot->counters.count(Stat::records);
+    }
     return lsn;
 }
 
@@ -385,20 +375,20 @@ core::Durability durable(Counters *counters, uint64_t lsn, core::Durability leve
         return level;
     if (XLogNeedsFlush(lsn) && !fault_is(Fault::no_flush)) {
         const int64_t began_us = monotonic_us();
-        count(counters, Stat::flush_waits);
+        counters->count(Stat::flush_waits);
         XLogFlush(lsn);
-        count_time(counters, Stat::flush_waits, began_us);
+        counters->count_time(Stat::flush_waits, began_us);
     }
     if (level == core::Durability::local || fault_is(Fault::no_standby))
         return level;
     if (standby_lags(lsn)) {
-        count(counters, Stat::standby_waits);
+        counters->count(Stat::standby_waits);
         const int64_t began_us = monotonic_us();
         do {
             const int64_t nap_began_us = monotonic_us();
             const int64_t nap_us = (nap_began_us - began_us) / 8;
             sleep_for(Min(Max(nap_us, shortest_nap_us), longest_nap_us), WAIT_EVENT_SYNC_REP);
-            count_time(counters, Stat::standby_waits, nap_began_us);
+            counters->count_time(Stat::standby_waits, nap_began_us);
         } while (standby_lags(lsn));
     }
     return standby_has(lsn) ? level : core::Durability::local;

@@ -104,7 +104,7 @@ bool is_page_expected(const Slot *slot, const PagePlace &place);
 PageState read_page(const SequencePage &page) REQUIRES_SHARED(page_lock);
 
 // Moves the counter to `last_value` (is_called) and logs the page, which the slot, if there is one, expects from then
-// on. At most once per lock. Returns the end of the record; 0: there is nothing to wait for.
+// on; it counts the record. At most once per lock. Returns the end of the record; 0: there is nothing to wait for.
 uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot = nullptr) REQUIRES(page_lock);
 
 void unlock_page(SequencePage *page) RELEASE(page_lock);
@@ -121,7 +121,7 @@ PageState page_state(Relation sequence);
 //      returns as if the standby had answered.
 //   2. Its queue allows each LSN once, but all sessions that need one range wait for the same record.
 //
-// Counts the waits, unless `counters` is null.
+// Counts the waits.
 core::Durability durable(Counters *counters, uint64_t lsn, core::Durability level);
 
 // Whether they are, now. As long as no standby is awaited, it is so for every record that was flushed.

@@ -164,9 +164,9 @@ void begin_generator(Oid generator, const core::Definition &definition, const Ex
 // Segments and keys
 // ---------------------------------------------------------------------------------------------------------
 
-void expire_segment(Oid sequence) {
+void expire_segment(Oid sequence, SlotPhase to = SlotPhase::stale) {
     if (Slot *slot = find_slot(slot_key(sequence), SlotKind::segment))
-        expire_slot(slot);
+        mark_stale(slot, to);
 }
 
 // A row of another sequence is one that no event trigger saw dropped, unless a label says that it is the segment.
@@ -354,10 +354,8 @@ void redefine(Oid sequence, const core::Definition &former, const core::Definiti
         if (former.generator.is_default != wanted.generator.is_default)
             note_default(InvalidOid);
     }
-    Slot *slot =
-        wanted.kind == core::DefinitionKind::segment ? find_slot(slot_key(sequence), SlotKind::segment) : nullptr;
-    if (slot != nullptr && strcmp(former.segment.name, wanted.segment.name) != 0)
-        slot_forget_name(slot);
+    if (wanted.kind == core::DefinitionKind::segment)
+        expire_segment(sequence, SlotPhase::altered);
     CacheInvalidateRelcacheByRelid(sequence);
     set_label(sequence, wanted);
 }

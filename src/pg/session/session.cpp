@@ -58,6 +58,8 @@ bool slot_was_freed(const SessionEntry *e) {
     return e->slot == nullptr || e->slot->generation.load(std::memory_order_acquire) != e->generation;
 }
 
+bool has_slot(const SessionEntry *e, SlotKind kind) { return e->kind == kind && e->is_settled && !slot_was_freed(e); }
+
 // Keeps sessions small that keep creating and dropping sequences.
 void free_dropped_entries() {
     last_used = {&empty_entry, &empty_entry, &empty_entry};
@@ -108,7 +110,7 @@ void lock_for_transaction(SessionEntry *e) {
 // Whether the entry was opened for this role, and nothing has changed since, so that nothing need be looked up again.
 // Under the sequence's lock, which has brought the invalidations that were sent before it.
 bool is_unchanged(const SessionEntry *e, SlotKind kind) {
-    return e->known_as_of == sequence_changes && e->role == GetUserId() && e->kind == kind && !slot_was_freed(e) &&
+    return e->known_as_of == sequence_changes && e->role == GetUserId() && has_slot(e, kind) &&
            is_page_expected(e->slot, e->page);
 }
 
@@ -118,9 +120,9 @@ void open_afresh(SessionEntry *e, SlotKind kind) {
     Relation rel = open_to_draw(e->sequence, kind);
     const bool is_new = made_in_this_transaction(rel);
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
-    if (slot_was_freed(e) || e->kind != kind) {
+    if (!has_slot(e, kind)) {
         last_used = {&empty_entry, &empty_entry, &empty_entry}; // one of them may be this entry, as of the other kind
-        e->slot = find_or_make_slot(rel, kind);
+        e->slot = find_or_make_slot(rel, kind, &e->is_settled);
         e->generation = e->slot->generation.load(std::memory_order_acquire);
         e->kind = kind;
         e->window = {};
@@ -151,7 +153,7 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
     SessionEntry *e = find_entry(sequence);
     if (e == nullptr)
         e = make_entry(sequence);
-    if (is_open(e, GetUserId()) && e->kind == kind)
+    if (is_open(e, GetUserId()) && has_slot(e, kind))
         return e;
     e->checked = 0;
     lock_for_transaction(e);
@@ -185,9 +187,10 @@ void close_all_windows() {
 }
 
 core::Durability close_window(SessionEntry *e) {
+    const SyncState sync = sync_state();
     e->window.close();
-    e->sync = sync_state();
-    return wanted_durability(e->sync);
+    e->sync = sync;
+    return wanted_durability(sync);
 }
 
 namespace {

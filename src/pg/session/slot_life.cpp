@@ -14,9 +14,6 @@ namespace uidgen::pg {
 
 namespace {
 
-// Keeps ordinals, which are 64 bits wide, from wrapping: that would take 2^24 ranges of this size.
-constexpr int64_t largest_step = INT64_C(1) << 40;
-
 constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * us_per_second;
 
 // Slots need not go with their sequences, because one that outlives its sequence does no harm (docs/design.md, P1 5).
@@ -76,7 +73,7 @@ void sweep(Slot *slot) {
     if (!look.used)
         return;
     SET_LOCKTAG_RELATION(tag, look.key.database, look.key.sequence);
-    if (holds_lock(tag) || LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+    if (holds_lock(tag, RowExclusiveLock) || LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
         return;
     const Look locked = look_at(slot); // another session may have freed it meanwhile
     if (locked.used && same_key(locked.key, look.key))
@@ -171,35 +168,38 @@ void init_segment(Relation rel, SlotInit *init) {
     if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
     init->first_position = 1;
-    const core::SegmentDefinition segment = read_segment(sequence);
-    init->bounds = step_bounds(segment, sequence_rule(sequence));
-    if (segment.name != nullptr && !label_of(sequence).is_written_here)
-        init->name_hash = hash_of_name(cstring_to_text(segment.name));
+    init->segment = segment_config_of(read_segment(sequence));
+}
+
+// Locks the label of a segment against changes for a moment. False: a transaction has altered it, or may have, that is
+// still open.
+bool hold_label(const LOCKTAG &tag) {
+    return !IsInParallelMode() && !holds_lock(tag, ShareUpdateExclusiveLock) &&
+           LockAcquire(&tag, ShareUpdateExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
 }
 
 } // namespace
 
-Slot *find_or_make_slot(Relation rel, SlotKind kind) {
+Slot *find_or_make_slot(Relation rel, SlotKind kind, bool *is_settled) {
     const SlotKey key = slot_key(RelationGetRelid(rel));
     Slot *slot = find_ready_slot(key, kind);
+    *is_settled = true;
     if (slot != nullptr)
         return slot;
-    SlotInit init = {kind, file_of(rel), page_state(rel)};
+    LOCKTAG tag;
+    SET_LOCKTAG_RELATION(tag, key.database, key.sequence);
+    const bool holds = kind == SlotKind::segment && hold_label(tag);
+    *is_settled = kind == SlotKind::generator || holds;
+    SlotInit init = {kind, file_of(rel), page_state(rel), *is_settled ? SlotPhase::ready : SlotPhase::altered};
     if (kind == SlotKind::segment)
         init_segment(rel, &init);
     else
         init_generator(rel, &init);
     sweep_slots();
-    return make_slot(key, init);
-}
-
-core::StepBounds step_bounds(const core::SegmentDefinition &segment, const core::SequenceRule &rule) {
-    // The registry bounds the blocks of an attached segment.
-    const uint64_t values = is_attached(segment) ? PG_UINT64_MAX : core::values_in(rule);
-    const auto bounded = [&](int64_t step) { return core::bounded_by_sequence(Min(step, largest_step), values); };
-    const int64_t base = segment.step > 0 ? segment.step : settings::segment_step;
-    const int64_t most = segment.max_step > 0 ? segment.max_step : settings::segment_max_step;
-    return {bounded(base), bounded(Max(most, base))};
+    slot = make_slot(key, init);
+    if (holds)
+        LockRelease(&tag, ShareUpdateExclusiveLock, false);
+    return slot;
 }
 
 void warn_of_end(Oid generator, const core::Layout &layout) {
@@ -247,7 +247,8 @@ void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t
     const uint64_t lsn = higher ? write_page(&page, mark) : read_page(page).lsn;
     unlock_page(&page);
     relation_close(rel, NoLock);
-    durable(nullptr, lsn, wanted_durability()); // a commit that wrote nothing else would not wait
+    Counters not_counted = {};
+    durable(&not_counted, lsn, wanted_durability()); // a commit that wrote nothing else would not wait
 }
 
 } // namespace

@@ -9,11 +9,8 @@
 namespace uidgen::pg {
 
 // The slot of an open sequence, ready to be drawn from. It is made if there is none, or if what it was made from has
-// changed.
-Slot *find_or_make_slot(Relation rel, SlotKind kind);
-
-// The step bounds of a segment: its own, else of the settings, and bounded by the size of the sequence.
-core::StepBounds step_bounds(const core::SegmentDefinition &segment, const core::SequenceRule &rule);
+// changed. *is_settled becomes false if that may change again at any moment: an alteration of a segment has not ended.
+Slot *find_or_make_slot(Relation rel, SlotKind kind, bool *is_settled);
 
 // A WARNING if the layout has ended, ends within two years or has not begun: when a generator is defined, and when a
 // slot is made.

@@ -11,6 +11,8 @@
 #include "session/names.hpp"
 #include "segment/blocks.hpp"
 #include "segment/draw.hpp"
+#include "config/definition.hpp"
+#include "node/fleet_term.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -162,20 +164,20 @@ Datum segment_set(PG_FUNCTION_ARGS) {
 Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);
-    const core::SegmentDefinition definition = {
-        text_to_cstring(PG_GETARG_TEXT_PP(1)), 0, 0, text_to_cstring(PG_GETARG_TEXT_PP(2)), 0, 0, 0};
+    const SegmentConfig config = segment_config_of(
+        {text_to_cstring(PG_GETARG_TEXT_PP(1)), 0, 0, text_to_cstring(PG_GETARG_TEXT_PP(2)), 0, 0, 0});
     lock_owned(sequence);
     const SessionEntry *e = open_entry(sequence, SlotKind::segment);
-    FleetBlock found = {};
-    int64_t give_up_at_us = 0;
-    blocks_forget(e->slot); // a block that was asked for before is of another segment, or of another time
+    Counters not_counted = {};
+    BlockWait wait = {0, &not_counted};
+    BlockAnswer answer;
     (void)agree_on_fleet_term();
-    do {
-        ask_registry(e->slot, definition, 0, 0, nullptr);
-        wait_for_block(e->slot, definition, &give_up_at_us, nullptr);
-    } while (!blocks_take(e->slot, name_at_registry(definition), &found));
-    if (!is_attached(read_segment(sequence)))
-        expire_slot(e->slot); // it was made without the definition that is to come
+    blocks_forget(e->slot); // a block that was asked for before is of another segment, or of another time
+    do
+        answer = ask_for_block(e->slot, config, 0, 0, &wait);
+    while (answer.state != BlockState::ready);
+    blocks_forget(e->slot);
+    const FleetBlock &found = answer.block;
     return make_row(desc, {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment),
                            BoolGetDatum(found.is_synchronous)});
 }

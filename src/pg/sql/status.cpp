@@ -7,6 +7,7 @@
 #include "memory/server_state.hpp"
 #include "node/worker_node.hpp"
 #include "base/time_source.hpp"
+#include "segment/draw.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -98,26 +99,29 @@ void put_generator(Row *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
 void put_segment(Row *row, const Slot *slot, Relation rel) {
     const SegmentState &segment = segment_of(slot);
     const BlockAnswer next = blocks_look(slot);
+    const SegmentConfig config = segment_config(slot);
+    const core::SequenceRule rule = sequence_rule(RelationGetRelid(rel));
     core::Range range;
     SequencePage page = lock_page_for_reading(rel);
     const uint64_t at = segment.ordinals.last() + 1;
     const bool in_use = segment.ranges.find(at, &range);
-    const bool is_attached = segment.fleet != 0 || next.state != BlockState::none;
+    const bool is_block = config.is_attached() || next.state != BlockState::none;
     const bool next_ready =
-        is_attached ? next.state == BlockState::ready : in_use && segment.ranges.latest.end != range.end;
+        is_block ? next.state == BlockState::ready : in_use && segment.ranges.latest.end != range.end;
     if (in_use) {
         put(row, "range_first", Int64GetDatum(range.first));
         put_number(row, "range_length", range.end - range.begin);
         put_number(row, "range_left", range.end - at);
     }
     put(row, "next_ready", BoolGetDatum(next_ready));
-    put(row, "step", Int64GetDatum(segment.step));
-    put_number(row, "refills_late", segment.refills_late);
-    put_number(row, "refills_disturbed", segment.refills_disturbed);
+    const int64_t step = segment.steps.step;
+    put_number(row, "refills_late", segment.steps.refills_late);
+    put_number(row, "refills_disturbed", segment.steps.refills_disturbed);
     unlock_page(&page);
-    if (is_attached)
+    put(row, "step", Int64GetDatum(step > 0 ? step : core::step_bounds(config.step, config.max_step, rule).base));
+    if (is_block)
         put(row, "next_asked", BoolGetDatum(next.state == BlockState::asked));
-    if (is_attached && next.error.at_us != 0)
+    if (is_block && next.error.at_us != 0)
         put(row, "registry_error", CStringGetTextDatum(error_for_user(next.error).message));
 }
 
@@ -140,7 +144,7 @@ struct Look {
 Look look_at(Slot *slot) {
     lock_slot_shared(slot);
     const bool is_ours = slot->phase != SlotPhase::free && is_of_this_database(slot->key);
-    Look look = {is_ours ? slot->key.sequence : InvalidOid, slot->phase == SlotPhase::ready,
+    Look look = {is_ours ? slot->key.sequence : InvalidOid, slot->phase >= SlotPhase::altered,
                  slot->generation.load(std::memory_order_relaxed), is_ours ? slot_counted(slot) : Stats{}};
     unlock_slot(slot);
     if (is_ours && !may_see(look.sequence))
