@@ -100,13 +100,10 @@ CREATE TRIGGER uid_key_changing BEFORE INSERT OR UPDATE ON uid_secrets.uid_key
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_key_changing();
 -- Whatever session_replication_role is, a key gets its secret.
 ALTER TABLE uid_secrets.uid_key ENABLE ALWAYS TRIGGER uid_key_changing;
-CREATE FUNCTION uid_internal.uid_read_key(label text) RETURNS bigint
-LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_definition';
-COMMENT ON FUNCTION uid_internal.uid_read_key(text) IS
-  'Returns the id that the label of a key''s sequence has; NULL if it cannot be read.';
 
 CREATE VIEW uid_internal.keys AS
-SELECT c.relname::text AS name, l.objoid::regclass AS sequence, uid_internal.uid_read_key(l.label) AS id
+SELECT c.relname::text AS name, l.objoid::regclass AS sequence,
+       pg_catalog.substring(l.label, '^key id=([0-9]+)$')::bigint AS id
   FROM pg_catalog.pg_seclabel l JOIN pg_catalog.pg_class c ON c.oid = l.objoid
  WHERE l.classoid = 'pg_catalog.pg_class'::regclass::oid AND l.objsubid = 0 AND l.provider = 'uidgen'::text
    AND pg_catalog.starts_with(l.label, 'key '::text);

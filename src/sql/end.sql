@@ -40,7 +40,7 @@ GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout, uid_internal.uid_make_sequence,
   uid_internal.uid_define_segment, uid_internal.uid_read_generator,
-  uid_internal.uid_read_segment, uid_internal.uid_read_key, uid_internal.uid_change_segment,
+  uid_internal.uid_read_segment, uid_internal.uid_change_segment,
   uid_internal.uid_place_segment, uid_internal.uid_look_up_segment, uid_internal.uid_add_segment,
   uid_internal.uid_show_block, uid_internal.uid_live_generators, uid_internal.uid_live_segments,
   uid_internal.uid_counters, uid_internal.uid_server_counters, uid_internal.uid_sequence_next,

@@ -7,18 +7,15 @@ CREATE FUNCTION uid_internal.uid_forget_dropped() RETURNS event_trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_forget_dropped';
 COMMENT ON FUNCTION uid_internal.uid_forget_dropped() IS
   'Event trigger function. It deletes the rows of dropped sequences from uid_segment_row and uid_key, and notes that the '
-  'database has no default generator.';
+  'database has no default generator. At another event it only loads the library.';
 CREATE EVENT TRIGGER uid_forget_dropped ON sql_drop EXECUTE FUNCTION uid_internal.uid_forget_dropped();
 ALTER EVENT TRIGGER uid_forget_dropped ENABLE ALWAYS;
 COMMENT ON EVENT TRIGGER uid_forget_dropped IS
   'Keeps uid_segment_row and uid_key free of rows whose sequence was dropped.';
 
-CREATE FUNCTION uid_internal.uid_load() RETURNS event_trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'uid_load';
-COMMENT ON FUNCTION uid_internal.uid_load() IS
-  'Event trigger function. It loads the library, so that a restore may set security labels of uidgen.';
+-- A restore may set security labels of uidgen.
 CREATE EVENT TRIGGER uid_load ON ddl_command_start WHEN TAG IN ('SECURITY LABEL')
-  EXECUTE FUNCTION uid_internal.uid_load();
+  EXECUTE FUNCTION uid_internal.uid_forget_dropped();
 ALTER EVENT TRIGGER uid_load ENABLE ALWAYS;
 COMMENT ON EVENT TRIGGER uid_load IS 'Loads the library before a security label is set.';
 

@@ -200,16 +200,13 @@ Datum uid_define_segment(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// NULL for a label that cannot be read. Of a key only the id.
+// NULL for a label that cannot be read.
 Datum uid_definition(PG_FUNCTION_ARGS) {
     TupleDesc desc = row_type(fcinfo);
     core::Definition definition;
-    const bool is_row = desc != nullptr;
-    if (parse_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), &definition).kind != core::FaultKind::none ||
-        is_row == (definition.kind == core::DefinitionKind::key))
+    if (parse_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), &definition).kind != core::FaultKind::none)
         PG_RETURN_NULL();
-    return is_row ? HeapTupleGetDatum(form_fields(core::fields_of(definition.kind), &definition, desc))
-                  : Int64GetDatum(definition.key.id);
+    return HeapTupleGetDatum(form_fields(core::fields_of(definition.kind), &definition, desc));
 }
 
 Datum uid_generator_alter(PG_FUNCTION_ARGS) {

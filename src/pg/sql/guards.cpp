@@ -10,11 +10,6 @@
 namespace uidgen::pg {
 namespace {
 
-void check_event_trigger(FunctionCallInfo fcinfo, const char *function) {
-    if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
-        report_other_call(function, "trigger of DDL");
-}
-
 // The caller owns what it has dropped, and needs no right to the tables.
 void delete_row(Oid table, const char *column, Oid type, Datum value) {
     write_as_owner(table, psprintf("DELETE FROM %%1$s WHERE %s OPERATOR(pg_catalog.=) $1", column), {{type, value}});
@@ -89,7 +84,6 @@ extern "C" {
 
 UIDGEN_SQL_FUNCTION(uid_home);
 UIDGEN_SQL_FUNCTION(uid_forget_dropped);
-UIDGEN_SQL_FUNCTION(uid_load);
 UIDGEN_SQL_FUNCTION(uid_default_is_moved);
 UIDGEN_SQL_FUNCTION(uid_keep_local);
 
@@ -99,17 +93,16 @@ Datum uid_home(PG_FUNCTION_ARGS) {
     PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(schema))));
 }
 
+// The library is loaded when the function is called, and registers the provider of labels. The event trigger uid_load
+// calls it for that alone.
 Datum uid_forget_dropped(PG_FUNCTION_ARGS) {
-    check_event_trigger(fcinfo, "uid_forget_dropped");
+    if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
+        report_other_call("uid_forget_dropped", "trigger of DDL");
+    if (strcmp(reinterpret_cast<EventTriggerData *>(fcinfo->context)->event, "sql_drop") != 0)
+        PG_RETURN_VOID();
     ListCell *cell;
     foreach (cell, read_dropped_sequences())
         forget(lfirst_oid(cell));
-    PG_RETURN_VOID();
-}
-
-// The library is loaded when the function is called, and registers the provider of labels.
-Datum uid_load(PG_FUNCTION_ARGS) {
-    check_event_trigger(fcinfo, "uid_load");
     PG_RETURN_VOID();
 }
 
