@@ -9,13 +9,13 @@ CREATE TABLE uid_fleet_state (
   clock_bound       interval    NOT NULL DEFAULT '1 millisecond'
                                 CHECK (clock_bound BETWEEN interval '1 millisecond' AND interval '1 day'),
   synchronous       boolean     NOT NULL DEFAULT false,
-  term             bigint      NOT NULL,
-  term_nonce       bigint      NOT NULL,
-  first_term       bigint      NOT NULL,
-  former_term      bigint,
+  term              bigint      NOT NULL,
+  term_nonce        bigint      NOT NULL,
+  first_term        bigint      NOT NULL,
+  former_term       bigint,
   former_term_nonce bigint,
   former_serial     bigint,
-  shown_term       bigint,
+  shown_term        bigint,
   fence_base        timestamptz,
   covered_until     timestamptz,
   closed_until      timestamptz,
@@ -147,8 +147,8 @@ CREATE TABLE uid_fleet_node (
   granted_until     bigint      NOT NULL,
   membership        bigint      NOT NULL DEFAULT 0,
   incarnation       bigint      NOT NULL DEFAULT 0,
-  term             bigint      NOT NULL,
-  term_nonce       bigint      NOT NULL DEFAULT 0,
+  term              bigint      NOT NULL,
+  term_nonce        bigint      NOT NULL DEFAULT 0,
   serial            bigint      NOT NULL,
   revoked           bigint      NOT NULL DEFAULT 0,
   host              text,
@@ -318,22 +318,20 @@ COMMENT ON FUNCTION uid_internal.uid_fleet_refuses(record) IS
   'judges that itself.';
 
 CREATE VIEW uid_fleet_pools AS
-SELECT p.pool, p.preset, p.epoch, p.nodes, p.live, p.cooling, p.reserved, p.nodes - (p.live + p.cooling + p.reserved) AS free,
-       p.collides_with, s.fence_until, s.refuses
-  FROM (SELECT CASE WHEN f.until > pg_catalog.clock_timestamp() THEN f.until END AS fence_until, f.refuses
-          FROM (SELECT s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until, uid_internal.uid_fleet_refuses(s) AS refuses
-                  FROM uid_internal.fleet_state s) f) s
-  LEFT JOIN (SELECT p.pool, p.preset, p.epoch, p.nodes, c.live, c.cooling, c.reserved,
-                    (SELECT pg_catalog.array_agg(q.pool ORDER BY q.pool) FROM uid_fleet_pool q
-                      WHERE q.pool <> p.pool AND NOT q.dropped AND q.tick_us = p.tick_us AND q.time_bits = p.time_bits
-                        AND q.datacenter_bits + q.worker_bits = p.datacenter_bits + p.worker_bits
-                        AND q.sequence_bits = p.sequence_bits AND q.sequence_first = p.sequence_first) AS collides_with
-               FROM (SELECT p.*, 1::bigint << (p.datacenter_bits + p.worker_bits - p.backup_worker::integer) AS nodes FROM uid_fleet_pool p
-                      WHERE NOT p.dropped) p
-              CROSS JOIN LATERAL (SELECT pg_catalog.count(*) FILTER (WHERE f.state = 'live'::text) AS live,
-                                         pg_catalog.count(*) FILTER (WHERE f.state = 'cooling'::text OR f.state = 'revoked'::text) AS cooling,
-                                         pg_catalog.count(*) FILTER (WHERE f.state = 'reserved'::text) AS reserved
-                                    FROM uid_fleet f WHERE f.pool = p.pool) c) p ON true;
+SELECT p.pool, p.preset, p.epoch, n.nodes, c.live, c.cooling, c.reserved, n.nodes - (c.live + c.cooling + c.reserved) AS free,
+       n.collides_with, CASE WHEN s.until > pg_catalog.clock_timestamp() THEN s.until END AS fence_until, s.refuses
+  FROM (SELECT s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until, uid_internal.uid_fleet_refuses(s) AS refuses
+          FROM uid_internal.fleet_state s) s
+  LEFT JOIN uid_fleet_pool p ON NOT p.dropped
+  LEFT JOIN LATERAL (SELECT pg_catalog.count(*) FILTER (WHERE f.state = 'live'::text) AS live,
+                            pg_catalog.count(*) FILTER (WHERE f.state = 'cooling'::text OR f.state = 'revoked'::text) AS cooling,
+                            pg_catalog.count(*) FILTER (WHERE f.state = 'reserved'::text) AS reserved
+                       FROM uid_fleet f WHERE f.pool = p.pool) c ON p.pool IS NOT NULL
+ CROSS JOIN LATERAL (SELECT 1::bigint << (p.datacenter_bits + p.worker_bits - p.backup_worker::integer) AS nodes,
+                            (SELECT pg_catalog.array_agg(q.pool ORDER BY q.pool) FROM uid_fleet_pool q
+                              WHERE q.pool <> p.pool AND NOT q.dropped AND q.tick_us = p.tick_us AND q.time_bits = p.time_bits
+                                AND q.datacenter_bits + q.worker_bits = p.datacenter_bits + p.worker_bits
+                                AND q.sequence_bits = p.sequence_bits AND q.sequence_first = p.sequence_first) AS collides_with) n;
 COMMENT ON VIEW uid_fleet_pools IS
   'The layouts of a fleet: the number of nodes, and how many are live, cooling (or revoked), reserved and free (see '
   'uid_fleet). A registry without layouts has one row, whose pool is NULL. collides_with: pools whose ids may be '

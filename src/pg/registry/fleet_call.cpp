@@ -84,18 +84,20 @@ void note_member(Registry *registry, const FleetRequest &r) {
 // ---------------------------------------------------------------------------------------------------------
 
 // One line in the log when it begins, and one when it ends.
-void note_refusal(Registry *registry, const FleetAnswer &answer) {
+void note_refusal(Registry *registry) {
     FleetState &state = registry->state;
-    if (answer.given.why == state.refuses)
+    const core::Refusal why = reason_for_all(*registry);
+    Call all = {};
+    if (why == state.refuses)
         return;
-    state.refuses = answer.given.why;
+    state.refuses = why;
     write_state(state);
-    if (answer.given.why == core::Refusal::none)
-        ereport(LOG, (errmsg("registry answers its members again")));
-    else
-        ereport(LOG, (errmsg("registry refuses all members: %s", answer.message),
+    if (refuse_if_judged(*registry, &all, why))
+        ereport(LOG, (errmsg("registry refuses all members: %s", all.answer.message),
                       registry->unclaimed != nullptr ? errdetail("It differs: %s.", registry->unclaimed) : 0,
-                      errhint("%s", answer.hint)));
+                      errhint("%s", all.answer.hint)));
+    else
+        ereport(LOG, (errmsg("registry answers its members again")));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -157,9 +159,6 @@ void refuse_equal_ids(Call *call, const core::Layout &of_pool) {
                     l.backup ? "true" : "false"));
 }
 
-// A layout that is not in use costs a row for good, so a login cannot make any number of them.
-constexpr int64_t most_pools = 1000;
-
 // Of a layout that is new to the fleet. What is refused makes no pool, because a pool stays.
 void make_pool(const Registry &registry, Call *call) {
     const FleetRequest &r = call->request;
@@ -168,10 +167,9 @@ void make_pool(const Registry &registry, Call *call) {
         return refuse_equal_ids(call, other);
     if (refuse_if_judged(registry, call, core::judge(r.layout, registry.state.view, r.generator, {}).why))
         return;
-    if (count_pools(call->login) >= most_pools)
+    call->pool = insert_pool(r.layout, r.preset, call->login);
+    if (call->pool == no_pool)
         refuse(call, core::Refusal::too_many_layouts);
-    else
-        call->pool = insert_pool(r.layout, r.preset, call->login);
 }
 
 // Grants, or refuses; it may make a pool. What is wrong is found before anything is written.
@@ -221,7 +219,7 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
     answer->given.seal = seal_of_number(state, "stamp", view.term, view.own_serial);
     answer->clock_us = view.now_us;
     answer->server = number_of_server();
-    answer->is_open = registry.unclaimed == nullptr && state.refuses == core::Refusal::none;
+    answer->is_open = state.refuses == core::Refusal::none;
     answer->awaits_member = view.awaits_member;
     answer->longest_us = view.longest_us;
     // If it grants nothing any more, a hello asks when it granted last.
@@ -271,13 +269,11 @@ void note_evidence(Registry *registry, Call *call) {
 
 void note_all_evidence(Registry *registry, const Calls &calls) {
     const auto end = calls.calls + calls.count;
-    Call all = {};
     for (Call *call = calls.calls; call < end; call++)
         if (!is_refused(*call))
             note_evidence(registry, call);
-    const bool refused = refuse_if_judged(*registry, &all, reason_for_all(*registry));
-    note_refusal(registry, all.answer);
-    for (const Call *call = calls.calls; call < end && !refused; call++)
+    note_refusal(registry);
+    for (const Call *call = calls.calls; call < end && registry->state.refuses == core::Refusal::none; call++)
         if (!is_refused(*call) && call->request.generator.incarnation != 0 && shows_lost_commits(*registry, *call)) {
             draw_term(registry, Commits::may_be_lost, "a member has shown an answer that this registry has lost");
             return;
@@ -287,7 +283,7 @@ void note_all_evidence(Registry *registry, const Calls &calls) {
 void answer(const Registry &registry, Newcomers *known, Call *call) {
     const FleetRequest &r = call->request;
     const core::RegistryView &view = registry.state.view;
-    if (is_refused(*call) || refuse_if_judged(registry, call, reason_for_all(registry)) ||
+    if (is_refused(*call) || refuse_if_judged(registry, call, registry.state.refuses) ||
         refuse_if_judged(registry, call, core::judge_server(view, r.generator.seen)))
         return;
     if (r.generator.incarnation != 0)

@@ -231,18 +231,16 @@ int32_t find_pool(const core::Layout &layout, DroppedPool dropped) {
                       row_of(layout)));
 }
 
-int64_t count_pools(const char *login) {
-    return select_number("SELECT count(*) FROM @uid_fleet_pool WHERE login = $1 AND NOT dropped", login);
-}
-
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login) {
+    constexpr int64_t most = 1000;
     const char *names = field_names(layout_fields);
     return static_cast<int32_t>(select_number(
-        psprintf("INSERT INTO @uid_fleet_pool (%s, preset, login, pool) "
-                 "SELECT %s, $2, $3, coalesce(max(pool), 0) + 1 FROM @uid_fleet_pool ON CONFLICT (%s) DO UPDATE "
-                 "SET (preset, login, dropped) = ROW(EXCLUDED.preset, EXCLUDED.login, false) RETURNING pool::bigint",
+        psprintf("INSERT INTO @uid_fleet_pool (%s, preset, login, pool) SELECT %s, $2, $3, coalesce(max(pool), 0) + 1 "
+                 "FROM @uid_fleet_pool HAVING count(*) FILTER (WHERE login = $3 AND NOT dropped) < $4 ON CONFLICT (%s) "
+                 "DO UPDATE SET (preset, login, dropped) = ROW(EXCLUDED.preset, EXCLUDED.login, false) "
+                 "RETURNING pool::bigint",
                  names, field_names(layout_fields, "($1)."), names),
-        row_of(layout), preset, login));
+        row_of(layout), preset, login, most));
 }
 
 bool read_pool(int32_t pool, core::Layout *layout) {

@@ -70,8 +70,8 @@ void drop_claims(const char *login); // null: all
 constexpr int32_t no_pool = 0;
 enum class DroppedPool : uint8_t { is_ignored, counts };
 int32_t find_pool(const core::Layout &layout, DroppedPool dropped);
-int64_t count_pools(const char *login);
-// `login` is the role whose call brings the layout, maybe one that was dropped.
+// `login` is the role whose call brings the layout, maybe one that was dropped. A layout that is not in use costs a row
+// for good, so a login cannot make any number of them; no_pool: it has brought as many as it may.
 int32_t insert_pool(const core::Layout &layout, const char *preset, const char *login);
 bool read_pool(int32_t pool, core::Layout *layout);
 // A pool whose ids can be equal to those of the layout: the same widths and tick, but another epoch or another split of

@@ -243,13 +243,6 @@ void reserve(const Registry &registry, int32_t pool, int32_t count, const Return
 // A call of a member.
 // ---------------------------------------------------------------------------------------------------------
 
-// A role that was expelled while its transaction was open has passed PostgreSQL's check, which reads what is cached.
-// The lock has brought the cache up to date.
-void check_may_call(const Registry &registry, Oid procedure) {
-    if (procedure_aclcheck(procedure, registry.role) != ACLCHECK_OK)
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_PROCEDURE, "uid_fleet_call");
-}
-
 Datum result_of(const Registry &registry, FunctionCallInfo fcinfo, const StringInfoData &answers) {
     MemoryContext working = MemoryContextSwitchTo(registry.caller);
     const Datum row = make_row(row_type(fcinfo), {PointerGetDatum( // a bytea is the same
@@ -295,7 +288,10 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
         open_segment(registry, &calls.calls[i]);
     }
     enter_registry(&registry);
-    check_may_call(registry, fcinfo->flinfo->fn_oid);
+    // A role that was expelled while its transaction was open has passed PostgreSQL's check, which reads what is cached.
+    // The lock has brought the cache up to date.
+    if (procedure_aclcheck(fcinfo->flinfo->fn_oid, registry.role) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_PROCEDURE, "uid_fleet_call");
     initStringInfo(&answers);
     answer_calls(&registry, calls, &answers);
     const Datum result = result_of(registry, fcinfo, answers);
