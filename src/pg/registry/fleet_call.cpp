@@ -3,6 +3,7 @@
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "fleet_block.hpp"
+#include "memory/server_state.hpp"
 #include "newcomer.hpp"
 
 namespace uidgen::pg {
@@ -203,13 +204,6 @@ void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
 // The answer.
 // ---------------------------------------------------------------------------------------------------------
 
-// Another server, or this one after a start, has another number.
-uint64_t number_of_server() {
-    const uint64_t parts[] = {GetSystemIdentifier(), static_cast<uint64_t>(PgStartTime),
-                              static_cast<uint64_t>(PostmasterPid), static_cast<uint64_t>(MyDatabaseId)};
-    return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0) >> 1 | 1;
-}
-
 void complete(const Registry &registry, const FleetRequest &request, FleetAnswer *answer) {
     const FleetState &state = registry.state;
     const core::RegistryView &view = state.view;
@@ -218,7 +212,7 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
     answer->given.grant.serial = view.own_serial;
     answer->given.seal = seal_of_number(state, "stamp", view.term, view.own_serial);
     answer->clock_us = view.now_us;
-    answer->server = number_of_server();
+    answer->server = server_state->salt + MyDatabaseId; // another server, or this one after a start, has another one
     answer->is_open = state.refuses == core::Refusal::none;
     answer->awaits_member = view.awaits_member;
     answer->longest_us = view.longest_us;

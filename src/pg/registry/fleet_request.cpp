@@ -1,6 +1,7 @@
 #include "fleet_request.hpp"
 
 #include "base/time_source.hpp"
+#include "fleet_block.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -136,7 +137,7 @@ const char *message_of_ahead(const core::RegistryView &view, const FleetRequest 
 
 } // namespace
 
-Calls take_calls(const bytea *message) {
+Calls take_calls(const Registry &registry, const bytea *message) {
     Message left = {VARDATA_ANY(message), static_cast<int64_t>(VARSIZE_ANY_EXHDR(message))};
     Calls calls = {static_cast<Call *>(palloc0(sizeof(Call) * most_requests)), 0};
     while (left.bytes > 0 || calls.count == 0) {
@@ -151,7 +152,9 @@ Calls take_calls(const bytea *message) {
                                    call->request.protocol),
                             errdetail("The registry speaks version %d.", fleet_protocol),
                             errhint("Upgrade the registry first, then the members.")));
+        call->login = GetUserNameFromId(registry.role, false);
         take_fields(call);
+        open_segment(registry, call);
     }
     return calls;
 }

@@ -33,9 +33,9 @@ struct Calls {
     int count;
 };
 
-// Takes the requests out of a message. A request with fields that are not valid is refused already. Error if the
-// message is none. Before the lock.
-Calls take_calls(const bytea *message);
+// Takes the requests out of a message, and opens their segments. A request with fields that are not valid is refused
+// already. Error if the message is none. Before the lock.
+Calls take_calls(const Registry &registry, const bytea *message);
 
 // Seals of the registry's answers: of a number of a term, which is a serial that it has answered with ("stamp") or
 // the time when it granted last ("last"); and of a grant. Error if the registry has no key.

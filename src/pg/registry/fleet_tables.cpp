@@ -303,46 +303,46 @@ bool read_sticky_node(int32_t pool, const FleetRequest &r, const char *login, No
                   pool, r.name, r.database, r.host, r.port, login);
 }
 
-bool read_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record) {
+bool read_oldest_node(NodeRange range, int64_t from, NodeRecord *record) {
     return select(node_fields, record,
                   "FROM @uid_fleet_node WHERE pool::bigint = $1 AND node + 0 BETWEEN $2 AND $3 "
                   "AND granted_until <= $4 ORDER BY granted_until LIMIT 1",
-                  pool, range.first, range.last, from);
+                  range.pool, range.first, range.last, from);
 }
 
 // With OFFSET the planner makes no join of it, which could compare all nodes with all.
-bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record) {
+bool find_unused_node(NodeRange range, NodeRecord *record) {
     const int64_t node =
         select_number("SELECT coalesce((SELECT $2 WHERE NOT EXISTS (SELECT FROM @uid_fleet_node WHERE pool = $1 "
                       "AND node = $2) UNION ALL (SELECT n.node + 1 FROM @uid_fleet_node n WHERE n.pool = $1 "
                       "AND n.node >= $2 AND n.node < $3 AND NOT EXISTS (SELECT FROM @uid_fleet_node m "
                       "WHERE m.pool = $1 AND m.node = n.node + 1 OFFSET 0) LIMIT 1) LIMIT 1), $4)",
-                      pool, range.first, range.last, no_node);
-    return node != no_node && !read_node(pool, node, record);
+                      range.pool, range.first, range.last, no_node);
+    return node != no_node && !read_node(range.pool, node, record);
 }
 
 void put_node(const NodeRecord &record) { put("uid_fleet_node", "pool, node", node_fields, &record); }
 
-int64_t count_nodes_of(const char *login, int32_t pool, NodeRange range, int64_t tick) {
+int64_t count_nodes_of(const char *login, NodeRange range, int64_t tick) {
     return select_number("SELECT count(*) FROM (SELECT FROM @uid_fleet_node WHERE login = $6 AND pool + 0 = $1 "
                          "AND granted_until + 0 > $4 AND node + 0 BETWEEN $2 AND $3 LIMIT $5) n",
-                         pool, range.first, range.last, tick, core::most_nodes, login);
+                         range.pool, range.first, range.last, tick, core::most_nodes, login);
 }
 
-int64_t count_nodes(int32_t pool, NodeRange range, int64_t tick, int64_t most) {
+int64_t count_nodes(NodeRange range, int64_t tick, int64_t most) {
     return select_number("SELECT count(*) FROM (SELECT FROM @uid_fleet_node WHERE pool::bigint = $1 "
                          "AND granted_until > $4 AND node + 0 BETWEEN $2 AND $3 LIMIT $5) n",
-                         pool, range.first, range.last, tick, most);
+                         range.pool, range.first, range.last, tick, most);
 }
 
 // From one login to the next in the index, because one may have many nodes.
-int64_t count_logins(int32_t pool, NodeRange range, int64_t tick) {
+int64_t count_logins(NodeRange range, int64_t tick) {
     return select_number(
         "WITH RECURSIVE l AS (SELECT '' AS login UNION ALL SELECT (SELECT n.login FROM @uid_fleet_node n "
         "WHERE n.pool + 0 = $1 AND n.login > l.login ORDER BY n.login LIMIT 1) FROM l WHERE l.login IS NOT NULL) "
         "SELECT count(*) FROM l WHERE EXISTS (SELECT FROM @uid_fleet_node n WHERE n.login = l.login "
         "AND n.pool + 0 = $1 AND n.granted_until + 0 > $4 AND n.node + 0 BETWEEN $2 AND $3)",
-        pool, range.first, range.last, tick);
+        range.pool, range.first, range.last, tick);
 }
 
 // ---------------------------------------------------------------------------------------------------------

@@ -44,12 +44,15 @@ struct NodeRecord {
     int64_t last_heard_us; // 0: never
 };
 
-// A range of nodes, both ends included.
+// Nodes of a pool, both ends included.
 struct NodeRange {
+    int32_t pool;
     int64_t first;
     int64_t last;
 };
-inline NodeRange all_nodes(const core::Layout &l) { return {0, core::largest(core::drawn_node_bits(l))}; }
+inline NodeRange all_nodes(int32_t pool, const core::Layout &l) {
+    return {pool, 0, core::largest(core::drawn_node_bits(l))};
+}
 
 // The tables in the extension's schema, for all that follows.
 void use_tables(Oid schema);
@@ -89,17 +92,17 @@ bool read_node_of_incarnation(int32_t pool, uint64_t incarnation, int64_t but_no
 // The node that this generator of this server held last under the policy sticky, with that login.
 bool read_sticky_node(int32_t pool, const FleetRequest &request, const char *login, NodeRecord *record);
 // The node whose `until` is lowest, and at most `from`, among those in the table.
-bool read_oldest_node(int32_t pool, NodeRange range, int64_t from, NodeRecord *record);
+bool read_oldest_node(NodeRange range, int64_t from, NodeRecord *record);
 // A node that never was in the table, as read_node() leaves it.
-bool find_unused_node(int32_t pool, NodeRange range, NodeRecord *record);
+bool find_unused_node(NodeRange range, NodeRecord *record);
 // Writes the row, whether there is one or not.
 void put_node(const NodeRecord &record);
 
 // How many nodes of the range have a grant that ends above the tick, at most `most`, or most_nodes of the login.
-int64_t count_nodes_of(const char *login, int32_t pool, NodeRange range, int64_t tick);
-int64_t count_nodes(int32_t pool, NodeRange range, int64_t tick, int64_t most);
+int64_t count_nodes_of(const char *login, NodeRange range, int64_t tick);
+int64_t count_nodes(NodeRange range, int64_t tick, int64_t most);
 // How many logins have such a node.
-int64_t count_logins(int32_t pool, NodeRange range, int64_t tick);
+int64_t count_logins(NodeRange range, int64_t tick);
 
 // The last value that members were given of a segment of this name, whether it is still there or not; `none`: there is
 // none.

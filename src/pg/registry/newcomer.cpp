@@ -6,23 +6,25 @@
 namespace uidgen::pg {
 namespace {
 
-NodeRange nodes_of_datacenter(const core::Layout &layout, int64_t datacenter) {
-    const int64_t first = datacenter << core::drawn_worker_bits(layout);
-    return {first, first + core::largest(core::drawn_worker_bits(layout))};
+NodeRange nodes_of_datacenter(const Call &call, int64_t datacenter) {
+    const int32_t bits = core::drawn_worker_bits(call.request.layout);
+    return {call.pool, datacenter << bits, (datacenter << bits) + core::largest(bits)};
 }
 
-// All nodes of the layout, or of the datacenter id that the request names.
-NodeRange nodes_for(const FleetRequest &r) {
-    return r.datacenter_id == any_datacenter ? all_nodes(r.layout) : nodes_of_datacenter(r.layout, r.datacenter_id);
+// All nodes of the pool, or of the datacenter id that the request names.
+NodeRange nodes_for(const Call &call) {
+    const FleetRequest &r = call.request;
+    return r.datacenter_id == any_datacenter ? all_nodes(call.pool, r.layout)
+                                             : nodes_of_datacenter(call, r.datacenter_id);
 }
 
 // A node that was never used, if it is near a random one; then the one whose grant ended first. The last ones that were
 // never used may be far.
-bool find_disposable(int32_t pool, NodeRange range, int64_t from, NodeRecord *found) {
+bool find_disposable(NodeRange range, int64_t from, NodeRecord *found) {
     const int64_t start = range.first + (random_number() & (range.last - range.first)); // a power of two of nodes
-    return find_unused_node(pool, {start, Min(start + 7, range.last)}, found) ||
-           read_oldest_node(pool, range, from, found) || find_unused_node(pool, {start, range.last}, found) ||
-           find_unused_node(pool, range, found);
+    return find_unused_node({range.pool, start, Min(start + 7, range.last)}, found) ||
+           read_oldest_node(range, from, found) || find_unused_node({range.pool, start, range.last}, found) ||
+           find_unused_node(range, found);
 }
 
 bool have_same_nodes(const Call *a, const Call &b) {
@@ -32,25 +34,24 @@ bool have_same_nodes(const Call *a, const Call &b) {
 // Whether the caller's login may not have another node. The lookups stop as soon as the answer is known, because a
 // login may have many nodes, and a pool millions.
 bool exceeds_quota(const Registry &registry, const Call &call, Newcomers *known) {
-    const int32_t pool = call.pool;
     const core::Layout &layout = call.request.layout;
-    const NodeRange range = nodes_for(call.request);
+    const NodeRange range = nodes_for(call);
     const int64_t nodes = range.last - range.first + 1;
     const int64_t now = core::tick_at(layout, registry.state.view.now_us);
     if (!have_same_nodes(known->counted, call)) {
-        const int64_t own = count_nodes_of(call.login, pool, range, now);
+        const int64_t own = count_nodes_of(call.login, range, now);
         const bool are_all = call.request.datacenter_id == any_datacenter;
-        *known = {known->full, &call, are_all ? own : count_nodes_of(call.login, pool, all_nodes(layout), now),
-                  own,         -1,    -1};
+        const int64_t own_of_pool = are_all ? own : count_nodes_of(call.login, all_nodes(call.pool, layout), now);
+        *known = {known->full, &call, own_of_pool, own, -1, -1};
     }
     if (known->own_of_pool >= core::most_nodes)
         return true;
     if (known->own > 0 && known->logins < 0)
-        known->logins = count_logins(pool, range, now);
+        known->logins = count_logins(range, now);
     if (known->own == 0 || !core::is_full_share(nodes, known->own, known->logins))
         return false;
     if (known->used < 0)
-        known->used = count_nodes(pool, range, now, nodes);
+        known->used = count_nodes(range, now, nodes);
     return core::are_few_left(nodes, known->used);
 }
 
@@ -64,11 +65,11 @@ bool is_known_full(const Registry &registry, const Call *full, const Call &call)
 
 void refuse_none_free(Call *call) {
     const FleetRequest &request = call->request;
-    const NodeRange range = nodes_for(request);
+    const NodeRange range = nodes_for(*call);
     const char *of_datacenter =
         request.datacenter_id == any_datacenter ? "" : psprintf(" with datacenter id %d", request.datacenter_id);
     NodeRecord first;
-    (void)read_oldest_node(call->pool, range, PG_INT64_MAX, &first);
+    (void)read_oldest_node(range, PG_INT64_MAX, &first);
     refuse(
         call, core::Refusal::none_free,
         psprintf("all " INT64_FORMAT " nodes%s of the layout are in use", range.last - range.first + 1, of_datacenter),
@@ -122,20 +123,18 @@ void note_use_before(const Registry &registry, Newcomers *known, const Call &cal
 
 bool find_node(const Registry &registry, const Call &call, NodeRecord *found) {
     const FleetRequest &r = call.request;
-    const int32_t pool = call.pool;
-    const NodeRange range = nodes_for(r);
+    const NodeRange range = nodes_for(call);
     const auto is_free = [&] { return core::is_free(r.layout, registry.state.view, r.generator, found->row); };
     if (call.policy == WorkerPolicy::fixed) {
-        const NodeRange of_datacenter = nodes_of_datacenter(r.layout, Max(r.datacenter_id, 0));
-        (void)read_node(pool, of_datacenter.first + r.worker_number, found);
+        (void)read_node(call.pool, nodes_of_datacenter(call, Max(r.datacenter_id, 0)).first + r.worker_number, found);
         return is_free();
     }
-    if (call.policy == WorkerPolicy::sticky && read_sticky_node(pool, r, call.login, found) &&
+    if (call.policy == WorkerPolicy::sticky && read_sticky_node(call.pool, r, call.login, found) &&
         found->row.node >= range.first && found->row.node <= range.last && is_free())
         return true;
     const int64_t from =
         fault_is(Fault::forget_until) ? PG_INT64_MAX : core::free_from(r.layout, registry.state.view, r.generator);
-    return find_disposable(pool, range, from, found);
+    return find_disposable(range, from, found);
 }
 
 // What a caller says of itself is bounded before it is stored: a holder draws no further ahead of its clock than a

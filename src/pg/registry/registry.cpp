@@ -95,15 +95,14 @@ const char *change_of(const Environment &before, const Environment &now) {
 // PG_VERSION is written once in the life of a data directory.
 Environment present_environment(const Registry &registry) {
     char host[256];
-    char directory[MAXPGPATH];
+    char directory[MAXPGPATH] = "";
     uint64 birth = 0;
     (void)read_host_name(host, sizeof(host));
-    const bool resolved = read_data_directory(directory, sizeof(directory));
-    if (!birth_of("PG_VERSION", &birth))
-        ereport(ERROR, (errcode_for_file_access(), errmsg("could not stat file \"%s\": %m", "PG_VERSION")));
+    (void)read_data_directory(directory, sizeof(directory));
+    (void)birth_of("PG_VERSION", &birth);
     return {static_cast<int32_t>(GetWALInsertionTimeLine()),
             psprintf(UINT64_FORMAT "/%u/%u", GetSystemIdentifier(), MyDatabaseId, registry.state_table),
-            psprintf("%s:%s:" UINT64_FORMAT, host, resolved ? directory : DataDir, birth)};
+            psprintf("%s:%s:" UINT64_FORMAT, host, directory, birth)};
 }
 
 void note_start(FleetState *state, int64_t granted_last_us) {
@@ -279,16 +278,14 @@ void draw_term(Registry *registry, Commits of_former, const char *reason) {
     registry->unclaimed = nullptr;
     write_state(state);
     if (of_former == Commits::may_be_lost)
-        ereport(
-            LOG,
-            (errmsg("registry accepts no newcomers for %.0f s: %s",
-                    static_cast<double>(core::fence_end_us(view) - view.now_us) / 1e6, reason),
-             errdetail(
-                 "Grants may have been lost. Members that renew theirs in time keep their nodes. The term is " INT64_FORMAT
-                 ".",
-                 view.term.number),
-             errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A "
-                     "lost reservation must be replaced by another node.")));
+        ereport(LOG,
+                (errmsg("registry accepts no newcomers for %.0f s: %s",
+                        static_cast<double>(core::fence_end_us(view) - view.now_us) / 1e6, reason),
+                 errdetail(
+                     "Grants may have been lost. Members that renew theirs in time keep their nodes. The term is %lld.",
+                     static_cast<long long>(view.term.number)),
+                 errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A "
+                         "lost reservation must be replaced by another node.")));
     else
         ereport(LOG,
                 (errmsg("registry continues in term " INT64_FORMAT " without a fence: %s", view.term.number, reason)));

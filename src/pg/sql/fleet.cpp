@@ -120,10 +120,6 @@ Datum uid_registrar(PG_FUNCTION_ARGS) {
 
 Datum uid_fleet_move(PG_FUNCTION_ARGS) {
     (void)fcinfo;
-    if (!superuser())
-        ereport(ERROR,
-                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for function %s", "uid_fleet_move"),
-                 errhint("Only a superuser may move a server to another fleet.")));
     if (!settings::is_preloaded)
         report_not_preloaded();
     open_area(); // or one that is being made would have the former memberships

@@ -7,7 +7,6 @@
 #include "base/time_source.hpp"
 #include "config/extension.hpp"
 #include "config/rows.hpp"
-#include "registry/fleet_block.hpp"
 #include "registry/fleet_call.hpp"
 #include "registry/newcomer.hpp"
 
@@ -281,12 +280,9 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     StringInfoData answers;
     if (PG_ARGISNULL(0))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("requests must not be null")));
-    const Calls calls = take_calls(PG_GETARG_BYTEA_PP(0));
+    const bytea *message = PG_GETARG_BYTEA_PP(0);
     Registry registry = open_registry(fcinfo);
-    for (int i = 0; i < calls.count; i++) {
-        calls.calls[i].login = GetUserNameFromId(registry.role, false);
-        open_segment(registry, &calls.calls[i]);
-    }
+    const Calls calls = take_calls(registry, message);
     enter_registry(&registry);
     // A role that was expelled while its transaction was open has passed PostgreSQL's check, which reads what is cached.
     // The lock has brought the cache up to date.
@@ -416,7 +412,7 @@ Datum uid_fleet_drop_pool(PG_FUNCTION_ARGS) {
     Registry registry = enter_open(fcinfo);
     const uidgen::core::Layout layout = required_pool(pool);
     const int64_t now = uidgen::core::tick_at(layout, registry.state.view.now_us);
-    if (count_nodes(pool, all_nodes(layout), now, 1) > 0)
+    if (count_nodes(all_nodes(pool, layout), now, 1) > 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE), errmsg("nodes of pool %d are in use", pool),
                         errhint("Drop its generators, and wait until uid_fleet shows no node of it that is not free. "
                                 "End reservations with uid_fleet_takeover().")));
