@@ -66,7 +66,7 @@ void note_member(Registry *registry, const FleetRequest &r) {
     if (state.serial_at_start != 0 && r.generator.incarnation != 0 && r.generator.seen.fleet == state.view.fleet &&
         core::ends_wait(r.layout, state.view, r.generator, state.serial_at_start)) {
         state.serial_at_start = 0;
-        note_wait(&state);
+        state.view.awaits_member = false;
         write_state(state);
     }
     if (r.other.term != state.view.term) // else this one has said it, before a handover was canceled
@@ -127,13 +127,13 @@ Case judge(const Registry &registry, const Call &call) {
 }
 
 // Both draw the same ids there, unless one of them has ended.
-void log_collision(const Call &call, const NodeRecord &known) {
+void log_collision(const Registry &registry, const Call &call, const NodeRecord &known) {
     const FleetRequest &r = call.request;
     const core::Grant &shown = r.generator.held;
     const int64_t from = Max(shown.from, known.row.from);
     const int64_t until = Min(shown.until, known.row.until);
-    if (!r.generator.holds || call.claims_unseen || known.row.membership == 0 ||
-        known.row.membership == shown.membership || from >= until)
+    if (!r.generator.holds || known.row.membership == 0 || known.row.membership == shown.membership || from >= until ||
+        shown.seal != seal_of_grant(registry.state, r.layout, shown)) // it may be invented
         return;
     const auto time_of = [&r](int64_t tick) { return show_time(core::start_of(r.layout, tick)); };
     ereport(LOG, (errmsg("two generators hold node " INT64_FORMAT " of pool %d from %s to %s", shown.node, known.pool,
@@ -190,7 +190,7 @@ void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
     if (joins)
         note_use_before(registry, known, *call);
     const Case c = judge(registry, *call);
-    log_collision(*call, c.held);
+    log_collision(registry, *call, c.held);
     if (c.ruling.judgement.verdict == core::Verdict::extend) {
         known->counted = nullptr; // the node may have been another login's
         grant(registry, call, core::extended(r.layout, view, c.ruling.request, c.ruling.row));
@@ -299,7 +299,7 @@ void answer_calls(Registry *registry, const Calls &calls, StringInfo answers) {
     for (int i = 0; i < calls.count && (i == 0 || monotonic_us() - began_us < longest_lock_us); i++) {
         Call *call = &calls.calls[i];
         if (i > 0)
-            draw_serial(registry);
+            registry->state.view.own_serial = draw_serial();
         answer(*registry, &known, call);
         complete(*registry, call->request, &call->answer);
         append_row(answers, answer_fields, &call->answer);

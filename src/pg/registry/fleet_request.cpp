@@ -187,7 +187,6 @@ bool keep_what_is_proven(const FleetState &state, Call *call) {
             return false;
         r->other = {};
     }
-    call->claims_unseen = !is_held_proven;
     return is_stamp_proven(state, *r) && (!g.holds || is_held_proven || g.held.term.number < state.view.first);
 }
 

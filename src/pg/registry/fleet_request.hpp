@@ -19,7 +19,6 @@ struct Call {
     FleetRequest request;
     WorkerPolicy policy;
     const char *login;         // the caller's role: nodes belong to it, whatever the request says. null: reserved
-    bool claims_unseen;        // the grant that it shows is of a registry whose key is lost, so it may be invented
     Oid sequence;              // of the segment; InvalidOid: there is none of that name
     const SessionEntry *entry; // of the sequence; null: the caller's role may not use it
     int32_t pool;

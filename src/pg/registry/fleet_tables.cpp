@@ -195,6 +195,8 @@ void put_clock_bound(int64_t us) {
     execute("UPDATE @uid_fleet_state SET clock_bound = $1 * interval '1 microsecond'", us);
 }
 
+int64_t draw_serial() { return nextval_internal(required_table(home, "uid_fleet_serial", RELKIND_SEQUENCE), false); }
+
 void forget_grants(const char *key) {
     execute("DELETE FROM @uid_fleet_node");
     execute("DELETE FROM @uid_fleet_pool");

@@ -62,6 +62,7 @@ bool read_state(FleetState *state);
 FleetState state_in(HeapTupleHeader row);  // of the view uid_internal.fleet_state
 void write_state(const FleetState &state); // whether there was one or not; but for what follows it there
 void put_clock_bound(int64_t us);
+int64_t draw_serial();               // of the next answer
 void forget_grants(const char *key); // those of another fleet; and another key, a new one if it is null
 
 // The largest number without a proof (core/term.hpp, 14) that the login has shown, and that counts at the time of the

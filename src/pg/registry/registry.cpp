@@ -105,6 +105,15 @@ Environment present_environment(const Registry &registry) {
             psprintf("%s:%s:" UINT64_FORMAT, host, directory, birth)};
 }
 
+// Whether newcomers wait, and which nodes are free if a member has ended the wait (core/term.hpp, 12).
+void note_wait(FleetState *state) {
+    core::RegistryView &view = state->view;
+    const bool is_early = state->granted_at_start_us != 0 && !fault_is(Fault::start_open) &&
+                          core::awaits_member(view, state->started_us, false);
+    view.awaits_member = is_early && state->serial_at_start != 0;
+    view.ended_by_us = is_early ? state->granted_at_start_us : 0;
+}
+
 void note_start(FleetState *state, int64_t granted_last_us) {
     state->started_us = server_start_us();
     state->serial_at_start = Max(state->view.own_serial - 1, 1);
@@ -130,7 +139,6 @@ Registry open_registry(FunctionCallInfo fcinfo) {
     PreventCommandDuringRecovery(psprintf("%s()", get_func_name(fcinfo->flinfo->fn_oid)));
     const bool is_procedure = fcinfo->context != nullptr && IsA(fcinfo->context, CallContext);
     Registry r = {};
-    r.caller = CurrentMemoryContext;
     check_spi(SPI_connect_ext(is_procedure ? SPI_OPT_NONATOMIC : 0), "SPI_connect_ext", "");
     if (is_procedure)
         begin_own_transaction(reinterpret_cast<const CallContext *>(fcinfo->context));
@@ -143,19 +151,14 @@ Registry open_registry(FunctionCallInfo fcinfo) {
         set_locally("idle_session_timeout", "0", GUC_ACTION_SET); // a member keeps its connection between calls
     r.guc_level = NewGUCNestLevel();
     set_for_statements(is_procedure);
-    r.schema = extension_schema();
-    hold_names(r.schema);
-    use_tables(r.schema);
-    r.state_table = required_table(r.schema, "uid_fleet_state");
-    r.serial_sequence = required_table(r.schema, "uid_fleet_serial", RELKIND_SEQUENCE);
+    const Oid schema = extension_schema();
+    hold_names(schema);
+    use_tables(schema);
+    r.state_table = required_table(schema, "uid_fleet_state");
     GetUserIdAndSecContext(&r.role, &r.security);
     SetUserIdAndSecContext(owner_of(r.state_table),
                            r.security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
     return r;
-}
-
-void draw_serial(Registry *registry) {
-    registry->state.view.own_serial = nextval_internal(registry->serial_sequence, false);
 }
 
 bool lock_if_registry(Registry *registry) {
@@ -166,7 +169,7 @@ bool lock_if_registry(Registry *registry) {
     const bool exists = read_state(&registry->state);
     registry->state.view.now_us = now_us;
     if (exists)
-        draw_serial(registry);
+        registry->state.view.own_serial = draw_serial();
     return exists;
 }
 
@@ -187,14 +190,6 @@ void settle_environment(Registry *registry) {
     else
         draw_term(registry, handed_over || registry->state.synchronous ? Commits::are_known : Commits::may_be_lost,
                   change);
-}
-
-void note_wait(FleetState *state) {
-    core::RegistryView &view = state->view;
-    const bool is_early = state->granted_at_start_us != 0 && !fault_is(Fault::start_open) &&
-                          core::awaits_member(view, state->started_us, false);
-    view.awaits_member = is_early && state->serial_at_start != 0;
-    view.ended_by_us = is_early ? state->granted_at_start_us : 0;
 }
 
 core::Refusal reason_for_newcomers(FleetState state) {
@@ -267,11 +262,10 @@ void draw_term(Registry *registry, Commits of_former, const char *reason) {
         view.term.number = view.now_us;
     if (fault_is(Fault::no_wait))
         view.fence_base_us = 0;
-    view.awaits_member = false;
-    view.ended_by_us = 0;
     state.started_us = server_start_us();
     state.serial_at_start = 0;
     state.granted_at_start_us = 0;
+    note_wait(&state);
     state.closed_until_us = 0;
     state.refuses = core::Refusal::none;
     state.environment = present_environment(*registry);

@@ -17,15 +17,12 @@
 namespace uidgen::pg {
 
 struct Registry {
-    Oid schema;
     Oid state_table;
-    Oid serial_sequence;
     Oid role; // the caller's
     int security;
     FleetState state;      // with the clock, the serials and what is awaited
     const char *unclaimed; // how this server differs from the one that was the registry; null: it does not
     int guc_level;
-    MemoryContext caller;
 };
 
 // A closed registry grants nothing. The server that takes over knows of the closing, and so of every grant, and needs
@@ -48,7 +45,7 @@ void lock_registry(Registry *registry);
 // The same. It also settles the environment, and writes into the state a server start and a greater clock bound.
 void enter_registry(Registry *registry);
 
-// Either of them ends it. What comes out of it must be in registry.caller's memory by then.
+// Either of them ends it, and the memory of all that was read.
 //   close   of a function
 //   commit  of a procedure. An error if the commit is not durable in time: then nothing may be answered.
 void close_registry(const Registry &registry);
@@ -59,13 +56,6 @@ void commit_registry(const Registry &registry);
 // Compares this server with the one that was the registry. If it was promoted, it draws a term, with a fence unless
 // it knows of every grant. If it differs in another way, the registry is unclaimed.
 void settle_environment(Registry *registry);
-
-// The serial of the next answer. The lock has drawn that of the first one.
-void draw_serial(Registry *registry);
-
-// Sets in the state, and writes no row: whether newcomers wait, and which nodes are free if a member has ended the wait
-// (core/term.hpp, 12). Needs no lock.
-void note_wait(FleetState *state);
 
 // Why a newcomer would be refused now by a registry in that state, whatever it asks for. Reads and writes nothing else.
 core::Refusal reason_for_newcomers(FleetState state);

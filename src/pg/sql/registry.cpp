@@ -152,11 +152,11 @@ void check_admitted(Oid role, const char *name) {
                         errhint("Pass the name of a role that was passed to uid_fleet_admit().")));
 }
 
-void revoke_segments(const Registry &registry, Oid role, const char *name) {
+void revoke_segments(Oid role, const char *name) {
     run(psprintf("SELECT string_agg(DISTINCT s.sequence::regclass::text, ', ') FROM %s.uid_segment s "
                  "JOIN pg_class c ON c.oid = s.sequence CROSS JOIN LATERAL aclexplode(c.relacl) a "
                  "WHERE a.grantee = '%u'::oid",
-                 quote_identifier(get_namespace_name(registry.schema)), role));
+                 quote_identifier(get_namespace_name(extension_schema())), role));
     const char *sequences = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
     if (sequences != nullptr)
         run(psprintf("REVOKE ALL ON SEQUENCE %s FROM %s CASCADE", sequences, name));
@@ -238,18 +238,6 @@ void reserve(const Registry &registry, int32_t pool, int32_t count, const Return
     }
 }
 
-// ---------------------------------------------------------------------------------------------------------
-// A call of a member.
-// ---------------------------------------------------------------------------------------------------------
-
-Datum result_of(const Registry &registry, FunctionCallInfo fcinfo, const StringInfoData &answers) {
-    MemoryContext working = MemoryContextSwitchTo(registry.caller);
-    const Datum row = make_row(row_type(fcinfo), {PointerGetDatum( // a bytea is the same
-                                                     cstring_to_text_with_len(answers.data, answers.len))});
-    MemoryContextSwitchTo(working);
-    return row;
-}
-
 } // namespace
 } // namespace uidgen::pg
 
@@ -290,7 +278,8 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_PROCEDURE, "uid_fleet_call");
     initStringInfo(&answers);
     answer_calls(&registry, calls, &answers);
-    const Datum result = result_of(registry, fcinfo, answers);
+    const Datum message_of_answers = PointerGetDatum(cstring_to_text_with_len(answers.data, answers.len)); // as a bytea
+    const Datum result = SPI_datumTransfer(make_row(row_type(fcinfo), {message_of_answers}), false, -1);
     commit_registry(registry);
     return result;
 }
@@ -320,7 +309,7 @@ Datum uid_fleet_expel(PG_FUNCTION_ARGS) {
     (void)lock_if_registry(&registry); // first, as uid_fleet_admit() does
     check_admitted(role, name);
     run(psprintf("REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM %s CASCADE", name));
-    revoke_segments(registry, role, name);
+    revoke_segments(role, name);
     drop_claims(GetUserNameFromId(role, false));
     close_registry(registry);
     PG_RETURN_VOID();
@@ -329,9 +318,10 @@ Datum uid_fleet_expel(PG_FUNCTION_ARGS) {
 Datum uid_fleet_key(PG_FUNCTION_ARGS) {
     Registry registry = open_registry(fcinfo);
     lock_registry(&registry);
-    const char *key = MemoryContextStrdup(registry.caller, registry.state.key != nullptr ? registry.state.key : "");
+    const char *key = registry.state.key != nullptr ? registry.state.key : "";
+    const Datum result = SPI_datumTransfer(CStringGetTextDatum(key), false, -1);
     close_registry(registry);
-    PG_RETURN_TEXT_P(cstring_to_text(key));
+    return result;
 }
 
 // A copy that was promoted, or that differs from the original in another way, has no members.
