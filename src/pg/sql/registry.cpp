@@ -278,8 +278,8 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_PROCEDURE, "uid_fleet_call");
     initStringInfo(&answers);
     answer_calls(&registry, calls, &answers);
-    const Datum message_of_answers = PointerGetDatum(cstring_to_text_with_len(answers.data, answers.len)); // as a bytea
-    const Datum result = SPI_datumTransfer(make_row(row_type(fcinfo), {message_of_answers}), false, -1);
+    const bytea *answer = cstring_to_text_with_len(answers.data, answers.len); // a text is the same
+    const Datum result = SPI_datumTransfer(make_row(row_type(fcinfo), {PointerGetDatum(answer)}), false, -1);
     commit_registry(registry);
     return result;
 }
