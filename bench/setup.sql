@@ -15,6 +15,7 @@ CREATE FUNCTION bench_reveal(bigint, text) RETURNS bigint LANGUAGE c VOLATILE ST
 SELECT uid_key_create('bench');
 
 CREATE SEQUENCE cache_1;
+CREATE SEQUENCE cache_100 CACHE 100;
 CREATE SEQUENCE cache_1000 CACHE 1000;
 CREATE SEQUENCE plain;
 -- One with a fixed step, one with the default bounds, between which its step follows the demand, and one that stays
@@ -30,3 +31,11 @@ SELECT uid_generator_create('cached', mode => 'cached', tick_us => 1000000, time
                             sequence_bits => 22, spread => false, lease_ms => 300000, max_ahead_ms => 600000,
                             max_staleness_ms => 600000, boost_power => 0);
 SELECT uid_generator_create('baidu_cached', 'baidu_cached');
+
+-- What people write without an extension: 41 bits of milliseconds, 10 of a node, and the low 12 of a sequence.
+CREATE SEQUENCE plpgsql_counter;
+CREATE FUNCTION plpgsql_snowflake() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ((extract(epoch FROM clock_timestamp()) * 1000 - 1735689600000)::bigint << 22) | (1 << 12)
+        | (nextval('plpgsql_counter') & 4095);
+END $$;

@@ -145,7 +145,7 @@ tps() {
 }
 
 # Interleaved rounds of pgbench; prints the median of each function and client count,
-# times $4, and beside the first function: interleaved functions label template factor clients...
+# times $4, and as a multiple of the first function: interleaved functions label template factor clients...
 # The template's F is the call.
 interleaved() {
     functions=$1
@@ -168,7 +168,7 @@ interleaved() {
             echo "$clients $(median <"$UIDGEN_WORK/$label-$name.$clients") $name"
         done | awk -v factor="$factor" '{c = $1; v = $2 * factor; $1 = $2 = ""}
             NR == 1 {none = v}
-            {printf "%2d clients  %-24s %10.2f  %5.2f x no-op\n", c, $0, v, v / none}'
+            {printf "%2d clients  %-24s %10.2f  %5.2f\n", c, $0, v, v / none}'
     done
 }
 
@@ -193,13 +193,14 @@ keys() {
         'uid_next()' bigint 'uid_next()' \
         'segment_next(regclass)' bigint "segment_next('uid_segments.dynamic'::regclass)" \
         'uid_next_uuid()' uuid 'uid_next_uuid()' \
-        'gen_random_uuid' uuid 'gen_random_uuid()'
+        'gen_random_uuid' uuid 'gen_random_uuid()' \
+        'snowflake, plpgsql' bigint 'plpgsql_snowflake()'
     [ "$(psql -At -c 'SHOW server_version_num')" -lt 180000 ] || printf '%s\t%s\t%s\n' 'uuidv7()' uuid 'uuidv7()'
 }
 
 # A million rows from eight clients, a thousand in each transaction.
 section_rows() {
-    psql -c 'CREATE EXTENSION IF NOT EXISTS pgstattuple' -c 'CREATE SEQUENCE IF NOT EXISTS cache_100 CACHE 100'
+    psql -c 'CREATE EXTENSION IF NOT EXISTS pgstattuple'
     echo 'INSERT INTO filled (v) SELECT 1 FROM generate_series(1, 1000);' >"$UIDGEN_WORK/rows.sql"
     echo "a million rows, beside those with the first key"
     keys | while IFS="$(printf '\t')" read -r name type call; do
@@ -213,6 +214,56 @@ section_rows() {
         NR == 1 {first_time = time; first_wal = wal}
         {printf "%-30s time %5.2f   WAL %5.2f   index %5.1f MB, %3d %% full\n",
             $0, time / first_time, wal / first_wal, size / 1048576, density}'
+}
+
+# The tables that section_inserts fills, one a line: the name of the key, a tab, the table.
+tables_to_fill() {
+    keys | awk -F '\t' '{print $1 "\tfilled_" NR}'
+}
+
+section_inserts() {
+    tables_to_fill | cut -f 2 >"$UIDGEN_WORK/tables"
+    keys | paste "$UIDGEN_WORK/tables" - | while IFS="$(printf '\t')" read -r table name type call; do
+        psql -c "CREATE TABLE $table (id $type PRIMARY KEY DEFAULT $call, v int)"
+    done
+    pgbench_rounds=3
+    echo "thousand transactions a second, each inserts a row; as multiples of the first key"
+    interleaved tables_to_fill inserts 'INSERT INTO F (v) VALUES (1);' 0.001 1 8 64
+}
+
+# The calls of 64 clients, a transaction each: latencies CALL. Prints percentiles in milliseconds.
+latencies() {
+    echo "SELECT $1;" >"$UIDGEN_WORK/latency.sql"
+    PGPORT=5433 "$tree$bindir/pgbench" -n -M prepared -f "$UIDGEN_WORK/latency.sql" -c 64 -j 2 -T 15 \
+        -l --log-prefix="$UIDGEN_WORK/log/latency" >"$UIDGEN_WORK/log/pgbench" 2>&1
+    cat "$UIDGEN_WORK"/log/latency.* | awk '{print $3 / 1000}' | sort -n | awk -v call="$1" '
+        {v[NR] = $1}
+        END {printf "%-48s %9d calls   p50 %6.2f   p99 %6.2f   p99.9 %6.2f   max %7.2f ms\n",
+            call, NR, v[int((NR + 1) / 2)], v[int(NR * 0.99)], v[int(NR * 0.999)], v[NR]}'
+    rm -f "$UIDGEN_WORK"/log/latency.*
+}
+
+# A synchronous standby, to which every byte takes 5 ms, as every byte back.
+section_standby() {
+    printf '%s\n' "shared_preload_libraries = 'uidgen'" 'port = 5433' >"$UIDGEN_WORK/primary.conf"
+    make_server primary "$tree" "$UIDGEN_WORK/primary.conf"
+    start_server primary "$tree"
+    PGPORT=5433 psql -f bench/setup.sql >/dev/null 2>&1
+    "$tree$bindir/pg_basebackup" -p 5433 -D "$UIDGEN_WORK/standby" -R
+    mkdir "$UIDGEN_WORK/line"
+    printf '%s\n' 'port = 5434' "primary_conninfo = 'host=$UIDGEN_WORK/line port=5433 user=postgres'" \
+        >>"$UIDGEN_WORK/standby/postgresql.auto.conf"
+    perl bench/lib/delay_line.pl "$UIDGEN_WORK/line" 5433 "$PGHOST" 5433 0.005 &
+    line=$!
+    start_server standby "$tree"
+    PGPORT=5433 psql -c "ALTER SYSTEM SET synchronous_standby_names = '*'" -c 'SELECT pg_reload_conf()' >/dev/null
+    until [ "$(PGPORT=5433 psql -At -c 'SELECT sync_state FROM pg_stat_replication')" = sync ]; do sleep 0.1; done
+    for call in 'bench_noop()' "nextval('cache_1')" "segment_next('uid_segments.dynamic'::regclass)" 'uid_next()'; do
+        latencies "$call"
+    done
+    stop_server standby "$tree" fast
+    stop_server primary "$tree" immediate
+    kill "$line"
 }
 
 # Draws for about 15 s at a fixed rate, in a transaction each or in one for all, and
@@ -315,7 +366,7 @@ section_connections() {
     stop_server unloaded "$tree" fast
 }
 
-[ $# -gt 0 ] || set -- calls uuids many numbers bulk first connections rows waits preset registry core
+[ $# -gt 0 ] || set -- calls uuids many numbers bulk first inserts standby connections rows waits preset registry core
 build_all
 describe_machine
 make_databases
