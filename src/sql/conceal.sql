@@ -111,7 +111,7 @@ COMMENT ON VIEW uid_internal.keys IS 'The names of keys, and the ids of their ro
 
 CREATE VIEW uid_key_config AS
 SELECT n.name, n.sequence, k.width, k.version_bits, k.versions, k.created, k.rotated,
-       (1::bigint << (k.width - k.version_bits - 1)) - 1 + (1::bigint << (k.width - k.version_bits - 1)) AS largest_id
+       9223372036854775807 >> (63 - k.width + k.version_bits) AS largest_id
   FROM uid_internal.keys n LEFT JOIN uid_secrets.uid_key k ON k.id = n.id;
 COMMENT ON VIEW uid_key_config IS
   'The keys, without their secrets. largest_id: the largest id that the key can conceal. The other columns are those '

@@ -94,27 +94,20 @@ ALTER TABLE worker_node ENABLE ALWAYS TRIGGER uid_keep_local;
 CREATE VIEW uid_generator_columns AS
 SELECT g.generator, c.table_name, c.column_name, c.column_default
   FROM uid_generator_config g
-  JOIN pg_catalog.pg_depend p ON (p.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::regclass::oid
-           AND p.refobjid OPERATOR(pg_catalog.=) g.generator::oid
-        OR p.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::regclass::oid
-           AND p.refobjid OPERATOR(pg_catalog.=) 'uid_next()'::regprocedure::oid
-           AND g.is_default)
+  JOIN pg_catalog.pg_depend p
+    ON p.refclassid = 'pg_catalog.pg_class'::regclass::oid AND p.refobjid = g.generator::oid OR g.is_default
+   AND p.refclassid = 'pg_catalog.pg_proc'::regclass::oid AND p.refobjid = 'uid_next()'::regprocedure::oid
  CROSS JOIN LATERAL (
        SELECT d.adrelid::regclass, a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid)
-         FROM pg_catalog.pg_attrdef d
-         JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid
-          AND a.attnum OPERATOR(pg_catalog.=) d.adnum
-        WHERE p.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::regclass::oid
-          AND d.oid OPERATOR(pg_catalog.=) p.objid
+         FROM pg_catalog.pg_attrdef d JOIN pg_catalog.pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+        WHERE p.classid = 'pg_catalog.pg_attrdef'::regclass::oid AND d.oid = p.objid
         UNION ALL -- a domain has the default for its columns without one
        SELECT a.attrelid::regclass, a.attname, pg_catalog.pg_get_expr(t.typdefaultbin, 0::oid)
          FROM pg_catalog.pg_type t
-         JOIN pg_catalog.pg_attribute a ON a.atttypid OPERATOR(pg_catalog.=) t.oid
-          AND NOT a.atthasdef AND NOT a.attisdropped AND a.attidentity OPERATOR(pg_catalog.=) ''::"char"
-         JOIN pg_catalog.pg_class r ON r.oid OPERATOR(pg_catalog.=) a.attrelid
-          AND r.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,f}'::"char"[])
-        WHERE p.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_type'::regclass::oid
-          AND t.oid OPERATOR(pg_catalog.=) p.objid AND t.typdefaultbin IS NOT NULL
+         JOIN pg_catalog.pg_attribute a ON a.atttypid = t.oid AND NOT a.atthasdef AND NOT a.attisdropped
+          AND a.attidentity = ''
+         JOIN pg_catalog.pg_class r ON r.oid = a.attrelid AND r.relkind IN ('r', 'p', 'f')
+        WHERE p.classid = 'pg_catalog.pg_type'::regclass::oid AND t.oid = p.objid AND t.typdefaultbin IS NOT NULL
        ) c(table_name, column_name, column_default);
 COMMENT ON VIEW uid_generator_columns IS
   'The columns whose default, or that of their domain, draws from each generator. Together with worker_node, which names the generator, it '

@@ -219,7 +219,7 @@ COMMENT ON SEQUENCE uid_fleet_serial IS
 CREATE FUNCTION uid_internal.uid_last_given(name pg_catalog.text) RETURNS bigint
 LANGUAGE sql
 BEGIN ATOMIC
-  SELECT s.last_value FROM uid_fleet_segment s WHERE s.name OPERATOR(pg_catalog.=) uid_last_given.name;
+  SELECT s.last_value FROM uid_fleet_segment s WHERE s.name = uid_last_given.name;
 END;
 COMMENT ON FUNCTION uid_internal.uid_last_given(text) IS
   'Returns the last value of the segment that members of the fleet were given.';
