@@ -70,15 +70,32 @@ Oid owner_of(Oid relation) {
     return owner;
 }
 
-uint64 execute_as(Oid owner, const char *statement, const Argument *arguments, int count) {
+uint64 select_rows(const char *statement, Arguments arguments) {
+    constexpr int most_arguments = 16;
     Oid types[most_arguments] = {};
     Datum values[most_arguments] = {};
     char nulls[most_arguments] = {};
-    for (int i = 0; i < count; i++) {
-        types[i] = arguments[i].type;
-        values[i] = arguments[i].value;
-        nulls[i] = arguments[i].is_null ? 'n' : ' ';
+    int count = 0;
+    for (const Argument &argument : arguments) {
+        types[count] = argument.type;
+        values[count] = argument.value;
+        nulls[count++] = argument.is_null ? 'n' : ' ';
     }
+    check_spi(SPI_connect(), "SPI_connect", statement);
+    check_spi(SPI_execute_with_args(statement, count, types, values, nulls, false, 0), "SPI_execute_with_args",
+              statement);
+    return SPI_processed;
+}
+
+void finish_statement() { check_spi(SPI_finish(), "SPI_finish", ""); }
+
+uint64 run_statement(const char *statement, Arguments arguments) {
+    const uint64 rows = select_rows(statement, arguments);
+    finish_statement();
+    return rows;
+}
+
+uint64 execute_as(Oid owner, const char *statement, Arguments arguments) {
     Oid role = InvalidOid;
     int security = 0;
     const int nest_level = NewGUCNestLevel();
@@ -86,11 +103,7 @@ uint64 execute_as(Oid owner, const char *statement, const Argument *arguments, i
                       false);
     GetUserIdAndSecContext(&role, &security);
     SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-    check_spi(SPI_connect(), "SPI_connect", statement);
-    check_spi(SPI_execute_with_args(statement, count, types, values, nulls, false, 0), "SPI_execute_with_args",
-              statement);
-    const uint64 rows = SPI_processed;
-    check_spi(SPI_finish(), "SPI_finish", statement);
+    const uint64 rows = run_statement(statement, arguments);
     SetUserIdAndSecContext(role, security);
     AtEOXact_GUC(true, nest_level);
     return rows;
@@ -111,28 +124,28 @@ void report_dropped() {
                     errhint("Run CREATE EXTENSION uidgen.")));
 }
 
-void hold_names(Oid schema) {
+Oid hold_names() {
     const Extension extension = find_extension();
-    uint64 held = extension.schema == schema ? 1 : 0;
-    if (!is_superusers(owner_in(NAMESPACEOID, schema, Anum_pg_namespace_nspowner)) || !is_superusers(extension.owner)) {
-        const char *statement = "SELECT FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n "
-                                "ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
-                                "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name "
-                                "AND n.oid OPERATOR(pg_catalog.=) $1 FOR KEY SHARE";
-        const Argument argument = {OIDOID, ObjectIdGetDatum(schema)};
-        held = execute_as(BOOTSTRAP_SUPERUSERID, statement, &argument, 1);
-    }
+    const Oid schema = extension.schema;
+    uint64 held = OidIsValid(schema) ? 1 : 0;
+    if (!is_superusers(owner_in(NAMESPACEOID, schema, Anum_pg_namespace_nspowner)) || !is_superusers(extension.owner))
+        held = execute_as(BOOTSTRAP_SUPERUSERID,
+                          "SELECT FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n "
+                          "ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
+                          "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name "
+                          "AND n.oid OPERATOR(pg_catalog.=) $1 FOR KEY SHARE",
+                          {{OIDOID, ObjectIdGetDatum(schema)}});
     AcceptInvalidationMessages();
     if (held == 0)
         report_dropped();
+    return schema;
 }
 
-uint64 write_as_owner(Oid table, const char *statement, const Argument *arguments, int count) {
-    hold_names(extension_schema());
+uint64 write_as_owner(Oid table, const char *statement, Arguments arguments) {
+    hold_names();
     if (get_rel_name(table) == nullptr)
         report_dropped();
-    const char *schema = quote_identifier(get_namespace_name(get_rel_namespace(table)));
-    return execute_as(owner_of(table), psprintf(statement, qualified_name(table), schema), arguments, count);
+    return execute_as(owner_of(table), psprintf(statement, qualified_name(table)), arguments);
 }
 
 void check_owner(Oid sequence) {

@@ -39,8 +39,9 @@ void check_spi(int result, const char *function, const char *statement);
 // Until the end of the transaction the extension's schema keeps its name, and the extension its tables. It locks the
 // rows of both in pg_namespace and pg_extension, which a rename and DROP EXTENSION wait for. If only superusers can do
 // either, it locks nothing. Error if the extension is not there any more: the tables of that schema are then those of
-// its owner. So what a superuser's statement uses is looked up after this. Needs an active snapshot.
-void hold_names(Oid schema);
+// its owner. So what a superuser's statement uses is looked up after this. Needs an active snapshot. Returns the
+// schema.
+Oid hold_names();
 [[noreturn]] void report_dropped();
 
 struct Argument {
@@ -49,18 +50,18 @@ struct Argument {
     bool is_null = false;
 };
 using Arguments = std::initializer_list<Argument>;
-constexpr int most_arguments = 16;
 
-// Runs one statement and returns the number of rows that it wrote. After an error the end of the (sub)transaction
-// restores the user. Needs an active snapshot.
-uint64 execute_as(Oid owner, const char *statement, const Argument *arguments = nullptr, int count = 0);
+// Runs one statement as the current user, and returns the number of rows that it wrote or returned. select_rows() leaves
+// those in SPI_tuptable until finish_statement(). Needs an active snapshot.
+uint64 run_statement(const char *statement, Arguments arguments = {});
+uint64 select_rows(const char *statement, Arguments arguments = {});
+void finish_statement();
 
-// The same as the owner of a table of the extension, after hold_names(). In the statement %1$s stands for the table,
-// %2$s for its schema.
-uint64 write_as_owner(Oid table, const char *statement, const Argument *arguments, int count);
-inline uint64 write_as_owner(Oid table, const char *statement, Arguments arguments = {}) {
-    return write_as_owner(table, statement, arguments.begin(), static_cast<int>(arguments.size()));
-}
+// The same as another role. After an error the end of the (sub)transaction restores the user.
+uint64 execute_as(Oid owner, const char *statement, Arguments arguments = {});
+
+// The same as the owner of a table of the extension, after hold_names(). In the statement %1$s stands for the table.
+uint64 write_as_owner(Oid table, const char *statement, Arguments arguments = {});
 
 // Error unless the current user owns the sequence.
 void check_owner(Oid sequence);

@@ -151,8 +151,7 @@ Registry open_registry(FunctionCallInfo fcinfo) {
         set_locally("idle_session_timeout", "0", GUC_ACTION_SET); // a member keeps its connection between calls
     r.guc_level = NewGUCNestLevel();
     set_for_statements(is_procedure);
-    const Oid schema = extension_schema();
-    hold_names(schema);
+    const Oid schema = hold_names();
     use_tables(schema);
     r.state_table = required_table(schema, "uid_fleet_state");
     GetUserIdAndSecContext(&r.role, &r.security);

@@ -169,6 +169,11 @@ void expire_segment(Oid sequence, SlotPhase to = SlotPhase::stale) {
         mark_stale(slot, to);
 }
 
+void delete_segment_row(Oid sequence) {
+    write_as_owner(segment_row_table(), "DELETE FROM %1$s WHERE sequence OPERATOR(pg_catalog.=) $1",
+                   {{OIDOID, ObjectIdGetDatum(sequence)}});
+}
+
 // A row of another sequence is one that no event trigger saw dropped, unless a label says that it is the segment.
 void begin_segment(Oid sequence, const core::SegmentDefinition &segment) {
     const text *name = cstring_to_text(segment.name);
@@ -249,8 +254,7 @@ void end(Oid sequence, const core::Definition &definition, const Extension &exte
         forget_generator(sequence);
     if (definition.kind == core::DefinitionKind::segment) {
         expire_segment(sequence);
-        write_as_owner(segment_row_table(), "DELETE FROM %1$s WHERE sequence OPERATOR(pg_catalog.=) $1",
-                       {{OIDOID, ObjectIdGetDatum(sequence)}});
+        delete_segment_row(sequence);
     }
     deleteDependencyRecordsForSpecific(RelationRelationId, sequence, DEPENDENCY_NORMAL, ExtensionRelationId,
                                        extension.oid);
@@ -374,18 +378,16 @@ void note_default_moved(Oid generator) {
 
 Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment, bool *is_new) {
     const char *kind_name = core::definition_kinds[static_cast<size_t>(kind)];
-    const char *make = psprintf("SELECT uid_internal.uid_make_sequence(%s::pg_catalog.text, %s, bigint '1', "
+    const char *make = psprintf("SELECT WHERE uid_internal.uid_make_sequence(%s::pg_catalog.text, %s, bigint '1', "
                                 "" INT64_FORMAT "::bigint, bigint '1', 9223372036854775807, false)",
                                 quote_literal_cstr(kind_name), quote_literal_cstr(name), increment);
-    bool null = false;
-    check_spi(SPI_connect(), "SPI_connect", make);
-    check_spi(SPI_execute(make, false, 0), "SPI_execute", make);
-    *is_new = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &null));
-    check_spi(SPI_finish(), "SPI_finish", make);
+    *is_new = run_statement(make) > 0;
     const Oid sequence = get_relname_relid(name, get_namespace_oid(psprintf("uid_%ss", kind_name), false));
     check_is_sequence(sequence);
     return sequence;
 }
+
+namespace {
 
 // The last version of the label, which this transaction has deleted.
 core::Definition read_dropped_definition(Oid sequence) {
@@ -401,6 +403,42 @@ core::Definition read_dropped_definition(Oid sequence) {
     };
     for_each_label(sequence, visit, SnapshotAny);
     return dropped;
+}
+
+void note_no_default() {
+    note_default(InvalidOid);
+    note_default_moved(InvalidOid);
+    ereport(WARNING,
+            (errmsg("the database no longer has a default generator"),
+             errdetail("Calls of uid_next() without a generator fail from now on."),
+             errhint("Choose a default with uid_default_set(). To stay above the ids of the dropped generator, "
+                     "pass the largest of them to uid_generator_create() as the parameter above.")));
+}
+
+} // namespace
+
+// The caller owned it, and needs no right to the tables. No session draws from it any more. The lock keeps a sweep from
+// freeing the slot meanwhile.
+void forget_dropped(Oid sequence) {
+    const core::Definition dropped = read_dropped_definition(sequence);
+    switch (dropped.kind) {
+    case core::DefinitionKind::generator:
+        LockRelationOid(sequence, excludes_draws);
+        lose_generator(sequence);
+        if (dropped.generator.is_default != 0)
+            note_no_default();
+        break;
+    case core::DefinitionKind::segment:
+        delete_segment_row(sequence);
+        break;
+    case core::DefinitionKind::key:
+        write_as_owner(required_table(schema_of_keys(), "uid_key"),
+                       "DELETE FROM %1$s WHERE id OPERATOR(pg_catalog.=) $1",
+                       {{INT8OID, Int64GetDatum(dropped.key.id)}});
+        break;
+    case core::DefinitionKind::none:
+        break;
+    }
 }
 
 } // namespace uidgen::pg

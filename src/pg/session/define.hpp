@@ -54,7 +54,8 @@ void note_default_moved(Oid generator);
 // for it, a caller has locked no sequence yet.
 bool lock_choice_of_default(bool wait);
 
-// What a sequence was that this transaction has dropped, or what its label said. Its kind is none if it had none.
-core::Definition read_dropped_definition(Oid sequence);
+// Deletes what is left of a sequence that the open transaction has dropped, by what its label said. Locks that of a
+// generator.
+void forget_dropped(Oid sequence);
 
 } // namespace uidgen::pg

@@ -59,19 +59,12 @@ void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, co
 core::Definition preset_named(Oid schema, const text *preset) {
     constexpr int64_t day_us = INT64_C(86400) * 1000000;
     core::Definition definition = read_definition(builtin_generator(), core::DefinitionKind::generator);
-    MemoryContext caller = CurrentMemoryContext;
     const char *select = psprintf("SELECT * FROM %s.uid_preset WHERE preset OPERATOR(pg_catalog.=) $1",
                                   quote_identifier(get_namespace_name(schema)));
-    Oid types[] = {TEXTOID};
-    Datum values[] = {PointerGetDatum(preset)};
-    check_spi(SPI_connect(), "SPI_connect", select);
-    check_spi(SPI_execute_with_args(select, 1, types, values, preset == nullptr ? "n" : " ", true, 1),
-              "SPI_execute_with_args", select);
-    if (SPI_processed == 0)
+    if (select_rows(select, {{TEXTOID, PointerGetDatum(preset), preset == nullptr}}) == 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("preset \"%s\" does not exist", preset == nullptr ? "<NULL>" : shown(preset)),
                         errhint("Run SELECT preset FROM uid_preset to list the presets.")));
-    MemoryContext spi = MemoryContextSwitchTo(caller);
     for (const core::Field &field : core::fields_of(definition.kind)) {
         bool null = false;
         const int column = SPI_fnumber(SPI_tuptable->tupdesc, field.name);
@@ -81,9 +74,9 @@ core::Definition preset_named(Oid schema, const text *preset) {
         else if (column > 0)
             set_field(&definition, field, value);
     }
-    MemoryContextSwitchTo(spi);
-    check_spi(SPI_finish(), "SPI_finish", select);
+    finish_statement();
     core::GeneratorDefinition &g = definition.generator;
+    g.preset = text_to_cstring(preset); // that of the row is gone
     g.created = to_unix_us(GetCurrentTransactionStartTimestamp());
     g.is_default = 0;
     if (g.epoch == core::null_number)
@@ -121,12 +114,7 @@ void refuse_builtin(Oid generator) {
 }
 
 // As the caller, who must own it.
-void drop(Oid sequence) {
-    const char *statement = psprintf("DROP SEQUENCE %s", qualified_name(sequence));
-    check_spi(SPI_connect(), "SPI_connect", statement);
-    check_spi(SPI_execute(statement, false, 0), "SPI_execute", statement);
-    check_spi(SPI_finish(), "SPI_finish", statement);
-}
+void drop(Oid sequence) { run_statement(psprintf("DROP SEQUENCE %s", qualified_name(sequence))); }
 
 } // namespace
 
@@ -162,8 +150,7 @@ static void note_fleet(const core::SegmentDefinition &segment) {
 // A sequence that has no label is one that was restored without it.
 Datum uid_generator_create(PG_FUNCTION_ARGS) {
     const char *name = PG_ARGISNULL(0) ? "<NULL>" : text_to_cstring(PG_GETARG_TEXT_PP(0));
-    const Oid schema = extension_schema();
-    hold_names(schema);
+    const Oid schema = hold_names();
     if (PG_ARGISNULL(0) || name[0] == '\0' || strlen(name) >= NAMEDATALEN)
         ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid generator name: \"%s\"", shown(name)),
                         errhint("Use a name of 1 to 63 bytes.")));
@@ -232,7 +219,7 @@ Datum uid_change_segment(PG_FUNCTION_ARGS) {
 
 Datum uid_generator_drop(PG_FUNCTION_ARGS) {
     const Oid generator = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
-    hold_names(extension_schema());
+    hold_names();
     const core::Definition definition = read_definition(generator, core::DefinitionKind::generator);
     if (definition.kind == core::DefinitionKind::none)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -250,7 +237,7 @@ Datum uid_generator_drop(PG_FUNCTION_ARGS) {
 }
 
 Datum segment_drop(PG_FUNCTION_ARGS) {
-    hold_names(extension_schema());
+    hold_names();
     drop(segment_named(fcinfo));
     PG_RETURN_VOID();
 }

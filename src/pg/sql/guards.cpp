@@ -7,78 +7,7 @@
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
 
-namespace uidgen::pg {
-namespace {
-
-// The caller owns what it has dropped, and needs no right to the tables.
-void delete_row(Oid table, const char *column, Oid type, Datum value) {
-    write_as_owner(table, psprintf("DELETE FROM %%1$s WHERE %s OPERATOR(pg_catalog.=) $1", column), {{type, value}});
-}
-
-void note_no_default() {
-    note_default(InvalidOid);
-    note_default_moved(InvalidOid);
-    ereport(WARNING,
-            (errmsg("the database no longer has a default generator"),
-             errdetail("Calls of uid_next() without a generator fail from now on."),
-             errhint("Choose a default with uid_default_set(). To stay above the ids of the dropped generator, "
-                     "pass the largest of them to uid_generator_create() as the parameter above.")));
-}
-
-// No session draws from it any more. The lock keeps a sweep from freeing the slot meanwhile.
-void forget(Oid sequence) {
-    const core::Definition dropped = read_dropped_definition(sequence);
-    switch (dropped.kind) {
-    case core::DefinitionKind::generator:
-        LockRelationOid(sequence, excludes_draws);
-        lose_generator(sequence);
-        if (dropped.generator.is_default != 0)
-            note_no_default();
-        break;
-    case core::DefinitionKind::segment:
-        delete_row(segment_row_table(), "sequence", OIDOID, ObjectIdGetDatum(sequence));
-        break;
-    case core::DefinitionKind::key:
-        delete_row(required_table(schema_of_keys(), "uid_key"), "id", INT8OID, Int64GetDatum(dropped.key.id));
-        break;
-    case core::DefinitionKind::none:
-        break;
-    }
-}
-
-SPIPlanPtr dropped_sequences = nullptr;
-
-constexpr char select_dropped[] = "SELECT objid FROM pg_catalog.pg_event_trigger_dropped_objects() "
-                                  "WHERE object_type OPERATOR(pg_catalog.=) 'sequence'::pg_catalog.text "
-                                  "AND objsubid OPERATOR(pg_catalog.=) 0 AND NOT is_temporary";
-
-// Their oids, in the memory context of the caller.
-List *read_dropped_sequences() {
-    List *dropped = NIL;
-    MemoryContext caller = CurrentMemoryContext;
-    check_spi(SPI_connect(), "SPI_connect", select_dropped);
-    if (dropped_sequences == nullptr) {
-        SPIPlanPtr plan = SPI_prepare(select_dropped, 0, nullptr);
-        check_spi(plan == nullptr ? SPI_result : SPI_keepplan(plan), "SPI_prepare", select_dropped);
-        dropped_sequences = plan;
-    }
-    check_spi(SPI_execute_plan(dropped_sequences, nullptr, nullptr, true, 0), "SPI_execute_plan", select_dropped);
-    for (uint64 i = 0; i < SPI_processed; i++) {
-        bool null = false;
-        const Datum sequence = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &null);
-        MemoryContext spi = MemoryContextSwitchTo(caller);
-        dropped = lappend_oid(dropped, DatumGetObjectId(sequence));
-        MemoryContextSwitchTo(spi);
-    }
-    check_spi(SPI_finish(), "SPI_finish", select_dropped);
-    return dropped;
-}
-
-} // namespace
-} // namespace uidgen::pg
-
 using namespace uidgen::pg;
-namespace core = uidgen::core;
 
 extern "C" {
 
@@ -88,9 +17,7 @@ UIDGEN_SQL_FUNCTION(uid_default_is_moved);
 UIDGEN_SQL_FUNCTION(uid_keep_local);
 
 Datum uid_home(PG_FUNCTION_ARGS) {
-    const Oid schema = extension_schema();
-    hold_names(schema);
-    PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(schema))));
+    PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(hold_names()))));
 }
 
 // The library is loaded when the function is called, and registers the provider of labels. The event trigger uid_load
@@ -100,9 +27,15 @@ Datum uid_forget_dropped(PG_FUNCTION_ARGS) {
         report_other_call("uid_forget_dropped", "trigger of DDL");
     if (strcmp(reinterpret_cast<EventTriggerData *>(fcinfo->context)->event, "sql_drop") != 0)
         PG_RETURN_VOID();
-    ListCell *cell;
-    foreach (cell, read_dropped_sequences())
-        forget(lfirst_oid(cell));
+    select_rows("SELECT objid FROM pg_catalog.pg_event_trigger_dropped_objects() "
+                "WHERE object_type OPERATOR(pg_catalog.=) 'sequence'::pg_catalog.text "
+                "AND objsubid OPERATOR(pg_catalog.=) 0 AND NOT is_temporary");
+    const SPITupleTable *dropped = SPI_tuptable;
+    for (uint64 i = 0; i < dropped->numvals; i++) {
+        bool null = false;
+        forget_dropped(DatumGetObjectId(SPI_getbinval(dropped->vals[i], dropped->tupdesc, 1, &null)));
+    }
+    finish_statement();
     PG_RETURN_VOID();
 }
 
