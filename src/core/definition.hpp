@@ -139,6 +139,7 @@ using detail::SegmentDefinition;
 
 enum class DefinitionKind : uint8_t { none, generator, segment, key };
 constexpr const char *definition_kinds[] = {"", "generator", "segment", "key"};
+constexpr const char *word_of(DefinitionKind kind) noexcept { return definition_kinds[static_cast<size_t>(kind)]; }
 
 struct Definition {
     DefinitionKind kind;

@@ -166,7 +166,7 @@ inline bool read_value(Definition *to, const Field &field, const char **at, char
 // The definition must be valid.
 inline size_t print(const Definition &d, char *out, size_t size) noexcept {
     detail::Writer writer = {out, size};
-    writer.put(definition_kinds[static_cast<size_t>(d.kind)]);
+    writer.put(word_of(d.kind));
     for (const Field &field : fields_of(d.kind)) {
         writer.put(' ');
         writer.put(field.name);

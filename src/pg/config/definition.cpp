@@ -55,20 +55,18 @@ const char *why(const core::DefinitionFault &fault) {
 
 } // namespace
 
-void report_fault(const core::Definition &definition, const core::DefinitionFault &fault) {
-    char buffer[256];
-    const char *value = buffer;
+void check_fault(const core::Definition &definition, const core::DefinitionFault &fault) {
+    if (fault.kind == core::FaultKind::none)
+        return;
     if (fault.kind != core::FaultKind::value && fault.kind != core::FaultKind::rule)
         ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("invalid label of a sequence"),
                         errdetail("%s", why(fault)), errhint(how_to_label)));
-    if (fault.at != nullptr)
-        value = pnstrdup(fault.at, fault.size);
-    else
-        core::print_value(definition, *fault.field, buffer, sizeof(buffer));
+    char value[256];
     char allowed[256];
+    core::print_value(definition, *fault.field, value, sizeof(value));
     core::print_allowed(*fault.field, allowed, sizeof(allowed));
-    report_generator_field(fault.field->name, value, fault.hint != nullptr ? fault.hint : pstrdup(allowed),
-                           fault.detail);
+    report_generator_field(fault.field->name, fault.at != nullptr ? pnstrdup(fault.at, fault.size) : value,
+                           fault.hint != nullptr ? fault.hint : allowed, fault.detail);
 }
 
 namespace {
@@ -99,9 +97,7 @@ core::Definition read_definition(Oid sequence, core::DefinitionKind kind, Relati
     const Label label = label_of(sequence);
     if (label.text == nullptr)
         return definition;
-    const core::DefinitionFault fault = parse_label(label.text, &definition);
-    if (fault.kind != core::FaultKind::none)
-        report_fault(definition, fault);
+    check_fault(definition, parse_label(label.text, &definition));
     if (definition.kind != kind)
         return {};
     if (to_draw != nullptr)
@@ -115,7 +111,7 @@ void set_field(core::Definition *definition, const core::Field &field, Datum val
     const char *given = field.type == FieldType::choice ? TextDatumGetCString(value)
                         : field.type == FieldType::time ? timestamptz_to_str(DatumGetTimestampTz(value))
                                                         : psprintf(INT64_FORMAT, DatumGetInt64(value));
-    report_fault({}, {core::FaultKind::value, &field, given, strlen(given)});
+    check_fault({}, {core::FaultKind::value, &field, given, strlen(given)});
 }
 
 // ---------------------------------------------------------------------------------------------------------

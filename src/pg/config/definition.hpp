@@ -35,8 +35,8 @@ inline bool parses(const char *label, core::Definition *definition) {
     return parse_label(label, definition).kind == core::FaultKind::none;
 }
 const char *print_label(const core::Definition &definition);
-// The fault that a definition has.
-[[noreturn]] void report_fault(const core::Definition &definition, const core::DefinitionFault &fault);
+// Raises the fault that a definition has, if any.
+void check_fault(const core::Definition &definition, const core::DefinitionFault &fault);
 
 // The definition of a sequence. Its kind is none if it has no label, or one of another kind than that. Error if the
 // label cannot be read. To draw from the open sequence `to_draw`, also an error if the open transaction has altered the

@@ -15,10 +15,6 @@ namespace {
 
 ObjectAddress address_of(Oid sequence) { return {RelationRelationId, sequence, 0}; }
 
-const char *kind_of(const core::Definition &definition) {
-    return core::definition_kinds[static_cast<size_t>(definition.kind)];
-}
-
 bool same_definition(const core::Definition &a, const core::Definition &b) {
     return strcmp(print_label(a), print_label(b)) == 0;
 }
@@ -43,7 +39,7 @@ void check_can_be_defined(Oid sequence) {
 
 // What functions need, too, which create the sequence in that schema: a name means one segment to every role.
 void check_may_define(core::DefinitionKind kind) {
-    const char *schema = psprintf("uid_%ss", core::definition_kinds[static_cast<size_t>(kind)]);
+    const char *schema = psprintf("uid_%ss", core::word_of(kind));
     if (schema_aclcheck(get_namespace_oid(schema, false), GetUserId()) != ACLCHECK_OK)
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SCHEMA, schema);
 }
@@ -65,8 +61,6 @@ void depend_on(const Extension &extension, Oid sequence) {
         return;
     const ObjectAddress needed = {ExtensionRelationId, extension.oid, 0};
     const ObjectAddress depender = address_of(sequence);
-    deleteDependencyRecordsForSpecific(RelationRelationId, sequence, DEPENDENCY_NORMAL, ExtensionRelationId,
-                                       extension.oid);
     recordDependencyOn(&depender, &needed, DEPENDENCY_NORMAL);
 }
 
@@ -143,9 +137,7 @@ void take_default(Oid generator, const Extension &extension) {
                         errmsg("generator \"%s\" cannot become the default by its label", get_rel_name(generator)),
                         errdetail("This database has chosen another default, or has drawn from the builtin one."),
                         errhint("Use the label with is_default=false, and then choose it with uid_default_set().")));
-    set_default(builtin, false);
-    note_default_moved(generator);
-    note_default_changed();
+    move_default(builtin, generator);
 }
 
 // The sequence may have a slot that was made from an earlier definition, or of a sequence that had its oid.
@@ -246,10 +238,10 @@ bool is_used(Oid sequence, const core::Definition &definition) {
 void end(Oid sequence, const core::Definition &definition, const Extension &extension) {
     lock_sequence(sequence, excludes_draws);
     if (definition.kind != core::DefinitionKind::none && is_used(sequence, definition))
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("cannot remove the label of sequence \"%s\"", get_rel_name(sequence)),
-                 errdetail("It is a %s that is in use.", kind_of(definition)), errhint("Drop the sequence instead.")));
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("cannot remove the label of sequence \"%s\"", get_rel_name(sequence)),
+                        errdetail("It is a %s that is in use.", core::word_of(definition.kind)),
+                        errhint("Drop the sequence instead.")));
     if (definition.kind == core::DefinitionKind::generator)
         forget_generator(sequence);
     if (definition.kind == core::DefinitionKind::segment) {
@@ -297,16 +289,13 @@ void accept_label(const ObjectAddress *object, const char *label) {
     }
     core::Definition present = {};
     const char *present_label = label_of(sequence).text;
-    const bool is_readable =
-        present_label != nullptr && parse_label(present_label, &present).kind == core::FaultKind::none;
+    const bool is_readable = present_label != nullptr && parses(present_label, &present);
     if (label == nullptr) {
         end(sequence, is_readable ? present : core::Definition{}, extension);
         return;
     }
     core::Definition wanted;
-    const core::DefinitionFault fault = parse_label(label, &wanted);
-    if (fault.kind != core::FaultKind::none)
-        report_fault(wanted, fault);
+    check_fault(wanted, parse_label(label, &wanted));
     if (is_readable && same_definition(present, wanted))
         return;
     if (present_label != nullptr)
@@ -324,16 +313,10 @@ void set_label(Oid sequence, const core::Definition &definition) {
     CommandCounterIncrement();
 }
 
-void check_definition(const core::Definition &definition) {
-    const core::DefinitionFault fault = core::check(definition);
-    if (fault.kind != core::FaultKind::none)
-        report_fault(definition, fault);
-}
-
 } // namespace
 
 void define(Oid sequence, const core::Definition &definition) {
-    check_definition(definition);
+    check_fault(definition, core::check(definition));
     lock_sequence(sequence, excludes_draws);
     if (has_label(sequence))
         refuse_change(sequence);
@@ -351,7 +334,7 @@ core::Definition lock_definition(Oid sequence, core::DefinitionKind kind) {
 }
 
 void redefine(Oid sequence, const core::Definition &former, const core::Definition &wanted) {
-    check_definition(wanted);
+    check_fault(wanted, core::check(wanted));
     if (wanted.kind == core::DefinitionKind::generator) {
         wait_for_change(sequence, generator_config_of(former), generator_config_of(wanted));
         end_lease(sequence);
@@ -366,9 +349,12 @@ void redefine(Oid sequence, const core::Definition &former, const core::Definiti
 
 void set_default(Oid generator, bool is_default) {
     change_definition(generator, core::DefinitionKind::generator,
-                      [&](core::Definition *d) { d->generator.is_default = is_default ? 1 : 0; });
+                      [&](core::Definition *d) { d->generator.is_default = is_default; });
 }
 
+namespace {
+
+// For a dump: the builtin generator is the default, another one, or none (InvalidOid).
 void note_default_moved(Oid generator) {
     const Oid table = required_table(get_namespace_oid("uid_internal", false), "uid_default_moved");
     write_as_owner(table, "DELETE FROM %1$s");
@@ -376,8 +362,17 @@ void note_default_moved(Oid generator) {
         write_as_owner(table, "INSERT INTO %1$s VALUES ($1)", {{BOOLOID, BoolGetDatum(!OidIsValid(generator))}});
 }
 
+} // namespace
+
+void move_default(Oid former, Oid next) {
+    if (OidIsValid(former))
+        set_default(former, false);
+    note_default_moved(next);
+    note_default_changed();
+}
+
 Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment, bool *is_new) {
-    const char *kind_name = core::definition_kinds[static_cast<size_t>(kind)];
+    const char *kind_name = core::word_of(kind);
     const char *make = psprintf("SELECT WHERE uid_internal.uid_make_sequence(%s::pg_catalog.text, %s, bigint '1', "
                                 "" INT64_FORMAT "::bigint, bigint '1', 9223372036854775807, false)",
                                 quote_literal_cstr(kind_name), quote_literal_cstr(name), increment);

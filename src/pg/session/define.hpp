@@ -47,8 +47,9 @@ template <typename Change> bool change_definition(Oid sequence, core::Definition
 // Writes into a generator's definition whether it is the default, under the lock on the choice. Locks the generator.
 void set_default(Oid generator, bool is_default);
 
-// Writes which one is the default for a dump: the builtin generator, another one, or InvalidOid: none.
-void note_default_moved(Oid generator);
+// Writes that the default is another one, into the definition of the former one (InvalidOid: there is none), and for a
+// dump. The definition of the next one, which says so itself, is the caller's to write.
+void move_default(Oid former, Oid next);
 
 // Locks the choice of the default generator to the end of the transaction. False: another session has the lock. To wait
 // for it, a caller has locked no sequence yet.

@@ -47,11 +47,10 @@ void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const 
 void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, const int64_t *null_number) {
     check_owner(sequence);
     if (!change_definition(sequence, kind, [&](core::Definition *d) { set_arguments(fcinfo, d, null_number); }))
-        ereport(
-            ERROR,
-            (errcode(ERRCODE_UNDEFINED_OBJECT),
-             errmsg("\"%s\" is not a %s", get_rel_name(sequence), core::definition_kinds[static_cast<size_t>(kind)]),
-             errhint("Create a segment with segment_create(), or a generator with uid_generator_create().")));
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_OBJECT),
+                 errmsg("\"%s\" is not a %s", get_rel_name(sequence), core::word_of(kind)),
+                 errhint("Create a segment with segment_create(), or a generator with uid_generator_create().")));
 }
 
 // What a preset says, and of the rest what the builtin generator says. The layout of a preset without an epoch begins

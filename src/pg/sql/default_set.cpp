@@ -222,12 +222,8 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     const Oid chosen = find_default_generator(); // none if it was dropped
     if (chosen == generator)
         PG_RETURN_VOID();
-    const Oid former = lock_and_start(schema, generator, chosen, above);
-    if (OidIsValid(former))
-        set_default(former, false);
+    move_default(lock_and_start(schema, generator, chosen, above), generator);
     set_default(generator, true);
-    note_default_moved(generator);
-    note_default_changed();
     PG_RETURN_VOID();
 }
 }
