@@ -314,13 +314,13 @@ DROP ROLE regress_node;
 
 -- The trigger on a table of one's own.
 CREATE TABLE own (biz_tag integer, max_id bigint, step integer);
-CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
+CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_reserve_block();
 SELECT outcome('INSERT INTO own VALUES (1, 2)');
 DROP TABLE own;
 CREATE TABLE own (name text);
-CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
+CREATE TRIGGER t BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_reserve_block();
 SELECT * FROM outcomes('%s', $$INSERT INTO own VALUES ('order')$$,
-  'CREATE OR REPLACE TRIGGER t AFTER INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block()',
+  'CREATE OR REPLACE TRIGGER t AFTER INSERT ON own FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_reserve_block()',
   $$INSERT INTO own VALUES ('order')$$);
 DROP TABLE own;
 

@@ -30,11 +30,6 @@ void attach_memory() {
         grant_file_check();
 }
 
-void registry_changed(bool in_fleet) {
-    set_in_fleet(in_fleet);
-    close_all_windows();
-}
-
 // InvalidOid: any relation.
 void relation_changed(Datum, Oid relation) {
     note_change(relation);
@@ -135,7 +130,10 @@ void _PG_init(void) {
         shmem_startup_hook = attach_memory;
     }
     HOLD_INTERRUPTS();
-    settings::define(close_all_windows, registry_changed);
+    settings::define(close_all_windows, [](bool in_fleet) {
+        set_in_fleet(in_fleet);
+        close_all_windows();
+    });
     warn_of_older_server();
     RESUME_INTERRUPTS();
 }

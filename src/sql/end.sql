@@ -42,7 +42,7 @@ GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout, uid_in
   uid_internal.uid_define_segment, uid_internal.uid_read_generator,
   uid_internal.uid_read_segment, uid_internal.uid_change_segment,
   uid_internal.uid_place_segment, uid_internal.uid_look_up_segment, uid_internal.uid_add_segment,
-  uid_internal.uid_show_block, uid_internal.uid_live_generators, uid_internal.uid_live_segments,
+  uid_internal.uid_reserve_block, uid_internal.uid_live_generators, uid_internal.uid_live_segments,
   uid_internal.uid_counters, uid_internal.uid_server_counters, uid_internal.uid_sequence_next,
   uid_internal.uid_movable_column, uid_internal.uid_check_width, uid_internal.uid_beyond_plan,
   uid_internal.uid_grant_plan, uid_internal.uid_adopt_plan, uid_internal.uid_release_plan, uid_internal.uid_move

@@ -1,15 +1,15 @@
 -- Segments as the tables of other services: t_sequence, and Leaf's leaf_alloc. Their nodes take blocks of values with
 -- the statements that they send to such a table.
 
-CREATE FUNCTION uid_internal.uid_show_block() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'uid_show_block';
-COMMENT ON FUNCTION uid_internal.uid_show_block() IS
+CREATE FUNCTION uid_internal.uid_reserve_block() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_reserve_block';
+COMMENT ON FUNCTION uid_internal.uid_reserve_block() IS
   'Trigger function of uid_segment_row (for t_sequence) and leaf_alloc. It reserves a block of values for each version '
   'of a row, and writes into the row what was reserved. The caller needs USAGE on the sequence of the segment. Another '
   'pk_seq_name in t_sequence becomes the name of the segment, which only the owner of the sequence may rename.';
-CREATE TRIGGER uid_show_block BEFORE UPDATE ON uid_internal.uid_segment_row
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
-ALTER TABLE uid_internal.uid_segment_row ENABLE ALWAYS TRIGGER uid_show_block;
+CREATE TRIGGER uid_reserve_block BEFORE UPDATE ON uid_internal.uid_segment_row
+  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_reserve_block();
+ALTER TABLE uid_internal.uid_segment_row ENABLE ALWAYS TRIGGER uid_reserve_block;
 
 CREATE FUNCTION uid_internal.uid_add_segment() RETURNS trigger
 LANGUAGE plpgsql
@@ -82,8 +82,8 @@ BEGIN
        update_time timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP);
      CREATE TRIGGER uid_add_segment BEFORE INSERT OR UPDATE OF biz_tag ON %1$s
        FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_add_segment();
-     CREATE TRIGGER uid_show_block BEFORE INSERT OR UPDATE ON %1$s
-       FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_show_block();
+     CREATE TRIGGER uid_reserve_block BEFORE INSERT OR UPDATE ON %1$s
+       FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_reserve_block();
      COMMENT ON TABLE %1$s IS ''The table of Leaf, over segments of uidgen. uid_leaf_alloc_create() created it.''',
     leaf);
   RETURN leaf::regclass;

@@ -87,12 +87,8 @@ inline bool holds_lock(const LOCKTAG &tag, LOCKMODE least) {
 inline AclResult procedure_aclcheck(Oid procedure, Oid role) {
     return object_aclcheck(ProcedureRelationId, procedure, role, ACL_EXECUTE);
 }
-inline AclResult schema_aclcheck(Oid schema, Oid role) {
-    return object_aclcheck(NamespaceRelationId, schema, role, ACL_CREATE);
-}
 #else
 inline AclResult procedure_aclcheck(Oid procedure, Oid role) { return pg_proc_aclcheck(procedure, role, ACL_EXECUTE); }
-inline AclResult schema_aclcheck(Oid schema, Oid role) { return pg_namespace_aclcheck(schema, role, ACL_CREATE); }
 #endif
 
 // What synchronous replication requires of this session's commits, as one number to compare.

@@ -207,11 +207,10 @@ Oid read_default_generator() {
 // ---------------------------------------------------------------------------------------------------------
 
 core::SegmentDefinition read_segment(Oid sequence) {
-    const core::Definition definition = read_definition(sequence, core::DefinitionKind::segment);
-    constexpr int64_t none = core::null_number;
-    return definition.kind == core::DefinitionKind::segment
-               ? definition.segment
-               : core::SegmentDefinition{nullptr, none, none, nullptr, none, none, none};
+    core::Definition definition = read_definition(sequence, core::DefinitionKind::segment);
+    if (definition.kind == core::DefinitionKind::none)
+        clear_fields(core::fields_of(core::DefinitionKind::segment), &definition);
+    return definition.segment;
 }
 
 SegmentConfig segment_config_of(const core::SegmentDefinition &segment) {

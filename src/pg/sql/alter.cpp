@@ -45,7 +45,13 @@ void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const 
 }
 
 void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, const int64_t *null_number) {
+    check_is_sequence(sequence);
     check_owner(sequence);
+    if (sequence == builtin_generator()) // it is in no dump, so a change of it would be lost in a copy
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot alter the builtin generator"),
+                        errdetail("It belongs to the extension, so it is the same in each database."),
+                        errhint("Create another generator with uid_generator_create(), and make it the default with "
+                                "uid_default_set().")));
     if (!change_definition(sequence, kind, [&](core::Definition *d) { set_arguments(fcinfo, d, null_number); }))
         ereport(ERROR,
                 (errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -101,15 +107,6 @@ Oid segment_named(FunctionCallInfo fcinfo) {
                  errmsg("segment \"%s\" does not exist", PG_ARGISNULL(0) ? "<NULL>" : shown(PG_GETARG_TEXT_PP(0))),
                  errhint("Run SELECT name FROM uid_segment to list the named segments.")));
     return sequence;
-}
-
-// It is in no dump, so a change of it would be lost in a copy.
-void refuse_builtin(Oid generator) {
-    if (generator == builtin_generator())
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot alter the builtin generator"),
-                        errdetail("It belongs to the extension, so it is the same in each database."),
-                        errhint("Create another generator with uid_generator_create(), and make it the default with "
-                                "uid_default_set().")));
 }
 
 // As the caller, who must own it.
@@ -186,22 +183,20 @@ Datum uid_define_segment(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// NULL for a label that cannot be read.
+// NULL for a label that cannot be read, or is of another kind than the row.
 Datum uid_definition(PG_FUNCTION_ARGS) {
     TupleDesc desc = row_type(fcinfo);
     core::Definition definition;
-    if (parse_label(text_to_cstring(PG_GETARG_TEXT_PP(0)), &definition).kind != core::FaultKind::none)
+    const bool is_read = parses(text_to_cstring(PG_GETARG_TEXT_PP(0)), &definition);
+    const core::Fields &fields = core::fields_of(definition.kind);
+    if (!is_read || namestrcmp(&TupleDescAttr(desc, 0)->attname, fields.first->name) != 0)
         PG_RETURN_NULL();
-    return HeapTupleGetDatum(form_fields(core::fields_of(definition.kind), &definition, desc));
+    return HeapTupleGetDatum(form_fields(fields, &definition, desc));
 }
 
 Datum uid_generator_alter(PG_FUNCTION_ARGS) {
-    if (PG_ARGISNULL(0))
-        PG_RETURN_VOID();
-    check_is_sequence(PG_GETARG_OID(0));
-    check_owner(PG_GETARG_OID(0));
-    refuse_builtin(PG_GETARG_OID(0));
-    change(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::generator, &generator_null);
+    if (!PG_ARGISNULL(0))
+        change(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::generator, &generator_null);
     PG_RETURN_VOID();
 }
 

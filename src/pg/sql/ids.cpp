@@ -65,20 +65,17 @@ struct KeptLayout {
 };
 KeptLayout kept = {};
 
-// Whether one of the first arguments is NULL. The functions are not STRICT, because their last argument may be NULL.
-bool has_null(FunctionCallInfo fcinfo, int arguments) {
-    return std::any_of(fcinfo->args, fcinfo->args + arguments, [](const NullableDatum &a) { return a.isnull; });
-}
-
-// The layout of the generator that is an argument (NULL: the default one), as of its last change.
-// Valid until the next call.
-const core::Layout &layout_of(FunctionCallInfo fcinfo, int argument) {
+// The layout of the generator that is an argument (NULL: the default one), as of its last change, until the next call.
+// Null if an argument before it is NULL: the functions are not STRICT, because the generator may be NULL.
+const core::Layout *layout_of(FunctionCallInfo fcinfo, int argument) {
+    if (std::any_of(fcinfo->args, fcinfo->args + argument, [](const NullableDatum &a) { return a.isnull; }))
+        return nullptr;
     const bool is_named = !PG_ARGISNULL(argument);
     const Oid generator = is_named ? PG_GETARG_OID(argument) : InvalidOid;
     if (is_named && !OidIsValid(generator))
         report_not_a_generator(generator);
     if (kept.as_of == definition_changes && kept.generator == generator)
-        return kept.layout;
+        return &kept.layout;
     core::Layout layout = {};
     const uint64_t as_of = read_unchanged([&] {
         const Oid sequence = is_named ? generator : read_default_generator();
@@ -86,18 +83,25 @@ const core::Layout &layout_of(FunctionCallInfo fcinfo, int argument) {
         layout = read_generator_config(sequence).layout;
     });
     kept = {as_of, generator, layout};
-    return kept.layout;
+    return &kept.layout;
 }
 
-// The parts of an id; error if it is not one of the layout.
-core::Parts parts_of(const core::Layout &layout, int64_t id) {
+// Error if it is not one of the layout.
+void check_id(const core::Layout &layout, int64_t id) {
     const int64_t largest = core::largest(core::id_bits(layout));
     if (!core::is_id_of(layout, id))
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("value %lld is not an id of this generator", static_cast<long long>(id)),
                         errdetail("Its ids are from 0 to %lld.", static_cast<long long>(largest)),
                         errhint("Pass the generator that issued the id as the second argument.")));
-    return core::decode(layout, id);
+}
+
+// The parts of an id, which is the first argument. False: it is below every id of the layout.
+bool find_parts(FunctionCallInfo fcinfo, const core::Layout &layout, core::Parts *parts) {
+    const int64_t id = PG_GETARG_INT64(0);
+    check_id(layout, id);
+    *parts = core::decode(layout, id);
+    return !core::precedes_every_id(core::time_field(layout), id);
 }
 
 static_assert(UUID_LEN == 2 * sizeof(uint64_t), "a uuid is two numbers of eight bytes, the first one big-endian");
@@ -228,39 +232,36 @@ UIDGEN_SQL_FUNCTION(uid_lower_bound_fixed);
 UIDGEN_SQL_FUNCTION(uid_layout);
 
 Datum uid_decode(PG_FUNCTION_ARGS) {
-    if (has_null(fcinfo, 1))
-        PG_RETURN_NULL();
     TupleDesc desc = row_type(fcinfo);
-    const core::Layout &layout = layout_of(fcinfo, 1);
-    const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
-    if (core::precedes_every_id(core::time_field(layout), PG_GETARG_INT64(0)))
+    core::Parts parts;
+    const core::Layout *layout = layout_of(fcinfo, 1);
+    if (layout == nullptr || !find_parts(fcinfo, *layout, &parts))
         PG_RETURN_NULL();
-    return make_row(desc, {TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts.tick))),
-                           Int32GetDatum(static_cast<int32>(parts.datacenter)),
-                           Int32GetDatum(static_cast<int32>(parts.worker & ~core::backup_bit(layout))),
-                           Int32GetDatum(static_cast<int32>(parts.sequence)),
-                           BoolGetDatum((parts.worker & core::backup_bit(layout)) != 0)});
+    const int64_t backup = core::backup_bit(*layout);
+    return make_row(desc,
+                    {TimestampTzGetDatum(to_timestamptz(core::start_of(*layout, parts.tick))),
+                     Int32GetDatum(static_cast<int32>(parts.datacenter)),
+                     Int32GetDatum(static_cast<int32>(parts.worker & ~backup)),
+                     Int32GetDatum(static_cast<int32>(parts.sequence)), BoolGetDatum((parts.worker & backup) != 0)});
 }
 
 Datum uid_encode(PG_FUNCTION_ARGS) {
-    if (has_null(fcinfo, 4))
+    const core::Layout *layout = layout_of(fcinfo, 4);
+    if (layout == nullptr)
         PG_RETURN_NULL();
-    const core::Layout &layout = layout_of(fcinfo, 4);
     const TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
-    const int64_t tick = TIMESTAMP_IS_NOBEGIN(time) ? -1 : core::tick_at(layout, to_bounded_unix_us(time));
+    const int64_t tick = TIMESTAMP_IS_NOBEGIN(time) ? -1 : core::tick_at(*layout, to_bounded_unix_us(time));
     const core::Parts parts = {tick, PG_GETARG_INT32(1), PG_GETARG_INT32(2), PG_GETARG_INT32(3)};
-    check_parts(layout, parts);
-    return Int64GetDatum(core::encode(layout, parts));
+    check_parts(*layout, parts);
+    return Int64GetDatum(core::encode(*layout, parts));
 }
 
 Datum uid_timestamp(PG_FUNCTION_ARGS) {
-    if (has_null(fcinfo, 1))
+    core::Parts parts;
+    const core::Layout *layout = layout_of(fcinfo, 1);
+    if (layout == nullptr || !find_parts(fcinfo, *layout, &parts))
         PG_RETURN_NULL();
-    const core::Layout &layout = layout_of(fcinfo, 1);
-    const core::Parts parts = parts_of(layout, PG_GETARG_INT64(0));
-    if (core::precedes_every_id(core::time_field(layout), PG_GETARG_INT64(0)))
-        PG_RETURN_NULL();
-    return TimestampTzGetDatum(to_timestamptz(core::start_of(layout, parts.tick)));
+    return TimestampTzGetDatum(to_timestamptz(core::start_of(*layout, parts.tick)));
 }
 
 Datum uid_timestamp_fixed(PG_FUNCTION_ARGS) {
@@ -276,16 +277,17 @@ Datum uid_timestamp_fixed(PG_FUNCTION_ARGS) {
 }
 
 Datum uid_lower_bound(PG_FUNCTION_ARGS) {
-    if (has_null(fcinfo, 1))
+    const core::Layout *layout = layout_of(fcinfo, 1);
+    if (layout == nullptr)
         PG_RETURN_NULL();
-    PG_RETURN_INT64(lower_bound_at(core::time_field(layout_of(fcinfo, 1)), PG_GETARG_TIMESTAMPTZ(0)));
+    PG_RETURN_INT64(lower_bound_at(core::time_field(*layout), PG_GETARG_TIMESTAMPTZ(0)));
 }
 
 Datum uid_lower_bound_fixed(PG_FUNCTION_ARGS) {
     PG_RETURN_INT64(lower_bound_at(field_of_arguments(fcinfo), PG_GETARG_TIMESTAMPTZ(0)));
 }
 
-Datum uid_layout(PG_FUNCTION_ARGS) { return CStringGetTextDatum(layout_text(layout_of(fcinfo, 0))); }
+Datum uid_layout(PG_FUNCTION_ARGS) { return CStringGetTextDatum(layout_text(*layout_of(fcinfo, 0))); }
 
 UIDGEN_SQL_FUNCTION(uid_to_base62);
 UIDGEN_SQL_FUNCTION(uid_from_base62);
@@ -316,20 +318,20 @@ Datum uid_from_base62(PG_FUNCTION_ARGS) {
 
 // The same id gives the same uuid: its random bits are 0.
 Datum uid_to_uuid(PG_FUNCTION_ARGS) {
-    if (has_null(fcinfo, 1))
+    const core::Layout *layout = layout_of(fcinfo, 1);
+    if (layout == nullptr)
         PG_RETURN_NULL();
-    const core::Layout &layout = layout_of(fcinfo, 1);
-    const int64_t id = PG_GETARG_INT64(0);
-    parts_of(layout, id); // error if it is not an id of this layout
-    return id_as_uuid(layout, id, 0);
+    check_id(*layout, PG_GETARG_INT64(0));
+    return id_as_uuid(*layout, PG_GETARG_INT64(0), 0);
 }
 
 Datum uid_from_uuid(PG_FUNCTION_ARGS) {
-    if (has_null(fcinfo, 1))
+    const core::Layout *layout = layout_of(fcinfo, 1);
+    if (layout == nullptr)
         PG_RETURN_NULL();
     uint64_t bytes[2];
     memcpy(bytes, PG_GETARG_UUID_P(0)->data, sizeof bytes);
-    const int64_t id = core::id_of(layout_of(fcinfo, 1), {pg_ntoh64(bytes[0]), pg_ntoh64(bytes[1])});
+    const int64_t id = core::id_of(*layout, {pg_ntoh64(bytes[0]), pg_ntoh64(bytes[1])});
     if (id == core::no_id)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("uuid %s was not made from an id of this generator",

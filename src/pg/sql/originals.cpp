@@ -1,4 +1,4 @@
-// uid_show_block(): the trigger of rows from which nodes of other services take blocks of values: those of
+// uid_reserve_block(): the trigger of rows from which nodes of other services take blocks of values: those of
 // uid_segment_row, which the view t_sequence shows, and those of leaf_alloc tables. It renames segments, too.
 //
 // Every row version shows a block that was reserved for it alone. The block holds whatever a node may take, as long as
@@ -222,14 +222,14 @@ namespace core = uidgen::core;
 
 extern "C" {
 
-UIDGEN_SQL_FUNCTION(uid_show_block);
+UIDGEN_SQL_FUNCTION(uid_reserve_block);
 
 // Any role may use it as a trigger on its own tables, with columns of any type.
-Datum uid_show_block(PG_FUNCTION_ARGS) {
+Datum uid_reserve_block(PG_FUNCTION_ARGS) {
     const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
         TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
-        report_other_call("uid_show_block", "BEFORE ROW trigger for INSERT or UPDATE");
+        report_other_call("uid_reserve_block", "BEFORE ROW trigger for INSERT or UPDATE");
     const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     const bool is_update = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event);
     BlockRow r = {};

@@ -14,48 +14,47 @@ namespace {
 
 // A row of a function's result. What nothing is put in is NULL.
 struct Row {
-    ReturnSetInfo *result;
+    TupleDesc desc;
     Datum values[32]; // more than there are columns
     bool nulls[32];
 };
 
-Row new_row(ReturnSetInfo *result) {
-    Row row = {result, {}, {}};
-    memset(row.nulls, true, sizeof(row.nulls));
-    return row;
-}
+Datum datum_of(bool value) { return BoolGetDatum(value); }
+Datum datum_of(int32_t value) { return Int32GetDatum(value); }
+Datum datum_of(int64_t value) { return Int64GetDatum(value); }
+Datum datum_of(uint64_t value) { return UInt64GetDatum(value); }
+Datum datum_of(double value) { return Float8GetDatum(value); }
+Datum datum_of(const char *value) { return CStringGetTextDatum(value); }
+Datum datum_of(const std::atomic<uint64_t> &counter) { return datum_of(counter.load(std::memory_order_relaxed)); }
 
-void put(Row *row, const char *column, Datum value) {
-    const int number = column_number(row->result->setDesc, column) - 1;
-    row->values[number] = value;
+template <typename T> void put(Row *row, const char *column, const T &value) {
+    const int number = column_number(row->desc, column) - 1;
+    row->values[number] = datum_of(value);
     row->nulls[number] = false;
 }
 
-void add(Row *row) { tuplestore_putvalues(row->result->setResult, row->result->setDesc, row->values, row->nulls); }
-
-void put_number(Row *row, const char *column, uint64_t number) {
-    put(row, column, Int64GetDatum(static_cast<int64_t>(number)));
-}
-
-void put_count(Row *row, const char *column, const std::atomic<uint64_t> &counter) {
-    put_number(row, column, counter.load(std::memory_order_relaxed));
+// Adds a row to the result, if put_all(&row) puts something into it.
+template <typename Put> void add_row(const ReturnSetInfo *result, Put put_all) {
+    Row row = {result->setDesc, {}, {}};
+    memset(row.nulls, true, sizeof(row.nulls));
+    if (put_all(&row))
+        tuplestore_putvalues(result->setResult, row.desc, row.values, row.nulls);
 }
 
 void put_instant(Row *row, const char *column, const core::Layout &layout, int64_t tick) {
-    put(row, column, TimestampTzGetDatum(to_timestamptz(core::start_of(layout, tick))));
+    put(row, column, to_timestamptz(core::start_of(layout, tick)));
 }
 
 void put_ring(Row *row, Slot *slot) {
     const CachedConfig &cached = generator_of(slot).config.cached;
     const RingState &ring = generator_of(slot).ring;
-    put_number(row, "ring_size", cached.cells * cached.run);
-    put(row, "ring_filled",
-        Float8GetDatum(static_cast<double>(ring_of(slot).filled()) / static_cast<double>(cached.cells)));
-    put_count(row, "padded", ring.refills);
-    put_count(row, "padded_inline", ring.refills_by_caller);
-    put_count(row, "rejected_puts", ring.rejected_puts);
-    put_count(row, "rejected_takes", ring.rejected_takes);
-    put_count(row, "discarded_stale", ring.too_old);
+    put(row, "ring_size", cached.cells * cached.run);
+    put(row, "ring_filled", static_cast<double>(ring_of(slot).filled()) / static_cast<double>(cached.cells));
+    put(row, "padded", ring.refills);
+    put(row, "padded_inline", ring.refills_by_caller);
+    put(row, "rejected_puts", ring.rejected_puts);
+    put(row, "rejected_takes", ring.rejected_takes);
+    put(row, "discarded_stale", ring.too_old);
 }
 
 // The node that the next id will have, as far as it is known.
@@ -65,13 +64,13 @@ void put_node(Row *row, const Slot *slot) REQUIRES_SHARED(slot_lock) {
     const int64_t number = generator_of(slot).number.load(std::memory_order_acquire);
     const core::Node node =
         grant.in_fleet ? core::Node{grant.view.node, core::Protection::registry} : own_node(config, number);
-    put(row, "protection", CStringGetTextDatum(protection_name(node.protection)));
+    put(row, "protection", protection_name(node.protection));
     if (grant.in_fleet ? !grant.view.granted : number == no_number)
         return;
     const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
-    put(row, "node", Int64GetDatum(node.value));
-    put(row, "datacenter_id", Int32GetDatum(static_cast<int32>(fields.datacenter)));
-    put(row, "worker_id", Int32GetDatum(static_cast<int32>(fields.worker)));
+    put(row, "node", node.value);
+    put(row, "datacenter_id", static_cast<int32_t>(fields.datacenter));
+    put(row, "worker_id", static_cast<int32_t>(fields.worker));
     if (grant.in_fleet)
         put_instant(row, "granted_until", config.layout, Min(grant.view.until, config.policy.end));
 }
@@ -88,10 +87,10 @@ void put_generator(Row *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
     const int64_t ahead_us = core::start_of(layout, last) - wall_clock_us();
     put_instant(row, "last_time", layout, last);
     put_instant(row, "leased_until", layout, tick_of(generator.ticks.written_range().until));
-    put(row, "ahead_ms", Int64GetDatum(Max(ahead_us / us_per_ms, 0)));
+    put(row, "ahead_ms", Max(ahead_us / us_per_ms, 0));
     put_node(row, slot);
-    put_number(row, "clock_steps_back", (generator.clock_changes.load(std::memory_order_relaxed) + 1) / 2);
-    put_count(row, "backup_ids", generator.backup_ids);
+    put(row, "clock_steps_back", (generator.clock_changes.load(std::memory_order_relaxed) + 1) / 2);
+    put(row, "backup_ids", generator.backup_ids);
     if (generator.config.cached.on)
         put_ring(row, slot);
 }
@@ -109,20 +108,20 @@ void put_segment(Row *row, const Slot *slot, Relation rel) {
     const bool next_ready =
         is_block ? next.state == BlockState::ready : in_use && segment.ranges.latest.end != range.end;
     if (in_use) {
-        put(row, "range_first", Int64GetDatum(range.first));
-        put_number(row, "range_length", range.end - range.begin);
-        put_number(row, "range_left", range.end - at);
+        put(row, "range_first", range.first);
+        put(row, "range_length", range.end - range.begin);
+        put(row, "range_left", range.end - at);
     }
-    put(row, "next_ready", BoolGetDatum(next_ready));
+    put(row, "next_ready", next_ready);
     const int64_t step = segment.steps.step;
-    put_number(row, "refills_late", segment.steps.refills_late);
-    put_number(row, "refills_disturbed", segment.steps.refills_disturbed);
+    put(row, "refills_late", segment.steps.refills_late);
+    put(row, "refills_disturbed", segment.steps.refills_disturbed);
     unlock_page(&page);
-    put(row, "step", Int64GetDatum(step > 0 ? step : core::step_bounds(config.step, config.max_step, rule).base));
+    put(row, "step", step > 0 ? step : core::step_bounds(config.step, config.max_step, rule).base);
     if (is_block)
-        put(row, "next_asked", BoolGetDatum(next.state == BlockState::asked));
+        put(row, "next_asked", next.state == BlockState::asked);
     if (is_block && next.error.at_us != 0)
-        put(row, "registry_error", CStringGetTextDatum(error_for_user(next.error).message));
+        put(row, "registry_error", error_for_user(next.error).message);
 }
 
 // As in pg_sequences: counts reveal how much is drawn. Takes no lock, so that a DROP that another session has not
@@ -156,9 +155,9 @@ Look look_at(Slot *slot) {
 void put_stats(Row *row, const Stats &stats) {
     for (uint32_t i = 0; i < stat_count; i++)
         if (is_time(static_cast<Stat>(i)))
-            put(row, stat_names[i], Float8GetDatum(static_cast<double>(stats.values[i]) / us_per_ms));
+            put(row, stat_names[i], static_cast<double>(stats.values[i]) / us_per_ms);
         else
-            put_number(row, stat_names[i], stats.values[i]);
+            put(row, stat_names[i], stats.values[i]);
 }
 
 // Null while another session drops the sequence, or if it is gone.
@@ -192,27 +191,27 @@ bool put_live_segment(Row *row, Slot *slot, const Look &look) {
 }
 
 bool put_counters(Row *row, Slot *slot, const Look &look) {
-    put(row, "kind", CStringGetTextDatum(slot->kind == SlotKind::generator ? "generator" : "segment"));
+    put(row, "kind", slot->kind == SlotKind::generator ? "generator" : "segment");
     put_stats(row, look.counted);
     return true;
 }
 
-ReturnSetInfo *new_result(FunctionCallInfo fcinfo) {
+const ReturnSetInfo *new_result(FunctionCallInfo fcinfo) {
     InitMaterializedSRF(fcinfo, 0);
-    return reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+    return reinterpret_cast<const ReturnSetInfo *>(fcinfo->resultinfo);
 }
 
-// A row for each slot of the kind, if put() finds what to put into it.
-void add_slots(ReturnSetInfo *result, SlotKind kind, bool live, bool (*put_rest)(Row *, Slot *, const Look &)) {
+// A row for each slot of the kind, if put_rest() finds what to put into it.
+void add_slots(const ReturnSetInfo *result, SlotKind kind, bool (*put_rest)(Row *, Slot *, const Look &)) {
     for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
         CHECK_FOR_INTERRUPTS();
         const Look look = look_at(slot);
-        if (!OidIsValid(look.sequence) || (live && !look.is_ready))
+        if (!OidIsValid(look.sequence) || (!look.is_ready && put_rest != put_counters))
             continue;
-        Row row = new_row(result);
-        put(&row, "sequence", ObjectIdGetDatum(look.sequence));
-        if (put_rest(&row, slot, look))
-            add(&row);
+        add_row(result, [&](Row *row) {
+            put(row, "sequence", static_cast<int64_t>(look.sequence));
+            return put_rest(row, slot, look);
+        });
     }
 }
 
@@ -222,15 +221,16 @@ int32_t slots_of(SlotKind kind) {
     return slots;
 }
 
-void add_server(ReturnSetInfo *result) {
-    Row row = new_row(result);
-    put_stats(&row, slots_counted());
-    put_count(&row, "refused_standby", server_state->refused_on_standby);
-    put_count(&row, "clock_jumps", server_state->clock.jumps);
-    put(&row, "generators", Int32GetDatum(slots_of(SlotKind::generator)));
-    put(&row, "segments", Int32GetDatum(slots_of(SlotKind::segment)));
-    put(&row, "clock_moved_ms", Float8GetDatum(static_cast<double>(clock_moved_us()) / us_per_ms));
-    add(&row);
+bool put_server(Row *row) {
+    if (!attach_server_state())
+        return false;
+    put_stats(row, slots_counted());
+    put(row, "refused_standby", server_state->refused_on_standby);
+    put(row, "clock_jumps", server_state->clock.jumps);
+    put(row, "generators", slots_of(SlotKind::generator));
+    put(row, "segments", slots_of(SlotKind::segment));
+    put(row, "clock_moved_ms", static_cast<double>(clock_moved_us()) / us_per_ms);
+    return true;
 }
 
 } // namespace
@@ -246,26 +246,24 @@ UIDGEN_SQL_FUNCTION(uid_counters);
 UIDGEN_SQL_FUNCTION(uid_server_counters);
 
 Datum uid_live_generators(PG_FUNCTION_ARGS) {
-    add_slots(new_result(fcinfo), SlotKind::generator, true, put_live_generator);
+    add_slots(new_result(fcinfo), SlotKind::generator, put_live_generator);
     return static_cast<Datum>(0);
 }
 
 Datum uid_live_segments(PG_FUNCTION_ARGS) {
-    add_slots(new_result(fcinfo), SlotKind::segment, true, put_live_segment);
+    add_slots(new_result(fcinfo), SlotKind::segment, put_live_segment);
     return static_cast<Datum>(0);
 }
 
 Datum uid_counters(PG_FUNCTION_ARGS) {
-    ReturnSetInfo *result = new_result(fcinfo);
-    for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
-        add_slots(result, kind, false, put_counters);
+    const ReturnSetInfo *result = new_result(fcinfo);
+    add_slots(result, SlotKind::generator, put_counters);
+    add_slots(result, SlotKind::segment, put_counters);
     return static_cast<Datum>(0);
 }
 
 Datum uid_server_counters(PG_FUNCTION_ARGS) {
-    ReturnSetInfo *result = new_result(fcinfo);
-    if (attach_server_state())
-        add_server(result);
+    add_row(new_result(fcinfo), put_server);
     return static_cast<Datum>(0);
 }
 }
