@@ -203,7 +203,7 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 
 # A client that does not read would keep them, too, so it is sent nothing before the commit.
 $registry->psql('postgres', "SET client_min_messages = log;\n" . call($newcomer, term => 1, serial => 1), @as_member);
-unlike($error, qr/LOG:  a member shows/, 'what the registry logs of a call is not sent to the caller');
+unlike($error, qr/LOG:  a member presented/, 'what the registry logs of a call is not sent to the caller');
 
 # A later term that a login invents keeps newcomers and ended grants from nodes, until the login is expelled. The log and a
 # table say which it is. A term beyond a day is none.

@@ -38,13 +38,10 @@ void note_claim(Registry *registry, const Call &call) {
     core::RegistryView &view = registry->state.view;
     const FleetRequest &r = call.request;
     const int64_t number = r.generator.seen.term.number;
-    const int64_t before = read_claimed(view, call.login);
     const bool exists = core::is_claim(view, r.generator.seen.term);
-    if (exists) {
-        put_claim(view, call.login, Max(before, number), r);
+    if (exists)
         view.claimed = Max(view.claimed, number);
-    }
-    if (before != 0 || number <= view.term.number)
+    if (number <= view.term.number || (exists && !put_claim(view, call.login, number, r)))
         return;
     ereport(LOG, (exists ? errmsg("registry accepts no newcomers: login \"%s\" shows a later term without a proof",
                                   call.login)
@@ -292,9 +289,11 @@ constexpr int64_t longest_lock_us = 100 * us_per_ms;
 } // namespace
 
 // As many as there is time for, and at least one. The member asks for the others again.
-void answer_calls(Registry *registry, const Calls &calls, StringInfo answers) {
+const bytea *answer_calls(Registry *registry, const Calls &calls) {
+    StringInfoData answers;
     Newcomers known = {};
     const int64_t began_us = monotonic_us();
+    initStringInfo(&answers);
     note_all_evidence(registry, calls);
     for (int i = 0; i < calls.count && (i == 0 || monotonic_us() - began_us < longest_lock_us); i++) {
         Call *call = &calls.calls[i];
@@ -302,8 +301,9 @@ void answer_calls(Registry *registry, const Calls &calls, StringInfo answers) {
             registry->state.view.own_serial = draw_serial();
         answer(*registry, &known, call);
         complete(*registry, call->request, &call->answer);
-        append_row(answers, answer_fields, &call->answer);
+        append_row(&answers, answer_fields, &call->answer);
     }
+    return cstring_to_text_with_len(answers.data, answers.len); // a text is the same
 }
 
 } // namespace uidgen::pg

@@ -11,8 +11,9 @@
 
 namespace uidgen::pg {
 
-// Appends the answers to the first requests. Writes what they come to into the registry's tables, closes or fences it
-// if that is what they show, and logs it. Under the registry's lock, in the transaction of a procedure (registry.hpp).
-void answer_calls(Registry *registry, const Calls &calls, StringInfo answers);
+// The answers to the first requests, as a message. Writes what they come to into the registry's tables, closes or
+// fences it if that is what they show, and logs it. Under the registry's lock, in the transaction of a procedure
+// (registry.hpp).
+const bytea *answer_calls(Registry *registry, const Calls &calls);
 
 } // namespace uidgen::pg

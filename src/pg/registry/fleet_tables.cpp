@@ -206,18 +206,14 @@ void forget_grants(const char *key) {
             key);
 }
 
-int64_t read_claimed(const core::RegistryView &view, const char *login) {
-    return select_number("SELECT max(term) FROM @uid_fleet_claim WHERE term > $1 AND login = $2 AND shown_at > "
-                         "to_timestamp($3::float8 / 1000000)",
-                         view.term.number, login, view.now_us - core::claim_us(view));
-}
-
-void put_claim(const core::RegistryView &view, const char *login, int64_t term, const FleetRequest &shown_by) {
-    execute(
-        "INSERT INTO @uid_fleet_claim (login, term, shown_at, host, port) VALUES ($1, $2, "
-        "to_timestamp($3::float8 / 1000000), $4, $5) ON CONFLICT (login) DO UPDATE SET (term, shown_at, host, port) "
-        "= (EXCLUDED.term, EXCLUDED.shown_at, EXCLUDED.host, EXCLUDED.port)",
-        login, term, view.now_us, shown_by.host, shown_by.port);
+bool put_claim(const core::RegistryView &view, const char *login, int64_t term, const FleetRequest &shown_by) {
+    return select_number("INSERT INTO @uid_fleet_claim AS c (login, term, shown_at, host, port) VALUES ($1, $2, "
+                         "to_timestamp($3::float8 / 1000000), $4, $5) ON CONFLICT (login) DO UPDATE "
+                         "SET (term, shown_at, host, port) = (greatest(c.term, EXCLUDED.term), EXCLUDED.shown_at, "
+                         "EXCLUDED.host, EXCLUDED.port) RETURNING (SELECT count(*) FROM @uid_fleet_claim "
+                         "WHERE login = $1 AND shown_at > to_timestamp($6::float8 / 1000000))",
+                         login, term, view.now_us, shown_by.host, shown_by.port,
+                         view.now_us - core::claim_us(view)) == 0;
 }
 
 void drop_claims(const char *login) { execute("DELETE FROM @uid_fleet_claim WHERE login = $1 OR $1 IS NULL", login); }

@@ -65,10 +65,8 @@ void put_clock_bound(int64_t us);
 int64_t draw_serial();               // of the next answer
 void forget_grants(const char *key); // those of another fleet; and another key, a new one if it is null
 
-// The largest number without a proof (core/term.hpp, 14) that the login has shown, and that counts at the time of the
-// view; 0: there is none.
-int64_t read_claimed(const core::RegistryView &view, const char *login);
-void put_claim(const core::RegistryView &view, const char *login, int64_t term, const FleetRequest &shown_by);
+// Of a number without a proof (core/term.hpp, 14). True: none that the login has shown before counts any more.
+bool put_claim(const core::RegistryView &view, const char *login, int64_t term, const FleetRequest &shown_by);
 void drop_claims(const char *login); // null: all
 
 constexpr int32_t no_pool = 0;

@@ -265,21 +265,18 @@ Datum uid_fleet_refuses(PG_FUNCTION_ARGS) {
 }
 
 Datum uid_fleet_call(PG_FUNCTION_ARGS) {
-    StringInfoData answers;
     if (PG_ARGISNULL(0))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("requests must not be null")));
     const bytea *message = PG_GETARG_BYTEA_PP(0);
     Registry registry = open_registry(fcinfo);
     const Calls calls = take_calls(registry, message);
     enter_registry(&registry);
-    // A role that was expelled while its transaction was open has passed PostgreSQL's check, which reads what is cached.
-    // The lock has brought the cache up to date.
+    // A role that was expelled while its transaction was open has passed PostgreSQL's check, which reads what is
+    // cached. The lock has brought the cache up to date.
     if (procedure_aclcheck(fcinfo->flinfo->fn_oid, registry.role) != ACLCHECK_OK)
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_PROCEDURE, "uid_fleet_call");
-    initStringInfo(&answers);
-    answer_calls(&registry, calls, &answers);
-    const bytea *answer = cstring_to_text_with_len(answers.data, answers.len); // a text is the same
-    const Datum result = SPI_datumTransfer(make_row(row_type(fcinfo), {PointerGetDatum(answer)}), false, -1);
+    const bytea *answers = answer_calls(&registry, calls);
+    const Datum result = SPI_datumTransfer(make_row(row_type(fcinfo), {PointerGetDatum(answers)}), false, -1);
     commit_registry(registry);
     return result;
 }
