@@ -166,8 +166,8 @@ const Name *find_name(const text *name) {
 
 Oid sequence_named(const text *name) { return find_name(name)->sequence; }
 
-SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name) {
-    const Name *known = find_name(name);
+SessionEntry *open_entry_named(FunctionCallInfo fcinfo) {
+    const Name *known = find_name(PG_GETARG_TEXT_PP(0));
     const Name now = *known; // in case that the table is made anew
     SessionEntry *entry = open_entry(now.sequence, SlotKind::segment);
     auto *last = static_cast<LastCall *>(fcinfo->flinfo->fn_extra);

@@ -22,8 +22,9 @@ SessionEntry *open_default();
 // The sequence of the segment of that name, else the sequence of that name; error if there is neither.
 Oid sequence_named(const text *name);
 
-// The same, with its entry opened. The expression remembers its last name in fn_extra.
-SessionEntry *open_entry_named(FunctionCallInfo fcinfo, const text *name);
+// The same for the name that is the first argument, with its entry opened. The expression remembers its last name in
+// fn_extra.
+SessionEntry *open_entry_named(FunctionCallInfo fcinfo);
 
 // What a name means as long as is_current(). Text and path are valid that long.
 struct Name {

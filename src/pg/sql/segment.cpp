@@ -1,6 +1,6 @@
-// segment_next(), segment_next_array(), segment_reserve(), segment_last(), segment_set(): the
-// entry points of segments: by the name of a segment or sequence, or by regclass. And uid_look_up_segment(): what a
-// segment of the fleet's registry is like, for segment_attach().
+// segment_next(), segment_next_array(), segment_reserve(), segment_last(), segment_set(): the entry points of segments,
+// by the name of a segment or sequence, or by regclass. And uid_look_up_segment(): what a segment of the fleet's registry
+// is like, for segment_attach().
 
 #include "session/session.hpp"
 #include "base/errors.hpp"
@@ -12,7 +12,6 @@
 #include "segment/blocks.hpp"
 #include "segment/draw.hpp"
 #include "config/definition.hpp"
-#include "node/fleet_term.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -22,23 +21,19 @@ Datum hand_out(SessionEntry *e, int64_t value) {
     return Int64GetDatum(value);
 }
 
-// An entry that was opened again may still have its window. So transactions of one call each use it too.
-Datum draw_one(SessionEntry *e) {
+// The entry of the first argument: of a regclass, or of open_entry_named().
+using OpenEntry = SessionEntry *(*)(FunctionCallInfo);
+SessionEntry *open_entry_of(FunctionCallInfo fcinfo) { return open_entry(PG_GETARG_OID(0), SlotKind::segment); }
+
+// Not inlined, so that the fast path has fewer registers to save. An entry that was opened again may still have its
+// window. So transactions of one call each use it too.
+template <OpenEntry open> [[gnu::noinline]] Datum open_and_draw(FunctionCallInfo fcinfo) {
+    SessionEntry *e = last_used.segment = open(fcinfo);
     int64_t value;
     if (!draw_next<SlotKind::segment>(e, GetUserId(), &value))
         value = static_cast<int64_t>(draw_segment(e, 1).first);
     e->has_last = true;
     return hand_out(e, value);
-}
-
-// Not inlined, so that the fast path has fewer registers to save.
-[[gnu::noinline]] Datum next_value_of(FunctionCallInfo fcinfo) {
-    last_used.segment = open_entry(PG_GETARG_OID(0), SlotKind::segment);
-    return draw_one(last_used.segment);
-}
-[[gnu::noinline]] Datum next_value_named(FunctionCallInfo fcinfo) {
-    last_used.segment = open_entry_named(fcinfo, PG_GETARG_TEXT_PP(0));
-    return draw_one(last_used.segment);
 }
 
 uint64_t draw_some_values(SessionEntry *e, uint64_t want, int64_t *out) {
@@ -54,12 +49,8 @@ Datum next_values(SessionEntry *e, int64_t count) {
     return PointerGetDatum(values);
 }
 
-SessionEntry *open_entry_by_name(FunctionCallInfo fcinfo) { return open_entry_named(fcinfo, PG_GETARG_TEXT_PP(0)); }
-
-SessionEntry *open_entry_of(FunctionCallInfo fcinfo) { return open_entry(PG_GETARG_OID(0), SlotKind::segment); }
-
 // The whole of segment_reserve(). A caller that passes NULL would take a result of NULL for a block, so it is an error.
-Datum reserve(FunctionCallInfo fcinfo, SessionEntry *(*open)(FunctionCallInfo)) {
+Datum reserve(FunctionCallInfo fcinfo, OpenEntry open) {
     if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("segment and count must not be null"),
                         errhint("Pass a segment or sequence, and the number of values to reserve.")));
@@ -113,7 +104,8 @@ Datum segment_next_of(PG_FUNCTION_ARGS) {
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
     SessionEntry *e = known_entry<SlotKind::segment>(PG_GETARG_OID(0));
-    return likely(draw_next<SlotKind::segment>(e, role, &value)) ? hand_out(e, value) : next_value_of(fcinfo);
+    return likely(draw_next<SlotKind::segment>(e, role, &value)) ? hand_out(e, value)
+                                                                 : open_and_draw<open_entry_of>(fcinfo);
 }
 
 Datum segment_next_named(PG_FUNCTION_ARGS) {
@@ -122,14 +114,15 @@ Datum segment_next_named(PG_FUNCTION_ARGS) {
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
     SessionEntry *e = known_entry<SlotKind::segment>(remembered_sequence(fcinfo, role));
-    return likely(draw_next<SlotKind::segment>(e, role, &value)) ? hand_out(e, value) : next_value_named(fcinfo);
+    return likely(draw_next<SlotKind::segment>(e, role, &value)) ? hand_out(e, value)
+                                                                 : open_and_draw<open_entry_named>(fcinfo);
 }
 
 Datum segment_next_array_of(PG_FUNCTION_ARGS) { return next_values(open_entry_of(fcinfo), PG_GETARG_INT64(1)); }
-Datum segment_next_array_named(PG_FUNCTION_ARGS) { return next_values(open_entry_by_name(fcinfo), PG_GETARG_INT64(1)); }
+Datum segment_next_array_named(PG_FUNCTION_ARGS) { return next_values(open_entry_named(fcinfo), PG_GETARG_INT64(1)); }
 
 Datum segment_reserve_of(PG_FUNCTION_ARGS) { return reserve(fcinfo, open_entry_of); }
-Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, open_entry_by_name); }
+Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, open_entry_named); }
 
 // Like currval: this session's last value of a sequence, whatever other sessions have drawn since.
 Datum segment_last(PG_FUNCTION_ARGS) {
