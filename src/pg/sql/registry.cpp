@@ -53,9 +53,10 @@ void check_may_open(const Registry &registry) {
 
 // By an administrator's word.
 void declare_nothing_lost(Registry *registry, const char *reason) {
-    ereport(WARNING, (errmsg("registry accepts newcomers from now on"),
-                      errdetail("If grants were lost and their holders still draw, or if another server still grants, ids "
-                                "collide.")));
+    ereport(WARNING,
+            (errmsg("registry accepts newcomers from now on"),
+             errdetail("If grants were lost and their holders still draw, or if another server still grants, ids "
+                       "collide.")));
     registry->state.view.fence_base_us = 0;
     registry->state.view.covered_us = 0; // a later grant of another registry that a member shows is fenced again
     draw_term(registry, Commits::are_known, reason);
