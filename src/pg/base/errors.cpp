@@ -12,9 +12,9 @@ const char *name_of(Oid relation) {
     return name != nullptr ? name : psprintf("%u", relation);
 }
 
-const char *show_instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
-
 } // namespace
+
+const char *instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
 
 const char *qualified_name(Oid relation) {
     const char *name = get_rel_name(relation);
@@ -88,8 +88,8 @@ void check_parts(const core::Layout &layout, const core::Parts &parts) {
     if (parts.tick < 0 || parts.tick > core::largest(layout.time_bits))
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("value of \"generated_at\" is out of range for the generator's layout"),
-                        errhint("Use a timestamp not before %s and before %s.", show_instant(layout.epoch_us),
-                                show_instant(core::start_of(layout, core::largest(layout.time_bits) + 1)))));
+                        errhint("Use a timestamp not before %s and before %s.", instant(layout.epoch_us),
+                                instant(core::start_of(layout, core::largest(layout.time_bits) + 1)))));
     for (const auto &field : fields)
         if (field.value < 0 || field.value > core::largest(field.bits))
             ereport(ERROR,

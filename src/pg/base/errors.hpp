@@ -14,6 +14,8 @@ const char *qualified_name(Oid relation);
 // For messages: a value that the caller has passed. One that is long is cut short.
 const char *shown(const char *value);
 inline const char *shown(const text *value) { return shown(text_to_cstring(value)); }
+const char *instant(int64_t unix_us);
+inline double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 
 // The library was not loaded at server start, but must be: always, or because that setting is set.
 // The current user lacks that privilege on a sequence.

@@ -97,7 +97,7 @@ void append_value(StringInfo into, const void *record, const Field &field) {
 }
 
 // The next bytes of a message. Null: there are not so many.
-const char *take(Message *from, int64_t bytes) {
+const char *take_bytes(Message *from, int64_t bytes) {
     const char *next = from->next;
     if (bytes < 0 || bytes > from->bytes)
         return nullptr;
@@ -107,7 +107,7 @@ const char *take(Message *from, int64_t bytes) {
 }
 
 bool take_number(Message *from, int64_t bytes, int64_t *number) {
-    const char *next = take(from, bytes);
+    const char *next = take_bytes(from, bytes);
     if (next == nullptr)
         return false;
     *number = static_cast<signed char>(*next) < 0 ? -1 : 0;
@@ -138,7 +138,7 @@ bool take_value(Message *from, int64_t bytes, void *record, const Field &field) 
         return field.nullable;
     }
     if (is_text(field)) {
-        const char *text = take(from, bytes);
+        const char *text = take_bytes(from, bytes);
         if (text == nullptr)
             return false;
         return set_text(record, field, pnstrdup(text, static_cast<Size>(bytes)));
@@ -228,7 +228,7 @@ bool take_row(Message *from, const Fields &fields, void *into) {
             return false;
         const Field *field = i < fields.count() ? &fields.first[i] : nullptr;
         const bool taken = field == nullptr
-                               ? bytes == -1 || take(from, bytes) != nullptr
+                               ? bytes == -1 || take_bytes(from, bytes) != nullptr
                                : type == field_type_oid(field->type) && take_value(from, bytes, into, *field);
         if (!taken)
             return false;

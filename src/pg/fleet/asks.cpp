@@ -173,7 +173,7 @@ GrantError error_of(const Ask &ask, const FleetAnswer &a) {
     return {};
 }
 
-void take(Ask *ask, const FleetAnswer &a) {
+void take_answer(Ask *ask, const FleetAnswer &a) {
     ask->error = error_of(*ask, a);
     ask->given = a.given;
     ask->given.incarnation = ask->member.membership.incarnation;
@@ -287,7 +287,7 @@ int call_registry(Ask *const *asks, int count, const GrantedLast &other, int64_t
     bool may_be_answered = false;
     for (int i = 0; i < answers.count; i++) {
         const FleetAnswer &answer = first[fault_is(Fault::mix_answers) ? answers.count - 1 - i : i];
-        take(asks[i], answer);
+        take_answer(asks[i], answer);
         may_be_answered = may_be_answered || core::may_be_answered_elsewhere(answer.given.why);
         *clock_us = answer.clock_us;
     }

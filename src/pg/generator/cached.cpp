@@ -4,7 +4,6 @@
 #include "clock.hpp"
 #include "memory/workers.hpp"
 #include "refiller.hpp"
-#include "refusal.hpp"
 
 namespace uidgen::pg {
 namespace {

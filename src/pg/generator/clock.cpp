@@ -4,6 +4,7 @@
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "config/definition.hpp"
+#include "memory/registry_status.hpp"
 #include "memory/server_state.hpp"
 
 namespace uidgen::pg {
@@ -12,9 +13,6 @@ namespace {
 constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
 constexpr int rereads = 3;
 constexpr int64_t between_rereads_us = 5 * us_per_ms;
-
-const char *instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
-double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 
 // One rejected reading is no error, however short uidgen.max_wait is. An error is raised when no reading is plausible
 // for that long.
@@ -26,8 +24,8 @@ void reject_reading(DrawCall *call, int64_t now_us) {
                         errmsg("server clock is not steady; generator \"%s\" cannot issue ids",
                                get_rel_name(call->e->sequence)),
                         errdetail("The clock showed %s, and a different time a moment later. "
-                                  "The call retried for %lld ms and took no id.",
-                                  instant(now_us), static_cast<long long>(tried_us / us_per_ms)),
+                                  "The call retried for " INT64_FORMAT " ms and took no id.",
+                                  instant(now_us), tried_us / us_per_ms),
                         errhint("Correct the server's clock, or increase uidgen.max_wait.")));
     }
     call->rejected = true;
@@ -111,12 +109,58 @@ void note_clock_change(const SessionEntry *e, uint64_t changes, const core::Cloc
         return; // another session has made the change
     if (back > 0)
         ereport(LOG, (errmsg("clock is %.3f s behind generator \"%s\" in database \"%s\"",
-                             static_cast<double>(back * config.layout.tick_us) / 1e6, name, database),
+                             seconds(back * config.layout.tick_us), name, database),
                       errdetail("The clock catches up when it shows %s.",
-                                timestamptz_to_str(to_timestamptz(core::start_of(config.layout, again.now + back))))));
+                                instant(core::start_of(config.layout, again.now + back)))));
     else
         ereport(LOG, (errmsg("clock has caught up with generator \"%s\" in database \"%s\"", name, database)));
 }
+
+namespace {
+
+// GRANT for the roles that may draw from a generator, besides its owner.
+const char *similar_grant(Oid generator, const char *qualified) {
+    const char *grant = "";
+    bool none = true;
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(generator));
+    if (!HeapTupleIsValid(tuple))
+        return grant;
+    const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
+    const Datum list = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &none);
+    const Acl *acl = none ? nullptr : DatumGetAclPCopy(list);
+    ReleaseSysCache(tuple);
+    for (int i = 0; acl != nullptr && i < ACL_NUM(acl); i++) {
+        const AclItem &item = ACL_DAT(acl)[i];
+        const bool is_public = item.ai_grantee == ACL_ID_PUBLIC;
+        const char *role = is_public ? "PUBLIC" : GetUserNameFromId(item.ai_grantee, true);
+        if ((item.ai_privs & ACL_USAGE) == 0 || item.ai_grantee == owner || role == nullptr)
+            continue;
+        role = is_public ? role : quote_identifier(role);
+        grant = grant[0] == '\0' ? psprintf(" GRANT USAGE ON SEQUENCE %s TO %s", qualified, role)
+                                 : psprintf("%s, %s", grant, role);
+    }
+    return grant[0] == '\0' ? grant : psprintf("%s;", grant);
+}
+
+} // namespace
+
+SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, int64_t ahead_us) {
+    const Oid schema = get_namespace_oid("uid_generators", true);
+    const char *name = ChooseRelationName(get_rel_name(generator), nullptr, "next", schema, false);
+    const char *qualified = quote_qualified_identifier("uid_generators", name);
+    const bool is_above = core::drawn_node_bits(layout) == 0;
+    const int64_t earlier_s = Max(ahead_us, 0) / us_per_second + 1;
+    const char *shift = is_above ? psprintf(" - interval '" INT64_FORMAT " s'", earlier_s) : "";
+    const char *create =
+        psprintf("SELECT uid_generator_create(%s, preset, epoch => epoch%s, tick_us => tick_us, "
+                 "time_bits => time_bits, datacenter_bits => datacenter_bits, worker_bits => worker_bits, "
+                 "sequence_bits => sequence_bits, sequence_first => sequence_first, "
+                 "backup_worker => backup_worker) FROM uid_generator_config WHERE generator = %s::regclass;",
+                 quote_literal_cstr(name), shift, quote_literal_cstr(qualified_name(generator)));
+    return {quote_literal_cstr(qualified), psprintf("%s%s", create, similar_grant(generator, qualified)), is_above};
+}
+
+namespace {
 
 // A clock that agrees with the monotonic clock may still be wrong since before the start. Only a person knows.
 const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon) {
@@ -133,56 +177,88 @@ const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon
     const char *use = is_default ? psprintf("SELECT uid_default_set(%s%s);", other.name, unless_above)
                                  : psprintf("then draw with uid_next(%s).", other.name);
     return psprintf("%sIf the clock is right now, %s, use another generator: %s %s",
-                    is_as_at_start ? "" : "If the clock is wrong, correct it. ",
-                    timestamptz_to_str(to_timestamptz(now_us)), other.statements, use);
+                    is_as_at_start ? "" : "If the clock is wrong, correct it. ", instant(now_us), other.statements,
+                    use);
 }
 
-namespace {
+void refuse_before_epoch(const DrawCall &call, int64_t now_us) {
+    const int64_t epoch_us = generator_of(call.e->slot).config.layout.epoch_us;
+    if (now_us >= epoch_us)
+        return;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the clock is before the epoch of generator \"%s\"", get_rel_name(call.e->sequence)),
+                    errdetail("The clock shows %s, and the generator issues ids from %s on.", instant(now_us),
+                              instant(epoch_us)),
+                    errhint("If the clock is wrong, correct it. If it is right, create a generator with an earlier "
+                            "epoch, and draw from it.")));
+}
 
-// GRANT for the roles that may draw from a generator, besides its owner.
-const char *similar_grant(Oid generator, const char *qualified) {
-    StringInfoData grant;
-    initStringInfo(&grant);
-    bool none = true;
-    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(generator));
-    const Datum list = HeapTupleIsValid(tuple) ? SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &none) : 0;
-    const Acl *acl = none ? nullptr : DatumGetAclPCopy(list);
-    const Oid owner =
-        HeapTupleIsValid(tuple) ? reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner : InvalidOid;
-    if (HeapTupleIsValid(tuple))
-        ReleaseSysCache(tuple);
-    for (int i = 0; acl != nullptr && i < ACL_NUM(acl); i++) {
-        const AclItem &item = ACL_DAT(acl)[i];
-        const char *role = item.ai_grantee == ACL_ID_PUBLIC ? "PUBLIC" : GetUserNameFromId(item.ai_grantee, true);
-        if ((item.ai_privs & ACL_USAGE) == 0 || item.ai_grantee == owner || role == nullptr)
-            continue;
-        if (grant.len == 0)
-            appendStringInfo(&grant, " GRANT USAGE ON SEQUENCE %s TO ", qualified);
-        else
-            appendStringInfoString(&grant, ", ");
-        appendStringInfoString(&grant, item.ai_grantee == ACL_ID_PUBLIC ? role : quote_identifier(role));
-    }
-    if (grant.len > 0)
-        appendStringInfoChar(&grant, ';');
-    return grant.data;
+[[noreturn]] void refuse_ahead(DrawCall *call, int64_t now_us, int64_t missing_us) {
+    // Ahead because the clock went back, or of a right clock because sessions draw faster than the layout allows.
+    const bool is_back = is_behind(generator_of(call->e->slot).clock_changes.load(std::memory_order_relaxed));
+    const int64_t waited_ms = waited_so_far_us(call) / us_per_ms;
+    call->e->slot->counters.count(is_back ? Stat::refused_clock : Stat::refused_rate);
+    refuse_before_epoch(*call, now_us);
+    const char *soon = psprintf("Call again in " INT64_FORMAT " s, or increase uidgen.max_wait.",
+                                (missing_us + us_per_second - 1) / us_per_second);
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("generator \"%s\" is ahead of the clock by %.3f s more than allowed",
+                           get_rel_name(call->e->sequence), seconds(missing_us)),
+                    errdetail("The clock moved backwards, or sessions drew ids faster than the layout can hold. "
+                              "The call waited " INT64_FORMAT " ms and took no id.",
+                              waited_ms),
+                    errhint("%s", clock_hint(call->e, missing_us, soon))));
+}
+
+[[noreturn]] void refuse_clock_back(const DrawCall &call, int64_t now_us, int64_t back_us, int64_t resumes_us) {
+    const char *soon =
+        "Call again then, or change when_back or tolerance_ms of the generator with uid_generator_alter().";
+    call.e->slot->counters.count(Stat::refused_clock);
+    refuse_before_epoch(call, now_us);
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids", seconds(back_us),
+                    get_rel_name(call.e->sequence)),
+             errdetail("The generator issues ids again when the server's clock reaches %s.", instant(resumes_us)),
+             errhint("%s", clock_hint(call.e, back_us, soon))));
+}
+
+[[noreturn]] void refuse_no_grant(DrawCall *call) {
+    Member member = {};
+    call->e->slot->counters.count(Stat::refused_registry);
+    (void)membership_copy(call->e->slot, &member);
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("generator \"%s\" has no node from the registry", get_rel_name(call->e->sequence)),
+                    error_details(member.error, waited_so_far_us(call))));
+}
+
+[[noreturn]] void refuse_used_up(const DrawCall &call) {
+    const core::Layout &layout = generator_of(call.e->slot).config.layout;
+    call.e->slot->counters.count(Stat::refused_used_up);
+    ereport(ERROR,
+            (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+             errmsg("the time bits of generator \"%s\" are used up", get_rel_name(call.e->sequence)),
+             errdetail("Its layout ends at %s.", instant(core::start_of(layout, core::largest(layout.time_bits) + 1))),
+             errhint("Create a generator with a later epoch or more time bits, and draw from it.")));
 }
 
 } // namespace
 
-SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, int64_t ahead_us) {
-    const Oid schema = get_namespace_oid("uid_generators", true);
-    const char *name = ChooseRelationName(get_rel_name(generator), nullptr, "next", schema, false);
-    const char *qualified = quote_qualified_identifier("uid_generators", name);
-    const bool is_above = core::drawn_node_bits(layout) == 0;
-    const int64_t earlier_s = is_above ? Max(ahead_us, 0) / us_per_second + 1 : 0;
-    const char *shift = is_above ? psprintf(" - interval '%lld s'", static_cast<long long>(earlier_s)) : "";
-    const char *create =
-        psprintf("SELECT uid_generator_create(%s, preset, epoch => epoch%s, tick_us => tick_us, "
-                 "time_bits => time_bits, datacenter_bits => datacenter_bits, worker_bits => worker_bits, "
-                 "sequence_bits => sequence_bits, sequence_first => sequence_first, "
-                 "backup_worker => backup_worker) FROM uid_generator_config WHERE generator = %s::regclass;",
-                 quote_literal_cstr(name), shift, quote_literal_cstr(qualified_name(generator)));
-    return {quote_literal_cstr(qualified), psprintf("%s%s", create, similar_grant(generator, qualified)), is_above};
+bool conclude(DrawCall *call, const Reading &reading, const core::Decision &decision, Outcome outcome) {
+    if (likely(outcome == Outcome::done || outcome == Outcome::again))
+        return outcome == Outcome::done;
+    const core::Layout &layout = generator_of(call->e->slot).config.layout;
+    const int64_t ticks_us = decision.wait_ticks * layout.tick_us;
+    switch (outcome) {
+    case Outcome::ahead:
+        refuse_ahead(call, reading.now_us, ticks_us);
+    case Outcome::clock_back:
+        refuse_clock_back(*call, reading.now_us, ticks_us, core::start_of(layout, decision.wanted));
+    case Outcome::no_grant:
+        refuse_no_grant(call);
+    default:
+        refuse_used_up(*call);
+    }
 }
 
 } // namespace uidgen::pg

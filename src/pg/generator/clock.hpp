@@ -1,4 +1,4 @@
-// Whether the wall clock is believed, and what is said of it: in the log, and in the hint of an error.
+// Whether the wall clock is believed, what the log says of it, and why a draw fails.
 //
 // The wall clock is compared with the monotonic clock before a lease far above the last one, and before the end of time
 // is reported. A clock that was really set shows the same time again a little later.
@@ -25,9 +25,8 @@ inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
 // Writes the line and counts, if the change is confirmed. Takes no position, so an error loses none.
 void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view);
 
-// What to do about a generator that is ahead of the clock: a hint. `soon` is the one for a generator that is ahead by
-// minutes, or has not reached its epoch. For all others another generator is the way out.
-const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon);
+// Whether the outcome is `done`. For one that ends the call: counts the refusal, and raises the error.
+bool conclude(DrawCall *call, const Reading &reading, const core::Decision &decision, Outcome outcome);
 
 // Statements that a hint shows: they create another generator like one that cannot draw, with the layout of that one,
 // and its preset's policies. The name is one that is free.

@@ -4,7 +4,6 @@
 #include "base/time_source.hpp"
 #include "clock.hpp"
 #include "node/worker_node.hpp"
-#include "refusal.hpp"
 #include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
@@ -221,8 +220,8 @@ void before_next_try(DrawCall *call) {
     if (tried_us <= settings::max_wait_ms * us_per_ms + grace_us)
         return;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("could not draw an id from generator \"%s\" within %lld ms", get_rel_name(call->e->sequence),
-                           static_cast<long long>(tried_us / us_per_ms)),
+                    errmsg("could not draw an id from generator \"%s\" within " INT64_FORMAT " ms",
+                           get_rel_name(call->e->sequence), tried_us / us_per_ms),
                     errdetail("Other sessions took the ids that this call tried to take, "
                               "or the server's clock runs too fast."),
                     errhint("Call again, or increase uidgen.max_wait.")));

@@ -53,7 +53,7 @@ struct Step {
 enum class Outcome : uint8_t {
     done,
     again, // try again
-    // The call fails (refusal.hpp).
+    // The call fails (clock.hpp).
     ahead,      // the generator is ahead of the clock, and the call has waited for uidgen.max_wait
     clock_back, // the clock moved backwards
     no_grant,   // the registry gave none within uidgen.max_wait

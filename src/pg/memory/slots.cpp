@@ -394,9 +394,7 @@ Slot *slot_to_look_at(SlotKind kind) {
     return slot;
 }
 
-bool has_leased(const Slot &slot) {
-    return slot.counters.counted(Stat::records) != generator_of(&slot).records_before;
-}
+bool has_leased(const Slot &slot) { return slot.counters.counted(Stat::records) != generator_of(&slot).records_before; }
 
 int64_t slot_last_time(const Slot &slot) {
     const GeneratorState &generator = generator_of(&slot);
