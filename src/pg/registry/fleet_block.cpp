@@ -94,8 +94,7 @@ void give_block(Call *call) {
     answer->count = 0;
     if (request.count == 0)
         return;
-    const SegmentConfig config = segment_config(call->entry->slot);
-    const core::StepBounds bounds = core::step_bounds(config.step, config.max_step, rule);
+    const core::StepBounds bounds = bounds_of(call->entry, rule);
     const core::SequenceState counter = counter_of(call->entry);
     const bool up = rule.increment > 0;
     const int64_t known = read_given(request.segment, up ? PG_INT64_MIN : PG_INT64_MAX);

@@ -51,13 +51,8 @@ void check_may_move(const SessionEntry *e, const char *to_do) {
 
 void check_length(const SessionEntry *e, const core::StepBounds &bounds, uint64_t count) {
     if (count > static_cast<uint64_t>(bounds.most))
-        check_may_move(e, psprintf("reserve a block of more than %lld values of sequence \"%s\"",
-                                   static_cast<long long>(bounds.most), get_rel_name(e->sequence)));
-}
-
-core::StepBounds bounds_of(const SessionEntry *e, const core::SequenceRule &rule) {
-    const SegmentConfig config = segment_config(e->slot);
-    return core::step_bounds(config.step, config.max_step, rule);
+        check_may_move(e, psprintf("reserve a block of more than " INT64_FORMAT " values of sequence \"%s\"",
+                                   bounds.most, get_rel_name(e->sequence)));
 }
 
 int64_t in_sequence(const core::SequenceRule &rule, int64_t shown) {
@@ -66,14 +61,19 @@ int64_t in_sequence(const core::SequenceRule &rule, int64_t shown) {
 
 } // namespace
 
+core::StepBounds bounds_of(const SessionEntry *e, const core::SequenceRule &rule) {
+    const SegmentConfig config = segment_config(e->slot);
+    return core::step_bounds(config.step, config.max_step, rule);
+}
+
 void report_too_few(Oid sequence, uint64_t count, const char *way_out) {
     const core::SequenceRule rule = sequence_rule(sequence);
     const bool up = rule.increment > 0;
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                    errmsg("sequence \"%s\" has too few values left for a block of %llu", get_rel_name(sequence),
-                           static_cast<unsigned long long>(count)),
-                    errhint("Take a smaller block, or change the %s of %lld with ALTER SEQUENCE %s%s.",
-                            up ? "MAXVALUE" : "MINVALUE", static_cast<long long>(up ? rule.max_value : rule.min_value),
+                    errmsg("sequence \"%s\" has too few values left for a block of " UINT64_FORMAT,
+                           get_rel_name(sequence), count),
+                    errhint("Take a smaller block, or change the %s of " INT64_FORMAT " with ALTER SEQUENCE %s%s.",
+                            up ? "MAXVALUE" : "MINVALUE", up ? rule.max_value : rule.min_value,
                             qualified_name(sequence), way_out)));
 }
 
@@ -108,8 +108,8 @@ core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &leng
     const core::SequenceState counter = page_state(rel).counter;
     relation_close(rel, NoLock);
     if (!is_credible(counter, rule, bounds, known))
-        check_may_move(e, psprintf("move sequence \"%s\" from %lld to %lld", get_rel_name(e->sequence),
-                                   static_cast<long long>(counter.last_value), static_cast<long long>(known)));
+        check_may_move(e, psprintf("move sequence \"%s\" from " INT64_FORMAT " to " INT64_FORMAT,
+                                   get_rel_name(e->sequence), counter.last_value, known));
     uint64_t lsn = 0;
     const core::PlannedRange block = reserve_values(e, rule, length, &known, &lsn);
     durable(&e->slot->counters, lsn, wanted_durability());

@@ -15,6 +15,9 @@ namespace uidgen::pg {
 // of the segment may have, unless the role may move the counter anyhow.
 core::PlannedRange reserve_block(const SessionEntry *e, uint64_t count);
 
+// How many values a range of the segment may have.
+core::StepBounds bounds_of(const SessionEntry *e, const core::SequenceRule &rule);
+
 // Too few values are left for a block. `way_out` ends the hint.
 [[noreturn]] void report_too_few(Oid sequence, uint64_t count, const char *way_out);
 
