@@ -32,8 +32,8 @@ static_assert(sizeof(ServerState) <= bytes);
 
 constexpr uint64_t magic = UINT64_C(0x6e65676469750001);
 
-// All bytes are 0.
-void initialize(ServerState *state) {
+void initialize(void *memory) {
+    auto *state = static_cast<ServerState *>(memset(memory, 0, sizeof(ServerState)));
     if (!pg_strong_random(&state->salt, sizeof(state->salt)))
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate a random salt for uidgen")));
     state->place = place_of_server();
@@ -48,11 +48,6 @@ void initialize(ServerState *state) {
     state->fleet.version.store(settings::is_preloaded && settings::registry[0] != '\0' ? 1 : 0,
                                std::memory_order_relaxed);
     state->header = {magic, shared_layout()};
-}
-
-void make(void *memory) {
-    memset(memory, 0, sizeof(ServerState));
-    initialize(static_cast<ServerState *>(memory));
 }
 
 [[noreturn]] void report_other_build() {
@@ -71,7 +66,7 @@ void server_state_preload() {
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     auto *state = static_cast<ServerState *>(ShmemInitStruct(name, sizeof(ServerState), &found));
     if (!found)
-        make(state);
+        initialize(state);
     LWLockRelease(AddinShmemInitLock);
     name_tranche(state->tranche, name);
     server_state = state;
@@ -82,7 +77,7 @@ bool attach_server_state() {
         return true;
     ErrorContextCallback context;
     begin_allocation(&context, "the state of the server");
-    auto *state = static_cast<ServerState *>(named_memory(name, bytes, make));
+    auto *state = static_cast<ServerState *>(named_memory(name, bytes, initialize));
     end_allocation(context);
     if (state == nullptr)
         return false;

@@ -1,9 +1,9 @@
 // The node writer: a background process that writes rows of worker_node. A server has at most one.
 //
 // Its transactions cannot affect one that draws (docs/design.md, P7). A transaction that has used a generator whose row
-// is due adds it to a list and wakes the process at its end, when its changes are visible, even if it is rolled back or
-// read-only. What is in the list is written even if the process fails, because the postmaster starts it again. If it
-// finds no free place, a later transaction starts it.
+// is due says so in the generator's slot and wakes the process at its end, when its changes are visible, even if it is
+// rolled back or read-only. What slots owe is written even if the process fails, because the postmaster starts it
+// again. If it finds no free place, a later transaction starts it.
 #pragma once
 
 #include "memory/slots.hpp"

@@ -196,14 +196,6 @@ void refuse_rewritten(Relation rel) {
         report_altered_here(RelationGetRelid(rel));
 }
 
-void lock_to_draw(Oid sequence) {
-    ResourceOwner owner = CurrentResourceOwner;
-    if (!fault_is(Fault::release_lock))
-        CurrentResourceOwner = TopTransactionResourceOwner;
-    LockRelationOid(sequence, RowExclusiveLock);
-    CurrentResourceOwner = owner;
-}
-
 // The lock is held, so the relation stays. A look-up as in try_relation_open() would add nothing.
 Relation open_to_draw(Oid sequence, SlotKind kind) {
     Relation rel = RelationIdGetRelation(sequence);
@@ -253,15 +245,6 @@ PageState state_on(Page page) {
 
 bool is_expected(const Slot *slot, RelationFile file, const PageState &state) REQUIRES_SHARED(page_lock) {
     return slot->file == file && same_state(slot->expected, state);
-}
-
-// Of pins that end before anything can fail. The owner of a portal or transaction would allocate memory for its first
-// pin, and free it at its end; this one keeps its memory.
-ResourceOwner owner_of_short_pins() {
-    static ResourceOwner owner = nullptr;
-    if (unlikely(owner == nullptr))
-        owner = ResourceOwnerCreate(nullptr, "uidgen");
-    return owner;
 }
 
 bool standby_has(uint64_t lsn) {
@@ -325,10 +308,13 @@ void match_page(Slot *slot, Relation sequence, PagePlace *place) {
     unlock_page(&page);
 }
 
-// The page was a sequence's when the place was noted, so its magic number is not compared again.
+// The page was a sequence's when the place was noted, so its magic number is not compared again. The pin ends before
+// anything can fail. The owner of a portal or transaction would allocate memory for its first pin, and free it at its
+// end; the one used here keeps its memory.
 bool is_page_expected(const Slot *slot, const PagePlace &place) UNCHECKED {
+    static ResourceOwner owner_of_pin = ResourceOwnerCreate(nullptr, "uidgen");
     ResourceOwner owner = CurrentResourceOwner;
-    CurrentResourceOwner = owner_of_short_pins();
+    CurrentResourceOwner = owner_of_pin;
     bool expected = BufferIsValid(place.buffer) && ReadRecentBuffer(place.relation, MAIN_FORKNUM, 0, place.buffer);
     if (likely(expected)) {
         LockBuffer(place.buffer, BUFFER_LOCK_SHARE);

@@ -30,12 +30,8 @@ bool is_lease_sequence(Oid relation);
 void check_lease_sequence(Oid sequence);               // error if it is not
 [[noreturn]] void report_lease_sequence(Oid sequence); // the caller expected a segment
 
-// Locks a sequence to draw from it: RowExclusiveLock to the end of the transaction. The owner is
-// TopTransactionResourceOwner, so that ROLLBACK TO does not release it.
-void lock_to_draw(Oid sequence);
-
-// Opens a sequence under lock_to_draw(). Error unless the current user has the privilege, and such a sequence can be
-// drawn from at all.
+// Opens a sequence to draw from it, under RowExclusiveLock. Error unless the current user has the privilege, and such
+// a sequence can be drawn from at all.
 Relation open_to_draw(Oid sequence, SlotKind kind);
 
 // Whether the open transaction wrote the relation's row in pg_class.

@@ -99,10 +99,15 @@ void check_may_draw() {
         report_not_preloaded();
 }
 
+// RowExclusiveLock. The owner is TopTransactionResourceOwner, so that ROLLBACK TO does not release it.
 void lock_for_transaction(SessionEntry *e) {
     if (e->locked_in == transaction_number)
         return;
-    lock_to_draw(e->sequence);
+    ResourceOwner owner = CurrentResourceOwner;
+    if (!fault_is(Fault::release_lock))
+        CurrentResourceOwner = TopTransactionResourceOwner;
+    LockRelationOid(e->sequence, RowExclusiveLock);
+    CurrentResourceOwner = owner;
     e->found_in = InvalidSubTransactionId; // that of an earlier transaction says nothing of this one
     e->locked_in = transaction_number;
 }

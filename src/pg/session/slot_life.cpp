@@ -154,6 +154,7 @@ void init_generator(Relation rel, SlotInit *init) {
     init->mark = mark;
     const core::ClockPolicy &policy = init->config.policy;
     init->config = read_generator_config(generator, rel);
+    check_lease_sequence(generator);
     if (mark <= core::no_lease_yet && generator == builtin_generator())
         refuse_lost_definitions(generator);
     warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
@@ -234,23 +235,6 @@ int64_t tick_above(const core::Layout &layout, int64_t id) { return id < 0 ? 0 :
                     errhint("%s", hint)));
 }
 
-void raise_high_water_mark(Oid generator, const GeneratorConfig &config, int64_t tick) {
-    Relation rel = relation_open(generator, NoLock);
-    check_lease_sequence(RelationGetRelid(rel));
-    refuse_rewritten(rel);
-    int64_t mark = Max(tick - 1, 0);
-    if (page_state(rel).counter.last_value == core::no_lease_yet)
-        mark = Max(mark, find_tick_to_pass(generator, config)); // only while there is no mark
-    SequencePage page = lock_page_for_writing(rel);
-    const bool higher = mark > read_page(page).counter.last_value;
-    // Even a mark that is high enough may not be durable yet: the call that raised it may have been canceled.
-    const uint64_t lsn = higher ? write_page(&page, mark) : read_page(page).lsn;
-    unlock_page(&page);
-    relation_close(rel, NoLock);
-    Counters not_counted = {};
-    durable(&not_counted, lsn, wanted_durability()); // a commit that wrote nothing else would not wait
-}
-
 } // namespace
 
 void lock_generator(Oid generator) {
@@ -298,7 +282,20 @@ bool may_start_above(const GeneratorConfig &config, int64_t id) {
 void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint) {
     if (!may_start_above(config, id))
         report_cannot_start(generator, config, id, hint);
-    raise_high_water_mark(generator, config, tick_above(config.layout, id));
+    Relation rel = relation_open(generator, NoLock);
+    check_lease_sequence(generator);
+    refuse_rewritten(rel);
+    int64_t mark = Max(tick_above(config.layout, id) - 1, 0);
+    if (page_state(rel).counter.last_value == core::no_lease_yet)
+        mark = Max(mark, find_tick_to_pass(generator, config)); // only while there is no mark
+    SequencePage page = lock_page_for_writing(rel);
+    const bool higher = mark > read_page(page).counter.last_value;
+    // Even a mark that is high enough may not be durable yet: the call that raised it may have been canceled.
+    const uint64_t lsn = higher ? write_page(&page, mark) : read_page(page).lsn;
+    unlock_page(&page);
+    relation_close(rel, NoLock);
+    Counters not_counted = {};
+    durable(&not_counted, lsn, wanted_durability()); // a commit that wrote nothing else would not wait
     end_lease(generator);
 }
 
