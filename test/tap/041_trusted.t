@@ -376,7 +376,7 @@ CREATE FUNCTION uid_internal.uid_release_plan(regclass, name, record, bigint) RE
 CREATE FUNCTION uid_internal.uid_sequence_next(regclass) RETURNS numeric LANGUAGE plpgsql AS 'BEGIN RAISE lock_not_available; END';
 CREATE VIEW uid_internal.generators AS SELECT 0::regclass AS generator, trap.springs() AS is_default, false AS builtin;
 CREATE FUNCTION uid_internal.uid_define_segment(regclass, text, bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()';
-CREATE FUNCTION uid_internal.uid_make_sequence(text, name, bigint, bigint, bigint, bigint, boolean) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()';
+CREATE FUNCTION uid_internal.uid_make_sequence(text, name, start bigint = 1, increment bigint = 1, bigint = 1, bigint = 1, boolean = false) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()';
 CREATE VIEW uid_internal.segments AS SELECT 'dropped'::text AS name, 0::regclass AS sequence, 1::bigint AS step, 1::bigint AS max_step WHERE trap.springs();
 CREATE FUNCTION trap.inserted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM trap.springs(); RETURN NEW; END';
 CREATE TRIGGER spring INSTEAD OF INSERT ON uid_internal.segments FOR EACH ROW EXECUTE FUNCTION trap.inserted();

@@ -369,12 +369,11 @@ void move_default(Oid former, Oid next) {
     note_default_changed();
 }
 
-Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment, bool *is_new) {
+Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment) {
     const char *kind_name = core::word_of(kind);
-    const char *make = psprintf("SELECT WHERE uid_internal.uid_make_sequence(%s::pg_catalog.text, %s, bigint '1', "
-                                "" INT64_FORMAT "::bigint, bigint '1', 9223372036854775807, false)",
-                                quote_literal_cstr(kind_name), quote_literal_cstr(name), increment);
-    *is_new = run_statement(make) > 0;
+    run_statement(
+        psprintf("SELECT uid_internal.uid_make_sequence('%s'::pg_catalog.text, %s, increment => %lld::bigint)",
+                 kind_name, quote_literal_cstr(name), static_cast<long long>(increment)));
     const Oid sequence = get_relname_relid(name, get_namespace_oid(psprintf("uid_%ss", kind_name), false));
     check_is_sequence(sequence);
     return sequence;

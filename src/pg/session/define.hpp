@@ -22,7 +22,7 @@ void accept_label(const ObjectAddress *object, const char *label);
 
 // The sequence of that name, in the schema of its kind. The caller creates and owns it, unless there is one. Needs an
 // active snapshot.
-Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment, bool *is_new);
+Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment);
 
 // Defines what a sequence is that has no label yet, and stores the label. Locks the sequence.
 void define(Oid sequence, const core::Definition &definition);

@@ -151,11 +151,8 @@ Datum uid_generator_create(PG_FUNCTION_ARGS) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid generator name: \"%s\"", shown(name)),
                         errhint("Use a name of 1 to 63 bytes.")));
     core::Definition definition = preset_named(schema, PG_ARGISNULL(1) ? nullptr : PG_GETARG_TEXT_PP(1));
-    bool is_new = false;
-    const Oid sequence = make_sequence(definition.kind, name, PG_INT64_MAX, &is_new);
-    if (is_new) {
-        OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(1), BoolGetDatum(true));
-    } else if (has_label(sequence)) {
+    const Oid sequence = make_sequence(definition.kind, name, PG_INT64_MAX);
+    if (has_label(sequence)) {
         const bool skips = !PG_ARGISNULL(PG_NARGS() - 1) && PG_GETARG_BOOL(PG_NARGS() - 1);
         ereport(skips ? NOTICE : ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
                                          errmsg("generator \"%s\" already exists%s", name, skips ? ", skipping" : ""),

@@ -218,8 +218,7 @@ Oid create_key(FunctionCallInfo fcinfo) {
     if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
         ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid key name: \"%s\"", shown(name)),
                         errhint("Use a text of 1 to 63 bytes.")));
-    bool is_new = false;
-    const Oid sequence = make_sequence(core::DefinitionKind::key, name, 1, &is_new);
+    const Oid sequence = make_sequence(core::DefinitionKind::key, name, 1);
     core::Definition definition = read_definition(sequence, core::DefinitionKind::key);
     if (find_secrets(definition).tuple != nullptr) {
         const bool skips = !PG_ARGISNULL(3) && PG_GETARG_BOOL(3);
