@@ -214,9 +214,8 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
     answer->awaits_member = view.awaits_member;
     answer->longest_us = view.longest_us;
     // If it grants nothing any more, a hello asks when it granted last.
-    const bool is_hello = request.generator.incarnation == 0 && request.segment == nullptr;
     const bool is_over = is_closed(registry) || view.shown.number > view.term.number;
-    const int64_t last_us = is_hello && is_over ? read_latest_grants(view).last_us : 0;
+    const int64_t last_us = is_hello(request) && is_over ? read_latest_grants(view).last_us : 0;
     answer->granted_last = {last_us, {}, seal_of_number(state, "last", view.term, last_us)};
 }
 

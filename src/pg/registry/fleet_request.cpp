@@ -8,14 +8,13 @@ namespace {
 
 constexpr size_t longest_text = 1024;
 
-// What is not valid is refused, and what else is in the call is answered. Returns false.
-bool refuse_field(Call *call, const char *name, const char *value) {
+// What is not valid is refused, and what else is in the call is answered.
+void refuse_field(Call *call, const char *name, const char *value) {
     refuse(call, core::Refusal::invalid, psprintf("invalid value for \"%s\": %s", name, value));
-    return false;
 }
 
-// Members send UTF-8. What this database cannot have is replaced. False: a text is too long, and the request refused.
-bool take_texts(Call *call) {
+// Members send UTF-8. What this database cannot have is replaced. Refuses a text that is too long.
+void take_texts(Call *call) {
     for (const Field &field : request_fields) {
         char *text = field.type == FieldType::text ? core::field_in<char *>(&call->request, field) : nullptr;
         if (text == nullptr)
@@ -28,32 +27,26 @@ bool take_texts(Call *call) {
         for (char *c = text; *c != '\0'; c++)
             *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
     }
-    return true;
-}
-
-bool take_policy(Call *call) {
-    const char *name = call->request.policy;
-    for (int i = 0; i < static_cast<int>(lengthof(worker_policy_names)); i++)
-        if (name != nullptr && strcmp(name, worker_policy_names[i]) == 0) {
-            call->policy = static_cast<WorkerPolicy>(i);
-            return true;
-        }
-    return false;
 }
 
 // The grant in hand came with an answer, and the latest answer is this one or a later one. A seal proves the rest,
 // unless it is lost. A worker number counts for static alone, a datacenter id in a layout that has the field. Completes
-// the request. False: it is refused.
-bool take_generator(Call *call) {
+// the request, or refuses it.
+void take_generator(Call *call) {
+    constexpr int policies = static_cast<int>(lengthof(worker_policy_names));
     FleetRequest &r = call->request;
     core::Request &g = r.generator;
     const core::Layout &layout = r.layout;
+    int policy = 0;
     if (core::check(layout) != core::LayoutFault::none)
         return refuse_field(call, "layout", "these widths, tick and epoch make no layout");
-    if (r.name == nullptr || r.database == nullptr)
-        return refuse_field(call, r.name == nullptr ? "generator" : "database", "null");
-    if (!take_policy(call))
-        return refuse_field(call, "policy", r.policy == nullptr ? "null" : psprintf("\"%s\"", r.policy));
+    if (r.name == nullptr || r.policy == nullptr)
+        return refuse_field(call, r.name == nullptr ? "generator" : "policy", "null");
+    while (policy < policies && strcmp(r.policy, worker_policy_names[policy]) != 0)
+        policy++;
+    if (policy == policies)
+        return refuse_field(call, "policy", psprintf("\"%s\"", r.policy));
+    call->policy = static_cast<WorkerPolicy>(policy);
     r.preset = r.preset == nullptr ? "custom" : r.preset;
     g.holds = g.held.node != no_node;
     if (!g.holds)
@@ -87,20 +80,20 @@ bool take_generator(Call *call) {
     for (const auto &n : numbers)
         if (n.value < n.least || n.value > n.most)
             return refuse_field(call, n.name, psprintf(INT64_FORMAT, n.value));
-    return true;
 }
 
 // Checks and completes the request, or refuses it.
 void take_fields(Call *call) {
     const FleetRequest &r = call->request;
-    if (!take_texts(call))
+    take_texts(call);
+    if (is_refused(*call) || is_hello(r))
         return;
-    if (r.generator.incarnation != 0)
-        (void)take_generator(call);
-    else if (r.segment != nullptr && r.database == nullptr)
-        (void)refuse_field(call, "database", "null");
-    else if (r.segment != nullptr && r.count < 0)
-        (void)refuse_field(call, "count", psprintf(INT64_FORMAT, r.count));
+    if (r.database == nullptr)
+        refuse_field(call, "database", "null");
+    else if (r.generator.incarnation != 0)
+        take_generator(call);
+    else if (r.count < 0)
+        refuse_field(call, "count", psprintf(INT64_FORMAT, r.count));
 }
 
 int64_t seal(const FleetState &state, const char *kind, std::initializer_list<int64_t> numbers) {

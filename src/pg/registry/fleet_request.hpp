@@ -25,6 +25,7 @@ struct Call {
     FleetAnswer answer;
 };
 
+inline bool is_hello(const FleetRequest &r) { return r.generator.incarnation == 0 && r.segment == nullptr; }
 inline bool is_refused(const Call &call) { return call.answer.given.why != core::Refusal::none; }
 
 struct Calls {
