@@ -112,8 +112,8 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init) EXCLUDES(page_lock, ta
 Slot *claim_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // What the slot was made from has changed, or may have been rolled back: the next draw makes again what it draws with.
-// Statistics and membership stay, and the ranges of a segment that was only altered. If the sequence was dropped, they are out of sight, unless the DROP is rolled back.
-// Raises no error, and leaves ring and node to a later call.
+// Statistics and membership stay, and the ranges of a segment that was only altered. If the sequence was dropped, they
+// are out of sight, unless the DROP is rolled back. Raises no error, and leaves ring and node to a later call.
 void mark_stale(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(slot_lock, state_lock);
 
 // The same; ring and node go. Not for a rollback.
