@@ -27,8 +27,8 @@ uint64_t refill_limit(const GeneratorState &generator, const GrantView &grant, i
 }
 
 // Moves runs from the generator's word into its ring, with positions from `floor` on and below `limit`, and counts
-// itself in one of the ring's counters. Returns how many, runs_at_a_time or fewer. *left_over becomes the first position
-// of a run that found no room, because other processes refilled too.
+// itself in one of the ring's counters. Returns how many, runs_at_a_time or fewer. *left_over becomes the first
+// position of a run that found no room, because other processes refilled too.
 constexpr uint64_t runs_at_a_time = 256; // some ten microseconds
 uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floor, uint64_t limit,
                      std::atomic<uint64_t> *refills, uint64_t *left_over) {
