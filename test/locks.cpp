@@ -116,7 +116,7 @@ int members() {
     int count = 0;
     for_each_slot(SlotKind::generator, [&count](const Slot *slot) {
         // expected-warning@+1 {{'fields' requires holding lock 'slot_lock'}}
-        count += membership_of(slot).fields.used ? 1 : 0;
+        count += membership_of(slot).fields.requested ? 1 : 0;
     });
     return count;
 }

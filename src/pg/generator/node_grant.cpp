@@ -21,7 +21,7 @@ int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
     const GeneratorState &generator = generator_of(e->slot);
     const GeneratorConfig &config = generator.config;
     Member member = {};
-    if (membership_of(e->slot).requested_in.load(std::memory_order_relaxed) != 0 || mark <= core::no_lease_yet ||
+    if (membership_of(e->slot).is_requested.load(std::memory_order_relaxed) || mark <= core::no_lease_yet ||
         (membership_copy(e->slot, &member) && member.membership.holds &&
          core::same_layout(member.request.layout, config.layout)))
         return no_node;
@@ -46,6 +46,7 @@ GrantRequest request_of(const SessionEntry *e, int64_t mark) {
     request.datacenter_id = datacenter_id_to_ask_for(config);
     request.former_node = own_node_so_far(e, mark);
     request.former_until = core::tick_of_mark(policy, mark) + 1;
+    request.has_leased = mark > core::no_lease_yet;
     strlcpy(request.preset, config.preset, sizeof(request.preset));
     copy_clipped(request.generator, qualified_name(e->sequence), sizeof(request.generator));
     copy_clipped(request.database, get_database_name(MyDatabaseId), sizeof(request.database));
@@ -55,7 +56,7 @@ GrantRequest request_of(const SessionEntry *e, int64_t mark) {
 // uidgen.registry was reset. The row of worker_node shows the generator's own node again.
 void leave_fleet(SessionEntry *e) {
     GeneratorState &generator = generator_of(e->slot);
-    membership_of(e->slot).requested_in.store(0, std::memory_order_relaxed);
+    membership_of(e->slot).is_requested.store(false, std::memory_order_relaxed);
     if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
         return;
     const int64_t number = generator.number.load(std::memory_order_acquire);
@@ -67,17 +68,16 @@ void leave_fleet(SessionEntry *e) {
 
 NodeGrant join_or_leave_fleet(SessionEntry *e) {
     MembershipState &membership = membership_of(e->slot);
-    const uint32_t version = fleet_version();
-    const uint32_t known = membership.requested_in.load(std::memory_order_relaxed);
-    if (likely(version == 0)) {
-        if (unlikely(known != 0))
+    const bool in_fleet = is_in_fleet();
+    const bool is_requested = membership.is_requested.load(std::memory_order_relaxed);
+    if (likely(!in_fleet)) {
+        if (unlikely(is_requested))
             leave_fleet(e);
         return no_fleet;
     }
-    if (unlikely(known != version)) {
+    if (unlikely(!is_requested)) {
         (void)agree_on_fleet_term(); // first: no answer of an earlier term than the database knows counts
-        const int64_t mark = high_water_mark_of(e->sequence); // after the version
-        membership_request(e->slot, version, request_of(e, mark), mark > core::no_lease_yet);
+        membership_request(e->slot, request_of(e, high_water_mark_of(e->sequence))); // read after is_in_fleet()
     }
     const GrantView view = membership_view(e->slot);
     if (unlikely(view.granted && view.term != membership.agreed_term.load(std::memory_order_acquire))) {
@@ -98,10 +98,9 @@ void show_node(SessionEntry *e, const GrantView &grant) {
 }
 
 NodeGrant present_grant(const Slot *slot) {
-    const uint32_t version = fleet_version();
-    if (version == 0)
+    if (!is_in_fleet())
         return no_fleet;
-    const bool is_member = membership_of(slot).requested_in.load(std::memory_order_relaxed) == version;
+    const bool is_member = membership_of(slot).is_requested.load(std::memory_order_relaxed);
     return {true, is_member ? grant_view_of(membership_of(slot).fields) : core::no_grant};
 }
 

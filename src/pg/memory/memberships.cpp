@@ -9,8 +9,9 @@ namespace {
 MemberState &fleet() { return server_state->fleet; }
 
 // Whether the request is for the membership that there is. What a file without a mark says is not the generator's own.
-bool is_for_present(const MembershipFields &present, const GrantRequest &request, bool has_mark) {
-    return present.used && core::same_layout(present.request.layout, request.layout) && (present.requested || has_mark);
+bool is_for_present(const MembershipFields &present, const GrantRequest &request) {
+    return present.membership.incarnation != 0 && core::same_layout(present.request.layout, request.layout) &&
+           (present.requested || request.has_leased);
 }
 
 // A session that has drawn in the fleet already does not know the node that the generator had before. While there is no
@@ -32,16 +33,9 @@ void begin_again(MembershipFields *fields, uint64_t fresh) {
     fields->notes = {};
 }
 
-void begin_membership(MembershipState *state) REQUIRES(slot_lock) {
-    state->fields = {};
-    state->fields.used = true;
-    state->wanted.store(0, std::memory_order_relaxed);
-    state->used_at_us.store(0, std::memory_order_relaxed);
-}
-
 // That of a dropped generator rests, because the DROP may be rolled back.
 bool has_member(const Slot *slot) REQUIRES_SHARED(slot_lock) {
-    return slot->phase > SlotPhase::dropped && membership_of(slot).fields.used;
+    return slot->phase > SlotPhase::dropped && membership_of(slot).fields.membership.incarnation != 0;
 }
 
 // Calls visit(state) under the slot's lock, unless the slot has another incarnation by now.
@@ -95,30 +89,25 @@ bool may_ask(const BlockFields &place, int64_t now_us) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Acquire: a session that sees the fleet in force reads the high-water mark afterwards (node_grant.cpp).
-uint32_t fleet_version() { return fleet().version.load(std::memory_order_acquire); }
+bool is_in_fleet() { return fleet().is_in_fleet.load(std::memory_order_acquire); }
 
-// The setting is first assigned before there is shared memory. Relaxed stores would do: what a session
-// concludes from it rests on the order of its own loads.
+// The setting is first assigned before there is shared memory. A relaxed store would do: what a session concludes from
+// it rests on the order of its own loads.
 void set_in_fleet(bool in_fleet) {
-    if (IsUnderPostmaster || server_state == nullptr) // in the postmaster only a preloaded library has it
-        return;
-    fleet().changes++;
-    fleet().version.store(in_fleet ? fleet().changes : 0, std::memory_order_release);
+    if (!IsUnderPostmaster && server_state != nullptr) // in the postmaster only a preloaded library has it
+        fleet().is_in_fleet.store(in_fleet, std::memory_order_release);
 }
 
 // Relaxed: the slot's lock, which a reader takes afterwards, shows it the membership.
-void membership_request(Slot *slot, uint32_t version, const GrantRequest &request, bool has_mark) {
+void membership_request(Slot *slot, const GrantRequest &request) {
     const uint64_t fresh = fresh_incarnation(); // may do I/O
     MembershipState &state = membership_of(slot);
     lock_slot(slot);
-    if (!is_for_present(state.fields, request, has_mark)) {
-        if (!state.fields.used)
-            begin_membership(&state);
+    if (!is_for_present(state.fields, request))
         begin_again(&state.fields, fresh);
-    }
     state.fields.request = with_former(request, state.fields);
     state.fields.requested = true;
-    state.requested_in.store(version, std::memory_order_relaxed);
+    state.is_requested.store(true, std::memory_order_relaxed);
     unlock_slot(slot);
     membership_note_use(slot, wall_clock_us());
     (void)wake_worker(SingleWorker::registrar); // a grant from the file must be renewed
@@ -127,7 +116,7 @@ void membership_request(Slot *slot, uint32_t version, const GrantRequest &reques
 // A membership that was superseded draws nothing.
 GrantView grant_view_of(const MembershipFields &fields) {
     const core::Membership &m = fields.membership;
-    if (!fields.used || !m.holds || m.superseded)
+    if (!m.holds || m.superseded)
         return core::no_grant;
     return {true, m.held.node, m.held.from, m.held.until, m.held.term.number};
 }
@@ -181,7 +170,6 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
     Slot *slot = claim_slot(key, SlotKind::generator);
     MembershipState &state = membership_of(slot);
     lock_slot(slot);
-    begin_membership(&state);
     state.fields.request.layout = layout;
     state.fields.membership = membership;
     if (membership.superseded)
@@ -240,7 +228,7 @@ void memberships_begin_again() {
         MembershipState &state = membership_of(slot);
         const uint64_t fresh = fresh_incarnation();
         lock_slot(slot);
-        if (slot->phase != SlotPhase::free && state.fields.used)
+        if (state.fields.membership.incarnation != 0)
             begin_again(&state.fields, fresh);
         unlock_slot(slot);
         ConditionVariableBroadcast(&state.changed);

@@ -23,7 +23,7 @@
 namespace uidgen::pg {
 
 // What the registrar needs to ask for a generator. Set by the first session that draws after a start, an alteration, or
-// a change of uidgen.registry.
+// draws without a registry.
 struct GrantRequest {
     core::Layout layout;
     int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
@@ -32,6 +32,7 @@ struct GrantRequest {
     int32_t datacenter_id; // the generator's own or the setting; -1: none that fits
     int64_t former_node;   // the node that the generator drew with before it had a registry; -1: none
     int64_t former_until;  // the first tick above the high-water mark that it had then
+    bool has_leased;       // it has a high-water mark
     bool own_pool;         // it may have ids that generators of another epoch or split have
     char preset[NAMEDATALEN];
     char generator[2 * NAMEDATALEN + 8]; // qualified name, shortened if need be
@@ -47,11 +48,10 @@ struct RegistrarNotes {
 
 // What the slot's lock guards of a membership.
 struct MembershipFields {
-    bool used;
-    bool requested;       // false: only the file knows it; no session has used it since the server's start
-    GrantRequest request; // if not requested, only the layout
-    core::Membership membership;
-    int64_t renewals; // grants accepted since the server's start
+    bool requested;              // false: only the file knows it; no session has used it since the server's start
+    GrantRequest request;        // if not requested, only the layout
+    core::Membership membership; // incarnation 0: there is none
+    int64_t renewals;            // grants accepted since the server's start
     GrantError error;
     RegistrarNotes notes;
 };
@@ -59,9 +59,9 @@ struct MembershipFields {
 // A generator's membership in the fleet.
 struct MembershipState {
     MembershipFields fields GUARDED_BY(slot_lock);
-    std::atomic<uint32_t> requested_in; // the fleet_version() in which a session of this slot has requested it; 0: none
-    std::atomic<int64_t> agreed_term;   // a number that the database has (node/fleet_term.hpp): sessions draw in it
-    std::atomic<int64_t> wanted;        // the lowest tick that a session has asked for last; 0: the grant covers it
+    std::atomic<bool> is_requested;       // by a session, as the generator is now, and it has not drawn without since
+    std::atomic<int64_t> agreed_term;     // a number that the database has (node/fleet_term.hpp): sessions draw in it
+    std::atomic<int64_t> wanted;          // the lowest tick that a session has asked for last; 0: the grant covers it
     std::atomic<int64_t> wanted_since_us; // since when it is not 0, on the monotonic clock
     std::atomic<int64_t> used_at_us;      // when a session last read or wanted it, on the wall clock; 0: never
     ConditionVariable changed;            // initialised once
@@ -83,19 +83,26 @@ using core::GrantView;
 // For the sessions that draw.
 // ---------------------------------------------------------------------------------------------------------
 
-// Whether uidgen.registry is set, and whether it has changed since: 0, or a number that changes with the setting. It is
-// the postmaster's setting that counts, because sessions read theirs late, some in mid-query.
-uint32_t fleet_version();
+// Whether uidgen.registry is set. It is the postmaster's setting that counts, because sessions read theirs late, some in
+// mid-query.
+bool is_in_fleet();
 
 // The setting changes. Does nothing but in the postmaster.
 void set_in_fleet(bool in_fleet);
 
-// Says what is asked of the registry. A new membership begins without `has_mark`, if the membership
-// comes from the file (the generator never leased, so the grant in the file is not its own), and if the layout differs.
-void membership_request(Slot *slot, uint32_t version, const GrantRequest &request, bool has_mark);
+// Says what is asked of the registry. A new membership begins if the layout differs, or if the generator never leased
+// and the membership comes from the file: the grant there is not its own.
+void membership_request(Slot *slot, const GrantRequest &request);
 
 GrantView membership_view(Slot *slot);
 GrantView grant_view_of(const MembershipFields &fields); // a copy, or under the slot's lock
+
+// The slot is freed.
+inline void membership_forget(Slot *slot) REQUIRES(slot_lock) {
+    membership_of(slot).fields = {};
+    membership_of(slot).wanted.store(0, std::memory_order_relaxed);
+    membership_of(slot).used_at_us.store(0, std::memory_order_relaxed);
+}
 
 // Notes that a session draws from the generator, by a reading of the wall clock.
 inline void membership_note_use(Slot *slot, int64_t now_us) {

@@ -44,9 +44,7 @@ void initialize(void *memory) {
     state->area.handle.store(DSM_HANDLE_INVALID, std::memory_order_relaxed);
     state->clock.at_start_us = clock_offset_us();
     state->clock.offset_us.store(state->clock.at_start_us, std::memory_order_relaxed);
-    state->fleet.changes = 1;
-    state->fleet.version.store(settings::is_preloaded && settings::registry[0] != '\0' ? 1 : 0,
-                               std::memory_order_relaxed);
+    state->fleet.is_in_fleet.store(settings::is_preloaded && settings::registry[0] != '\0', std::memory_order_relaxed);
     state->header = {magic, shared_layout()};
 }
 

@@ -57,9 +57,8 @@ constexpr uint32_t lost_times = 512;
 
 struct MemberState {
     core::FleetSeen seen GUARDED_BY(state_lock);
-    std::atomic<uint32_t> version; // fleet_version(); written by the postmaster
-    uint32_t changes;              // of the setting; the postmaster's
-    LWLock file_lock;              // held while the file of grants is written; before a slot's lock
+    std::atomic<bool> is_in_fleet; // is_in_fleet(); written by the postmaster
+    LWLock file_lock;              // held while memberships are accepted, stored and published; before a slot's lock
     bool knows_fleet;              // the file of grants has all that was seen, so no database knows of a later term
     bool unstored;                 // the file of grants lacks incarnations of this start; the registrar's, once it runs
     RegistrarStatus registrar GUARDED_BY(state_lock);

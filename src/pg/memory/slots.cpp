@@ -98,7 +98,7 @@ void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) UNCHECKED {
         const int64_t until_us = slot->phase != SlotPhase::free ? slot_last_time(*slot) : 0;
         reset(&generator_of(slot), init, cells);
         generator_of(slot).former_until_us = until_us;
-        membership_of(slot).requested_in.store(0, std::memory_order_relaxed);
+        membership_of(slot).is_requested.store(false, std::memory_order_relaxed);
         membership_of(slot).agreed_term.store(0, std::memory_order_relaxed);
         generator_of(slot).records_before = slot->counters.counted(Stat::records);
     } else {
@@ -134,7 +134,7 @@ void begin_use(Slot *slot, const SlotKey &key) {
 
 void forget_fleet(Slot *slot) REQUIRES(slot_lock) {
     if (slot->kind == SlotKind::generator)
-        membership_of(slot).fields.used = false;
+        membership_forget(slot);
     else
         blocks_discard(slot);
 }

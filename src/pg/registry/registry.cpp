@@ -226,7 +226,7 @@ void enter_registry(Registry *registry) {
         write_state(state);
     }
     note_wait(&state);
-    const uint64_t fleet = fleet_version() == 0 ? 0 : fleet_seen().fleet;
+    const uint64_t fleet = is_in_fleet() ? fleet_seen().fleet : 0;
     state.view.is_elsewhere = fleet != 0 && fleet != state.view.fleet;
 }
 

@@ -140,7 +140,7 @@ SegmentConfig segment_config(const Slot *slot) {
 }
 
 BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count, int64_t known, BlockWait *wait) {
-    const bool in_fleet = fleet_version() != 0;
+    const bool in_fleet = is_in_fleet();
     const int64_t now_us = monotonic_us();
     if (in_fleet && wait != nullptr && wait->began_us == 0) {
         wait->began_us = now_us;

@@ -86,7 +86,7 @@ const char *say_nodes(const Change &c, const Other &o, const NodeHistory &histor
     if (core::drawn_node_bits(c.config.layout) == 0)
         report_cannot_start_below(c, o, "The layout has no datacenter and worker bits", ask_for_generator(o));
     // The grants of the old ids may have ended, and the server does not remember when it joined the fleet.
-    if (settings::is_preloaded && fleet_version() != 0) {
+    if (settings::is_preloaded && is_in_fleet()) {
         *hint = ask_for_node(c);
         return "They are unique if this server was in its fleet when those were drawn, because the registry then "
                "grants another node.";
