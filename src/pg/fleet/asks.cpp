@@ -221,8 +221,11 @@ void note_refused(Member *member) {
 }
 
 void note_granted(Ask *ask) {
-    const int64_t left = ask->member.membership.held.until - ask->lowest;
-    ask->member.notes = {renewal(ask->lowest, left), monotonic_us() + granted_pause_us, 0};
+    Member *member = &ask->member;
+    const int64_t left = member->membership.held.until - ask->lowest;
+    member->notes = {renewal(ask->lowest, left), monotonic_us() + granted_pause_us, 0};
+    member->error = {};
+    member->renewals++;
 }
 
 void ask_for_lasting_grant() {
@@ -240,13 +243,13 @@ void ask_for_lasting_grant() {
     if (latest_us == now_us)
         return;
     latest.notes.renew_at = 0;
-    membership_note(latest);
+    membership_publish(latest);
 }
 
 void ask_everything_again() {
     for_each_member([](Member member) {
         member.notes = {};
-        membership_note(member);
+        membership_publish(member);
     });
 }
 

@@ -37,7 +37,7 @@ int take_due(Agenda *agenda, int most);
 // How long until one is due.
 int64_t next_due_us(const Agenda &agenda);
 
-// The notes after a refusal, and after a grant (with which the member draws from now on).
+// The copy of the member after a refusal, and after a grant (with which it draws from now on).
 void note_refused(Member *member);
 void note_granted(Ask *ask);
 

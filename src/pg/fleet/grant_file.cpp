@@ -183,34 +183,40 @@ void grant_file_check() {
         pfree(content.data);
 }
 
-void grant_file_restore() {
-    StringInfoData content;
-    Record record;
-    if (!read_file(&content))
-        return;
-    const auto *header = reinterpret_cast<const Header *>(content.data);
-    fleet_restore(header->seen, header->knows_fleet);
-    for (int at = sizeof(*header); at < content.len; at += static_cast<int>(size_of(record))) {
-        memcpy(&record, content.data + at, Min(sizeof(record), static_cast<size_t>(content.len - at)));
-        core::Membership next = record.membership;
-        core::begin_incarnation(&next, fresh_incarnation());
-        membership_restore(record.key, record.layout, next);
-    }
-    server_state->fleet.unstored = true;
-}
-
 void lock_grant_file() { LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE); }
 void unlock_grant_file() { LWLockRelease(&server_state->fleet.file_lock); }
 
 GrantError grant_file_store(const List *changed) {
     StringInfoData content;
+    const ListCell *cell = nullptr;
     initStringInfo(&content);
     put_all(&content, changed);
     if (!write_file(&content))
         return make_error("could not write the file of grants", "See the server log of this server.");
     server_state->fleet.unstored = false;
-    memberships_publish(changed);
+    foreach (cell, changed)
+        membership_publish(*static_cast<const Member *>(lfirst(cell)));
     return {};
+}
+
+void grant_file_restore() {
+    StringInfoData content;
+    StringInfoData next;
+    Record record;
+    if (!read_file(&content))
+        return;
+    const auto *header = reinterpret_cast<const Header *>(content.data);
+    initStringInfo(&next);
+    appendBinaryStringInfo(&next, content.data, sizeof(*header));
+    fleet_restore(header->seen, header->knows_fleet);
+    for (int at = sizeof(*header); at < content.len;) {
+        memcpy(&record, content.data + at, Min(sizeof(record), static_cast<size_t>(content.len - at)));
+        at += static_cast<int>(size_of(record));
+        core::begin_incarnation(&record.membership, fresh_incarnation());
+        membership_restore(record.key, record.layout, record.membership);
+        put(&next, record);
+    }
+    server_state->fleet.unstored = !write_file(&next);
 }
 
 void grant_file_forget() {

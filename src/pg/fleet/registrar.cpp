@@ -141,7 +141,7 @@ bool end_member(Ask *ask) {
         return false;
     note_refused(&ask->member);
     ask->member.error = ask->error;
-    membership_note(ask->member);
+    membership_publish(ask->member);
     return is_news;
 }
 
@@ -213,7 +213,7 @@ void note_away(const GrantError &error) {
     for_each_member([&error](Member member) {
         member.error = error;
         if (member.requested)
-            membership_note(member);
+            membership_publish(member);
     });
     for_each_asked_block([&error](AskedBlock asked) {
         asked.answer.error = error;

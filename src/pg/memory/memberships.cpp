@@ -38,15 +38,6 @@ bool has_member(const Slot *slot) REQUIRES_SHARED(slot_lock) {
     return slot->phase > SlotPhase::dropped && membership_of(slot).fields.membership.incarnation != 0;
 }
 
-// Calls visit(state) under the slot's lock, unless the slot has another incarnation by now.
-template <typename Visit> void with_incarnation(Slot *slot, uint64_t incarnation, Visit visit) {
-    MembershipState *state = &membership_of(slot);
-    lock_slot(slot);
-    if (has_member(slot) && state->fields.membership.incarnation == incarnation)
-        visit(state);
-    unlock_slot(slot);
-}
-
 // Calls is_over() until it is true, each time that the variable is broadcast, or until the time is over.
 template <typename Condition> void wait_until(ConditionVariable *changed, int64_t timeout_us, Condition is_over) {
     const int64_t until_us = monotonic_us() + timeout_us;
@@ -57,20 +48,6 @@ template <typename Condition> void wait_until(ConditionVariable *changed, int64_
             break;
     }
     ConditionVariableCancelSleep();
-}
-
-void publish(MembershipState *state, const Member &next) REQUIRES(slot_lock) {
-    MembershipFields &fields = state->fields;
-    const core::Membership &m = next.membership;
-    const bool renewed = m.holds && m.held.serial != fields.membership.held.serial;
-    fields.renewals += renewed ? 1 : 0;
-    fields.membership = m;
-    fields.notes = next.notes;
-    if (renewed)
-        fields.error = {};
-    if (grant_view_of(fields).until > state->wanted.load(std::memory_order_relaxed))
-        state->wanted.store(0, std::memory_order_relaxed);
-    ConditionVariableBroadcast(&state->changed);
 }
 
 bool is_asked(const Slot *segment) REQUIRES_SHARED(slot_lock) {
@@ -204,23 +181,24 @@ bool fleet_note_seen(const core::FleetSeen &seen) {
     return counts;
 }
 
-void memberships_publish(const List *members) {
-    const ListCell *cell = nullptr;
-    foreach (cell, members) {
-        const auto &member = *static_cast<const Member *>(lfirst(cell));
-        with_incarnation(member.slot, member.membership.incarnation,
-                         [&member](MembershipState *state) REQUIRES(slot_lock) { publish(state, member); });
-    }
-}
-
-void membership_note(const Member &member) {
-    with_incarnation(member.slot, member.membership.incarnation, [&member](MembershipState *state) REQUIRES(slot_lock) {
-        int64_t wanted = member.wanted;
-        state->fields.error = member.error;
-        state->fields.notes = member.notes;
+// A want is over that the grant covers, or that was refused because no grant reaches so far.
+void membership_publish(const Member &member) {
+    MembershipState *state = &membership_of(member.slot);
+    int64_t wanted = member.wanted;
+    lock_slot(member.slot);
+    MembershipFields *fields = &state->fields;
+    if (has_member(member.slot) && fields->membership.incarnation == member.membership.incarnation) {
+        fields->membership = member.membership;
+        fields->renewals = member.renewals;
+        fields->error = member.error;
+        fields->notes = member.notes;
         if (member.error.refusal == core::Refusal::ahead)
             (void)state->wanted.compare_exchange_strong(wanted, 0, std::memory_order_relaxed);
-    });
+        else if (grant_view_of(member).until > state->wanted.load(std::memory_order_relaxed))
+            state->wanted.store(0, std::memory_order_relaxed);
+        ConditionVariableBroadcast(&state->changed);
+    }
+    unlock_slot(member.slot);
 }
 
 void memberships_begin_again() {

@@ -5,7 +5,7 @@
 // Locking contract
 //   1. The slot's lock guards all but the atomics. No I/O and no wait happens under it.
 //   2. The registrar is the only process that changes a membership, except for membership_request() and
-//      memberships_begin_again() (under the lock), which begin another incarnation. memberships_publish() therefore
+//      memberships_begin_again() (under the lock), which begin another incarnation. membership_publish() therefore
 //      refuses the membership of another incarnation than the slot has. Incarnations are random numbers, so they tell
 //      it from that of another generator that had the slot meanwhile, and from an earlier one of the same generator.
 //
@@ -159,13 +159,10 @@ void fleet_restore(const core::FleetSeen &seen, bool knows_fleet);
 // What answers have shown of the fleet. False: they do not count, because a database knows of a later term by now.
 bool fleet_note_seen(const core::FleetSeen &seen);
 
-// Publishes what accept() made of answers, with the notes, after the file was written. Not of slots that have another
-// membership by now. Wakes the sessions that wait. `members` is a list of Member.
-void memberships_publish(const List *members);
-
-// What came of asking, if not a grant: the error, which sessions say if they have waited too long, and the notes. A
-// refusal of a tick that no grant reaches ends the want, so it is not asked for until a session wants it again.
-void membership_note(const Member &member);
+// Publishes what the registrar has made of its copy: the membership, after the file was written; the error, which
+// sessions say if they have waited too long; and the notes. Does nothing if the slot has another membership by now.
+// Wakes the sessions that wait.
+void membership_publish(const Member &member);
 
 // uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of.
 void memberships_begin_again();
