@@ -29,9 +29,9 @@ namespace uidgen::pg {
 // that says why. What the server has seen of its fleet stays, because it must not go back to an earlier registry.
 void grant_file_check();
 
-// While the area is made: restores each membership in the file, in its next incarnation, and writes the file, which must
-// have these before they ask (MemberState::unstored). One without a grant need not be in it: it is a newcomer after a
-// restart, too.
+// While the area is made: begins the next incarnation of each membership in the file, restores it, and writes the file,
+// which must have the incarnations before they ask (MemberState::unstored). One that holds no grant need not be in it:
+// it is a newcomer after a restart, too.
 void grant_file_restore();
 
 // Held while memberships are accepted, stored and published, so that they do not begin again meanwhile.

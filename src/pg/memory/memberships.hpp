@@ -83,8 +83,8 @@ using core::GrantView;
 // For the sessions that draw.
 // ---------------------------------------------------------------------------------------------------------
 
-// Whether uidgen.registry is set. It is the postmaster's setting that counts, because sessions read theirs late, some in
-// mid-query.
+// Whether uidgen.registry is set. It is the postmaster's setting that counts, because sessions read theirs late, some
+// in mid-query.
 bool is_in_fleet();
 
 // The setting changes. Does nothing but in the postmaster.
