@@ -362,16 +362,11 @@ AS $$
 DECLARE
   began timestamptz := clock_timestamp();
   attempt_ms integer := 0;
-  c record := uid_internal.uid_movable_column(table_name, column_name);
+  c record;
   plan text[];
   line text;
 BEGIN
-  IF c.is_distributed AND NOT (is_adoption AND dry_run IS NOT FALSE) THEN
-    RAISE EXCEPTION 'table % is distributed by Citus', table_name
-      USING ERRCODE = 'feature_not_supported',
-            HINT = CASE WHEN is_adoption THEN 'Run the statements that a dry run shows.'
-                   ELSE 'Set another default with ALTER TABLE.' END;
-  ELSIF NOT dry_run AND current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+  IF NOT dry_run AND current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
     RAISE EXCEPTION 'a column can be moved only in a transaction of isolation level READ COMMITTED'
       USING ERRCODE = 'invalid_transaction_state',
             DETAIL = 'The snapshot of this transaction may be older than the largest id.';
@@ -382,7 +377,13 @@ BEGIN
     attempt_ms := least(attempt_ms + 100, 500, nullif(extract(epoch FROM patience) * 1000, 0));
     BEGIN
       PERFORM set_config('lock_timeout', attempt_ms::text, true);
-      IF NOT dry_run THEN
+      c := uid_internal.uid_movable_column(table_name, column_name);
+      IF c.is_distributed AND NOT (is_adoption AND dry_run IS NOT FALSE) THEN
+        RAISE EXCEPTION 'table % is distributed by Citus', table_name
+          USING ERRCODE = 'feature_not_supported',
+                HINT = CASE WHEN is_adoption THEN 'Run the statements that a dry run shows.'
+                       ELSE 'Set another default with ALTER TABLE.' END;
+      ELSIF NOT dry_run THEN
         EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', table_name);
         -- Others may draw from the sequence of a column, too. LOCK takes no sequence, and this changes nothing.
         IF c.sequence IS NOT NULL AND c.identity IS NULL THEN

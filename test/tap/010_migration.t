@@ -153,6 +153,14 @@ $_->quit foreach @sessions;
 	}
 	is(sql('SELECT count(*) - count(DISTINCT id) FROM busy'), 0, '... no id comes twice');
 
+	# Two calls for one identity, whose sequence the first one replaces.
+	sql('CREATE TABLE twice (id bigint GENERATED ALWAYS AS IDENTITY)');
+	$writer->query_safe(q{BEGIN; SELECT uid_adopt('twice', 'id', dry_run => false)});
+	send_query($mover, q{SELECT uid_adopt('twice', 'id', dry_run => false)});
+	$node->poll_query_until('postgres', "SELECT count(*) $_ FROM pg_locks WHERE NOT granted") foreach '> 0', '= 0', '> 0';
+	$writer->query_safe('COMMIT');
+	like((finish_query($mover))[0], qr/^-- former default: uidgen.uid_next/m, 'a second call waits for the first one, again and again, and finds what it has made');
+
 	# A reader stays for long. A queue behind uid_release() would fail by the other session's statement_timeout.
 	$prepared->query_safe('BEGIN; SELECT count(*) FROM busy');
 	send_query($mover, $release);
