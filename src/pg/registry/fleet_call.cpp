@@ -102,27 +102,6 @@ void note_refusal(Registry *registry) {
 // A generator.
 // ---------------------------------------------------------------------------------------------------------
 
-// What a member is judged by, as core::decide() describes it.
-struct Case {
-    NodeRecord held;
-    core::Ruling ruling;
-};
-
-Case judge(const Registry &registry, const Call &call) {
-    const FleetRequest &r = call.request;
-    const core::Request &g = r.generator;
-    Case c = {};
-    NodeRecord missed = {};
-    const bool has_held = g.holds && read_node(call.pool, g.held.node, &c.held);
-    (void)read_node_of_incarnation(call.pool, g.incarnation, g.holds ? g.held.node : no_node, &missed);
-    if (fault_is(Fault::late_asks))
-        c.held.row.incarnation = g.incarnation;
-    if (fault_is(Fault::extend_ended) && has_held)
-        c.held.row.until = Max(c.held.row.until, core::tick_at(r.layout, registry.state.view.now_us) + 1);
-    c.ruling = core::decide(r.layout, registry.state.view, g, c.held.row, missed.row);
-    return c;
-}
-
 // Both draw the same ids there, unless one of them has ended.
 void log_collision(const Registry &registry, const Call &call, const NodeRecord &known) {
     const FleetRequest &r = call.request;
@@ -141,6 +120,23 @@ void log_collision(const Registry &registry, const Call &call, const NodeRecord 
                       r.name, r.database, r.host, r.port, call.login, known.generator, known.database, known.host,
                       known.port, known.login),
                   errhint("Compare the ids that both have issued in that time.")));
+}
+
+// By the rows that core::decide() describes. Also logs it if another member holds the node.
+core::Ruling judge(const Registry &registry, const Call &call) {
+    const FleetRequest &r = call.request;
+    const core::Request &g = r.generator;
+    NodeRecord held = {};
+    NodeRecord missed = {};
+    if (g.holds)
+        (void)read_node(call.pool, g.held.node, &held);
+    (void)read_node_of_incarnation(call.pool, g.incarnation, g.holds ? g.held.node : no_node, &missed);
+    log_collision(registry, call, held);
+    if (fault_is(Fault::late_asks))
+        held.row.incarnation = g.incarnation;
+    if (fault_is(Fault::extend_ended))
+        held.row.until = Max(held.row.until, core::tick_at(r.layout, registry.state.view.now_us) + 1);
+    return core::decide(r.layout, registry.state.view, g, held.row, missed.row);
 }
 
 // The statement has all of the layout, because a member may have replaced any field of its preset. By position it fits
@@ -186,15 +182,14 @@ void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
         return;
     if (joins)
         note_use_before(registry, known, *call);
-    const Case c = judge(registry, *call);
-    log_collision(registry, *call, c.held);
-    if (c.ruling.judgement.verdict == core::Verdict::extend) {
+    const core::Ruling ruling = judge(registry, *call);
+    if (ruling.judgement.verdict == core::Verdict::extend) {
         known->counted = nullptr; // the node may have been another login's
-        grant(registry, call, core::extended(r.layout, view, c.ruling.request, c.ruling.row));
-    } else if (c.ruling.judgement.verdict == core::Verdict::newcomer)
+        grant(registry, call, core::extended(r.layout, view, ruling.request, ruling.row));
+    } else if (ruling.judgement.verdict == core::Verdict::newcomer)
         admit_newcomer(registry, known, call);
     else
-        (void)refuse_if_judged(registry, call, c.ruling.judgement.why);
+        (void)refuse_if_judged(registry, call, ruling.judgement.why);
 }
 
 // ---------------------------------------------------------------------------------------------------------
