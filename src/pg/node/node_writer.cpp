@@ -283,11 +283,11 @@ void set_up() {
         {"default_transaction_deferrable", "off"},
         {"synchronous_commit", "local"},
         {"lock_timeout", "1s"},
+        {"transaction_timeout", "0"}, // since PostgreSQL 17
     };
     for (const auto &setting : own)
-        SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
-    if (GetConfigOption("transaction_timeout", true, false) != nullptr) // PostgreSQL 17
-        SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+        if (GetConfigOption(setting[0], true, false) != nullptr)
+            SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 // A database that cannot be connected to is left to a later transaction in it; the process that tried has ended.
