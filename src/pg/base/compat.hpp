@@ -83,14 +83,6 @@ inline bool holds_lock(const LOCKTAG &tag, LOCKMODE least) {
 #endif
 }
 
-#if PG_VERSION_NUM >= 160000
-inline AclResult procedure_aclcheck(Oid procedure, Oid role) {
-    return object_aclcheck(ProcedureRelationId, procedure, role, ACL_EXECUTE);
-}
-#else
-inline AclResult procedure_aclcheck(Oid procedure, Oid role) { return pg_proc_aclcheck(procedure, role, ACL_EXECUTE); }
-#endif
-
 // What synchronous replication requires of this session's commits, as one number to compare.
 using SyncState = uint32;
 inline SyncState sync_state() { return standby_status() << 8 | static_cast<uint32>(synchronous_commit); }

@@ -75,30 +75,6 @@ void report_other_call(const char *function, const char *trigger) {
                     errhint("Use it only on the tables of uidgen.")));
 }
 
-void check_parts(const core::Layout &layout, const core::Parts &parts) {
-    const struct {
-        const char *name;
-        int64_t value;
-        int32_t bits;
-    } fields[] = {
-        {"datacenter_id", parts.datacenter, layout.datacenter_bits},
-        {"worker_id", parts.worker, layout.worker_bits},
-        {"sequence", parts.sequence, layout.sequence_bits},
-    };
-    if (parts.tick < 0 || parts.tick > core::largest(layout.time_bits))
-        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("value of \"generated_at\" is out of range for the generator's layout"),
-                        errhint("Use a timestamp not before %s and before %s.", instant(layout.epoch_us),
-                                instant(core::start_of(layout, core::largest(layout.time_bits) + 1)))));
-    for (const auto &field : fields)
-        if (field.value < 0 || field.value > core::largest(field.bits))
-            ereport(ERROR,
-                    (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                     errmsg("value %lld of \"%s\" is out of range for the generator's layout",
-                            static_cast<long long>(field.value), field.name),
-                     errhint("Use a number from 0 to %lld.", static_cast<long long>(core::largest(field.bits)))));
-}
-
 void report_not_a_generator(Oid relation) {
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a generator", name_of(relation)),
                     errhint("Create a generator with uid_generator_create(), or draw from a sequence with "
@@ -112,16 +88,6 @@ void report_used_up(Oid sequence, const core::SequenceRule &rule) {
                            name_of(sequence), static_cast<long long>(up ? rule.max_value : rule.min_value)),
                     errhint("Change its %s, or run ALTER SEQUENCE %s CYCLE to start over.",
                             up ? "MAXVALUE" : "MINVALUE", qualified_name(sequence))));
-}
-
-void report_ring_empty(Oid generator, int64_t waited_ms) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("the ring of generator \"%s\" is empty", name_of(generator)),
-                    errdetail("Sessions draw ids faster than the refiller makes them, or the refiller is not running. "
-                              "The call waited %lld ms and took no id.",
-                              static_cast<long long>(waited_ms)),
-                    errhint("Call again, or run SELECT uid_generator_alter(%s, when_ring_empty => 'pad').",
-                            quote_literal_cstr(qualified_name(generator)))));
 }
 
 } // namespace uidgen::pg

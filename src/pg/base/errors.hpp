@@ -11,16 +11,16 @@ namespace uidgen::pg {
 // A relation's name for use in SQL, with its schema; its oid if it has no name any more.
 const char *qualified_name(Oid relation);
 
-// For messages: a value that the caller has passed. One that is long is cut short.
+// For messages: a value that the caller has passed, which is cut short if it is long, or a time.
 const char *shown(const char *value);
 inline const char *shown(const text *value) { return shown(text_to_cstring(value)); }
 const char *instant(int64_t unix_us);
 inline double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 
-// The library was not loaded at server start, but must be: always, or because that setting is set.
 // The current user lacks that privilege on a sequence.
 [[noreturn]] void report_no_privilege(Oid sequence, const char *privilege = "USAGE");
 
+// The library was not loaded at server start, but must be: always, or because that setting is set.
 [[noreturn]] void report_not_preloaded(const char *setting = nullptr);
 
 // The server is a standby, or still recovering.
@@ -37,15 +37,9 @@ inline const TriggerData *trigger_of(FunctionCallInfo fcinfo) {
 // A trigger function was called in another way than as that kind of trigger.
 [[noreturn]] void report_other_call(const char *function, const char *trigger);
 
-// Error if a part does not fit its field.
-void check_parts(const core::Layout &layout, const core::Parts &parts);
-
 [[noreturn]] void report_not_a_generator(Oid relation);
 
 // A segment's sequence has no value left.
 [[noreturn]] void report_used_up(Oid sequence, const core::SequenceRule &rule);
-
-// The ring is empty, and the generator's policy does not let a caller refill it.
-[[noreturn]] void report_ring_empty(Oid generator, int64_t waited_ms);
 
 } // namespace uidgen::pg

@@ -22,22 +22,6 @@ bool read_data_directory(char *into, size_t bytes) {
     return fits;
 }
 
-bool recovery_is_requested() {
-    const char *const signals[] = {"standby.signal", "recovery.signal", "backup_label"};
-    for (const char *signal : signals)
-        if (access(signal, F_OK) == 0)
-            return true;
-    return false;
-}
-
-pg_crc32c checksum(const void *content, size_t bytes) {
-    pg_crc32c crc;
-    INIT_CRC32C(crc);
-    COMP_CRC32C(crc, content, bytes);
-    FIN_CRC32C(crc);
-    return crc;
-}
-
 bool identify(int file, FileIdentity *identity) {
     struct stat directory;
     struct statx own;

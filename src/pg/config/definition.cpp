@@ -105,15 +105,6 @@ core::Definition read_definition(Oid sequence, core::DefinitionKind kind, Relati
     return definition;
 }
 
-void set_field(core::Definition *definition, const core::Field &field, Datum value) {
-    if (set_value(definition, field, value))
-        return;
-    const char *given = field.type == FieldType::choice ? TextDatumGetCString(value)
-                        : field.type == FieldType::time ? timestamptz_to_str(DatumGetTimestampTz(value))
-                                                        : psprintf(INT64_FORMAT, DatumGetInt64(value));
-    check_fault({}, {core::FaultKind::value, &field, given, strlen(given)});
-}
-
 // ---------------------------------------------------------------------------------------------------------
 // Generators
 // ---------------------------------------------------------------------------------------------------------

@@ -60,10 +60,6 @@ template <typename Visit> void for_each_definition(core::DefinitionKind kind, Vi
     });
 }
 
-// Sets a field to a value of the type that the install script gives it. An error names a value that is none of the
-// field's.
-void set_field(core::Definition *definition, const core::Field &field, Datum value);
-
 // ---------------------------------------------------------------------------------------------------------
 // Generators
 // ---------------------------------------------------------------------------------------------------------

@@ -44,7 +44,11 @@ void put(StringInfo content, const Record &record) {
 }
 
 pg_crc32c sum_of(const StringInfoData &content) {
-    return checksum(content.data + sizeof(pg_crc32c), static_cast<size_t>(content.len) - sizeof(pg_crc32c));
+    pg_crc32c sum;
+    INIT_CRC32C(sum);
+    COMP_CRC32C(sum, content.data + sizeof(sum), static_cast<size_t>(content.len) - sizeof(sum));
+    FIN_CRC32C(sum);
+    return sum;
 }
 
 bool report(const char *failed, const char *name) {
@@ -55,6 +59,15 @@ bool report(const char *failed, const char *name) {
 // ---------------------------------------------------------------------------------------------------------
 // Identity
 // ---------------------------------------------------------------------------------------------------------
+
+// Whether the server becomes a standby, or recovers from a backup, at its next start.
+bool recovery_is_requested() {
+    const char *const signals[] = {"standby.signal", "recovery.signal", "backup_label"};
+    for (const char *signal : signals)
+        if (access(signal, F_OK) == 0)
+            return true;
+    return false;
+}
 
 bool was_primary(DBState state) {
     return state == DB_SHUTDOWNED || state == DB_SHUTDOWNING || state == DB_IN_PRODUCTION ||

@@ -109,7 +109,13 @@ bool find_run(SessionEntry *e, uint64_t floor) {
 
 [[noreturn]] void refuse_empty_ring(const SessionEntry *e, int64_t waited_us) {
     e->slot->counters.count(Stat::refused_ring);
-    report_ring_empty(e->sequence, waited_us / us_per_ms);
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the ring of generator \"%s\" is empty", get_rel_name(e->sequence)),
+                    errdetail("Sessions draw ids faster than the refiller makes them, or the refiller is not running. "
+                              "The call waited %lld ms and took no id.",
+                              static_cast<long long>(waited_us / us_per_ms)),
+                    errhint("Call again, or run SELECT uid_generator_alter(%s, when_ring_empty => 'pad').",
+                            quote_literal_cstr(qualified_name(e->sequence)))));
 }
 
 void wait_for_refiller(DrawCall *call) {

@@ -1,5 +1,6 @@
 #include "fleet_call.hpp"
 
+#include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
 #include "fleet_block.hpp"
@@ -73,7 +74,7 @@ void note_member(Registry *registry, const FleetRequest &r) {
     write_state(state);
     ereport(LOG, (errmsg("registry accepts no newcomers for %.0f s: another one has granted until %s",
                          static_cast<double>(core::fence_end_us(state.view) - state.view.now_us) / 1e6,
-                         show_time(r.other.granted_us)),
+                         instant(r.other.granted_us)),
                   errdetail("%s:%s has found it, in term " INT64_FORMAT ".", r.host, r.port, r.other.term.number)));
 }
 
@@ -111,7 +112,7 @@ void log_collision(const Registry &registry, const Call &call, const NodeRecord 
     if (!r.generator.holds || known.row.membership == 0 || known.row.membership == shown.membership || from >= until ||
         shown.seal != seal_of_grant(registry.state, r.layout, shown)) // it may be invented
         return;
-    const auto time_of = [&r](int64_t tick) { return show_time(core::start_of(r.layout, tick)); };
+    const auto time_of = [&r](int64_t tick) { return instant(core::start_of(r.layout, tick)); };
     ereport(LOG, (errmsg("two generators hold node " INT64_FORMAT " of pool %d from %s to %s", shown.node, known.pool,
                          time_of(from), time_of(until)),
                   errdetail(
@@ -148,7 +149,7 @@ void refuse_equal_ids(Call *call, const core::Layout &of_pool) {
     refuse(call, r.layout.epoch_us == l.epoch_us ? core::Refusal::split_differs : core::Refusal::epoch_differs, nullptr,
            psprintf("Drop it, and run SELECT uid_generator_create('name', %s, NULL, %s, " INT64_FORMAT
                     ", %d, %d, %d, %d, %s, %s). Or pass own_pool => true (docs/fleet.md).",
-                    quote_literal_cstr(preset), quote_literal_cstr(show_time(l.epoch_us)), l.tick_us, l.time_bits,
+                    quote_literal_cstr(preset), quote_literal_cstr(instant(l.epoch_us)), l.tick_us, l.time_bits,
                     l.datacenter_bits, l.worker_bits, l.sequence_bits, l.sequence_first ? "true" : "false",
                     l.backup ? "true" : "false"));
 }

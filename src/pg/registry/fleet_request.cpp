@@ -1,5 +1,6 @@
 #include "fleet_request.hpp"
 
+#include "base/errors.hpp"
 #include "base/time_source.hpp"
 #include "fleet_block.hpp"
 
@@ -202,11 +203,11 @@ bool refuse_if_judged(const Registry &registry, Call *call, core::Refusal why) {
         message = "the registry has started, and no member whose grant lasts has called yet";
         hint = psprintf("Wait for one, or until %s. If no other server can be the registry, run SELECT "
                         "uid_fleet_fence(cancel => true) on it.",
-                        show_time(registry.state.started_us + core::wait_us(view)));
+                        instant(registry.state.started_us + core::wait_us(view)));
     }
     if (why == core::Refusal::fenced) {
         message = "the registry may have lost grants and accepts no newcomer yet";
-        hint = psprintf("Try again after %s.", show_time(core::fence_end_us(view)));
+        hint = psprintf("Try again after %s.", instant(core::fence_end_us(view)));
     }
     refuse(call, why, message, hint);
     return true;
@@ -221,7 +222,5 @@ core::Refusal reason_for_all(const Registry &registry) {
         return core::Refusal::no_standby;
     return core::judge_server(registry.state.view, {});
 }
-
-const char *show_time(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
 
 } // namespace uidgen::pg

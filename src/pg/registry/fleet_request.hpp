@@ -60,6 +60,4 @@ bool refuse_if_judged(const Registry &registry, Call *call, core::Refusal why);
 // Why the registry grants nothing to anyone; none: it may.
 core::Refusal reason_for_all(const Registry &registry);
 
-const char *show_time(int64_t unix_us);
-
 } // namespace uidgen::pg

@@ -1,5 +1,6 @@
 #include "newcomer.hpp"
 
+#include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/identity.hpp"
 
@@ -75,7 +76,7 @@ void refuse_none_free(Call *call) {
         psprintf("all " INT64_FORMAT " nodes%s of the layout are in use", range.last - range.first + 1, of_datacenter),
         psprintf("The first grant ends at %s, unless its holder renews it. Use a layout with more datacenter and "
                  "worker bits, or stop a generator: its node is free when its grant has ended.",
-                 show_time(core::start_of(request.layout, first.row.until))));
+                 instant(core::start_of(request.layout, first.row.until))));
 }
 
 } // namespace
@@ -97,7 +98,7 @@ void admit_newcomer(const Registry &registry, Newcomers *known, Call *call) {
     if (!exceeds && call->policy == WorkerPolicy::fixed)
         return refuse(call, core::Refusal::node_taken,
                       psprintf("worker number %d is in use until %s", r.worker_number,
-                               show_time(core::start_of(r.layout, node.row.until))));
+                               instant(core::start_of(r.layout, node.row.until))));
     known->full = call;
     if (exceeds)
         refuse(call, core::Refusal::too_many_nodes);

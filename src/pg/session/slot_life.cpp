@@ -125,7 +125,7 @@ int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config) {
         ereport(WARNING,
                 (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
                  errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
-                           timestamptz_to_str(to_timestamptz(core::start_of(layout, latest)))),
+                           instant(core::start_of(layout, latest))),
                  errhint("Use another worker id, or wait until then.")));
     return to_pass;
 }
@@ -208,12 +208,12 @@ void warn_of_end(Oid generator, const core::Layout &layout) {
     const int64_t now_us = wall_clock_us();
     if (now_us < layout.epoch_us)
         ereport(WARNING, (errmsg("generator \"%s\" issues no ids before %s, its epoch", get_rel_name(generator),
-                                 timestamptz_to_str(to_timestamptz(layout.epoch_us))),
+                                 instant(layout.epoch_us)),
                           errhint("If the clock is right, create a generator with an earlier epoch.")));
     if (now_us >= end_us - warned_before_us)
         ereport(WARNING,
                 (errmsg("the time bits of generator \"%s\" %s at %s", get_rel_name(generator),
-                        now_us < end_us ? "end" : "ended", timestamptz_to_str(to_timestamptz(end_us))),
+                        now_us < end_us ? "end" : "ended", instant(end_us)),
                  errhint("To issue ids after that, create a generator with a later epoch or more time bits.")));
 }
 
@@ -229,8 +229,7 @@ int64_t tick_above(const core::Layout &layout, int64_t id) { return id < 0 ? 0 :
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("generator \"%s\" cannot start above %lld%s", get_rel_name(generator),
                            static_cast<long long>(id), later ? " yet" : ""),
-                    later ? errdetail("Its ids exceed that value from %s on.",
-                                      timestamptz_to_str(to_timestamptz(core::start_of(layout, tick))))
+                    later ? errdetail("Its ids exceed that value from %s on.", instant(core::start_of(layout, tick)))
                           : errdetail("The layout of the generator has no id above that value."),
                     errhint("%s", hint)));
 }

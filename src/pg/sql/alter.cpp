@@ -21,6 +21,16 @@ namespace {
 constexpr int64_t generator_null = -1;
 constexpr int64_t segment_null = 0;
 
+// Error if it is none of the values that the field may have.
+void set_field(core::Definition *definition, const core::Field &field, Datum value) {
+    if (set_value(definition, field, value))
+        return;
+    const char *given = field.type == FieldType::choice ? TextDatumGetCString(value)
+                        : field.type == FieldType::time ? timestamptz_to_str(DatumGetTimestampTz(value))
+                                                        : psprintf(INT64_FORMAT, DatumGetInt64(value));
+    check_fault({}, {core::FaultKind::value, &field, given, strlen(given)});
+}
+
 // Sets what the arguments say. The first one stands for the sequence.
 void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const int64_t *null_number) {
     Oid *types = nullptr;

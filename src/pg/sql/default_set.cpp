@@ -110,12 +110,12 @@ void start_at_clock(Change *c, const Other &o, const NodeHistory &history) {
     const char *hint = nullptr;
     const char *nodes = o.has_same_layout ? say_nodes(*c, o, history, &hint)
                                           : "If that generator was the default, new ids can be equal to those.";
-    const char *from = pstrdup(timestamptz_to_str(to_timestamptz(core::start_of(c->config.layout, c->now))));
-    ereport(WARNING, (errmsg("generator \"%s\" starts at the clock, below ids of generator \"%s\"",
-                             get_rel_name(c->next), get_rel_name(o.generator)),
-                      errdetail("From %s to %s, new ids do not sort after those. %s", from,
-                                timestamptz_to_str(to_timestamptz(end_us_of(o))), nodes),
-                      hint != nullptr ? errhint("%s", hint) : 0));
+    const char *from = instant(core::start_of(c->config.layout, c->now));
+    ereport(WARNING,
+            (errmsg("generator \"%s\" starts at the clock, below ids of generator \"%s\"", get_rel_name(c->next),
+                    get_rel_name(o.generator)),
+             errdetail("From %s to %s, new ids do not sort after those. %s", from, instant(end_us_of(o)), nodes),
+             hint != nullptr ? errhint("%s", hint) : 0));
     c->is_at_clock = true;
 }
 

@@ -104,6 +104,31 @@ bool find_parts(FunctionCallInfo fcinfo, const core::Layout &layout, core::Parts
     return !core::precedes_every_id(core::time_field(layout), id);
 }
 
+// Error if a part does not fit its field.
+void check_parts(const core::Layout &layout, const core::Parts &parts) {
+    const struct {
+        const char *name;
+        int64_t value;
+        int32_t bits;
+    } fields[] = {
+        {"datacenter_id", parts.datacenter, layout.datacenter_bits},
+        {"worker_id", parts.worker, layout.worker_bits},
+        {"sequence", parts.sequence, layout.sequence_bits},
+    };
+    if (parts.tick < 0 || parts.tick > core::largest(layout.time_bits))
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("value of \"generated_at\" is out of range for the generator's layout"),
+                        errhint("Use a timestamp not before %s and before %s.", instant(layout.epoch_us),
+                                instant(core::start_of(layout, core::largest(layout.time_bits) + 1)))));
+    for (const auto &field : fields)
+        if (field.value < 0 || field.value > core::largest(field.bits))
+            ereport(ERROR,
+                    (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                     errmsg("value %lld of \"%s\" is out of range for the generator's layout",
+                            static_cast<long long>(field.value), field.name),
+                     errhint("Use a number from 0 to %lld.", static_cast<long long>(core::largest(field.bits)))));
+}
+
 static_assert(UUID_LEN == 2 * sizeof(uint64_t), "a uuid is two numbers of eight bytes, the first one big-endian");
 
 // The id as a uuid with these random bits.

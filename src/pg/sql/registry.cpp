@@ -44,7 +44,7 @@ void check_may_open(const Registry &registry) {
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the handover cannot be canceled yet"),
                  errdetail("Another server may still take over, and rely on this one to grant nothing."),
-                 errhint("Try again at %s.", show_time(at_us))));
+                 errhint("Try again at %s.", instant(at_us))));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -274,7 +274,8 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     enter_registry(&registry);
     // A role that was expelled while its transaction was open has passed PostgreSQL's check, which reads what is
     // cached. The lock has brought the cache up to date.
-    if (procedure_aclcheck(fcinfo->flinfo->fn_oid, registry.role) != ACLCHECK_OK)
+    if (!DatumGetBool(OidFunctionCall3(F_HAS_FUNCTION_PRIVILEGE_OID_OID_TEXT, ObjectIdGetDatum(registry.role),
+                                       ObjectIdGetDatum(fcinfo->flinfo->fn_oid), CStringGetTextDatum("EXECUTE"))))
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_PROCEDURE, "uid_fleet_call");
     const bytea *answers = answer_calls(&registry, calls);
     const Datum result = SPI_datumTransfer(make_row(row_type(fcinfo), {PointerGetDatum(answers)}), false, -1);
