@@ -69,17 +69,6 @@ void check_fault(const core::Definition &definition, const core::DefinitionFault
                            fault.hint != nullptr ? fault.hint : allowed, fault.detail);
 }
 
-namespace {
-
-// A label that the open transaction has changed or added may be rolled back, but its ids would stay. The exception is
-// a generator as new as its label: it is rolled back too.
-void refuse_altered_here(const Label &label, Relation sequence) {
-    if (label.is_written_here && (label.is_updated || !made_in_this_transaction(sequence)))
-        report_altered_here(RelationGetRelid(sequence));
-}
-
-} // namespace
-
 Label label_of(Oid sequence) {
     Label label = {nullptr, false, false};
     if (!OidIsValid(sequence))
@@ -100,8 +89,10 @@ core::Definition read_definition(Oid sequence, core::DefinitionKind kind, Relati
     check_fault(definition, parse_label(label.text, &definition));
     if (definition.kind != kind)
         return {};
-    if (to_draw != nullptr)
-        refuse_altered_here(label, to_draw);
+    // A label that the open transaction has changed or added may be rolled back, but its ids would stay. The exception
+    // is a generator as new as its label: it is rolled back too.
+    if (to_draw != nullptr && label.is_written_here && (label.is_updated || !made_in_this_transaction(to_draw)))
+        report_altered_here(sequence);
     return definition;
 }
 

@@ -175,6 +175,8 @@ Relation open_unless_dropped(Oid sequence) {
 
 // False: there is no live state any more. A slot may be reset at any time.
 bool put_live_generator(Row *row, Slot *slot, const Look &look) {
+    if (!look.is_ready)
+        return false;
     lock_slot_shared(slot);
     put_generator(row, slot);
     unlock_slot(slot);
@@ -182,7 +184,7 @@ bool put_live_generator(Row *row, Slot *slot, const Look &look) {
 }
 
 bool put_live_segment(Row *row, Slot *slot, const Look &look) {
-    Relation rel = open_unless_dropped(look.sequence);
+    Relation rel = look.is_ready ? open_unless_dropped(look.sequence) : nullptr;
     if (rel == nullptr)
         return false;
     put_segment(row, slot, rel);
@@ -206,11 +208,9 @@ void add_slots(const ReturnSetInfo *result, SlotKind kind, bool (*put_rest)(Row 
     for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
         CHECK_FOR_INTERRUPTS();
         const Look look = look_at(slot);
-        if (!OidIsValid(look.sequence) || (!look.is_ready && put_rest != put_counters))
-            continue;
         add_row(result, [&](Row *row) {
             put(row, "sequence", static_cast<int64_t>(look.sequence));
-            return put_rest(row, slot, look);
+            return OidIsValid(look.sequence) && put_rest(row, slot, look);
         });
     }
 }
