@@ -51,8 +51,8 @@ struct Argument {
 };
 using Arguments = std::initializer_list<Argument>;
 
-// Runs one statement as the current user, and returns the number of rows that it wrote or returned. select_rows() leaves
-// those in SPI_tuptable until finish_statement(). Needs an active snapshot.
+// Runs one statement as the current user, and returns the number of rows that it wrote or returned. select_rows()
+// leaves those in SPI_tuptable until finish_statement(). Needs an active snapshot.
 uint64 run_statement(const char *statement, Arguments arguments = {});
 uint64 select_rows(const char *statement, Arguments arguments = {});
 void finish_statement();
