@@ -1,6 +1,6 @@
 // segment_next(), segment_next_array(), segment_reserve(), segment_last(), segment_set(): the entry points of segments,
-// by the name of a segment or sequence, or by regclass. And uid_look_up_segment(): what a segment of the fleet's registry
-// is like, for segment_attach().
+// by the name of a segment or sequence, or by regclass. And uid_look_up_segment(): what a segment of the fleet's
+// registry is like, for segment_attach().
 
 #include "session/session.hpp"
 #include "base/errors.hpp"
