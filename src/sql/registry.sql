@@ -320,8 +320,9 @@ COMMENT ON FUNCTION uid_internal.uid_fleet_refuses(record) IS
 CREATE VIEW uid_fleet_pools AS
 SELECT p.pool, p.preset, p.epoch, n.nodes, c.live, c.cooling, c.reserved, n.nodes - (c.live + c.cooling + c.reserved) AS free,
        n.collides_with, CASE WHEN s.until > pg_catalog.clock_timestamp() THEN s.until END AS fence_until, s.refuses
-  FROM (SELECT s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until, uid_internal.uid_fleet_refuses(s) AS refuses
-          FROM uid_internal.fleet_state s) s
+  FROM (SELECT f.until, uid_internal.uid_fleet_refuses(f) AS refuses
+          FROM (SELECT s.*, s.fence_base + s.clock_bound + s.clock_bound + s.longest_grant AS until
+                  FROM uid_internal.fleet_state s) f) s
   LEFT JOIN uid_fleet_pool p ON NOT p.dropped
   LEFT JOIN LATERAL (SELECT pg_catalog.count(*) FILTER (WHERE f.state = 'live'::text) AS live,
                             pg_catalog.count(*) FILTER (WHERE f.state = 'cooling'::text OR f.state = 'revoked'::text) AS cooling,
