@@ -300,11 +300,15 @@ SequencePage lock_matched_page(Slot *slot, Relation sequence) {
 
 // The definition of a sequence changes with its file.
 void match_page(Slot *slot, Relation sequence, PagePlace *place) {
+    SequencePage page = lock_page_for_reading(sequence);
+    *place = {place_of(sequence), page.buffer};
+    const bool expected = is_expected(slot, file_of(sequence), read_page(page)) || fault_is(Fault::ignore_setval);
+    unlock_page(&page);
+    if (expected)
+        return;
     if (slot->kind == SlotKind::generator)
         check_lease_sequence(RelationGetRelid(sequence));
-    const bool ignores = fault_is(Fault::ignore_setval);
-    SequencePage page = ignores ? lock_page_for_writing(sequence) : lock_matched_page(slot, sequence);
-    *place = {place_of(sequence), page.buffer};
+    page = lock_matched_page(slot, sequence);
     unlock_page(&page);
 }
 
