@@ -226,8 +226,13 @@ $ahead->stop;
 
 # The registry is away
 
-my $short = member('short', fake_clock => 1, conf => "uidgen.registry_lease = 60s\nuidgen.max_wait = 300ms\n");
+my $short = member('short', fake_clock => 1, conf => "uidgen.registry_lease = 10s\nuidgen.max_wait = 300ms\n");
 sql($short, q{SET uidgen.max_wait = '1min'; SELECT uid_next()});
+$short->append_conf('postgresql.conf', "uidgen.registry_lease = 60s\n");
+set_clock($short, '+6s');
+$short->reload;
+ok($short->poll_query_until('postgres', q{SELECT granted_until > clock_timestamp() + interval '30 s' FROM uid_registry_status}),
+	'a longer lease counts from the next renewal on');
 sql($short, q{SELECT uid_generator_create('cached', mode => 'cached', spread => false)});
 sql($short, q{SET uidgen.max_wait = '1min'; SELECT uid_next('uid_generators.cached')});
 sql($short, q{SELECT uid_generator_create('never_drawn')});

@@ -68,7 +68,7 @@ void add_member(Agenda *agenda, const Member &member) {
     } else {
         const int64_t renew_us = core::start_of(layout, notes.renew_at) - clock_offset_us();
         ask.since_us = Max(renew_us, notes.not_before_us);
-        ask.along_us = Max(renew_us - member.request.length / 8 * layout.tick_us, notes.not_before_us);
+        ask.along_us = Max(renew_us - length_of(member.request) / 8 * layout.tick_us, notes.not_before_us);
     }
     if (!member.membership.superseded && (is_wanted(member) || member.membership.holds))
         add(agenda, ask);
@@ -129,7 +129,7 @@ FleetRequest request_for(Ask *ask, const core::FleetSeen &seen, int64_t now_us) 
         return request_for_block(ask->block.ask, seen);
     ask->lowest = Max(core::tick_at(member.request.layout, now_us), member.wanted);
     return request_for_member(
-        member, core::request_of(member.membership, seen, Max(now_us, 0), ask->lowest, member.request.length));
+        member, core::request_of(member.membership, seen, Max(now_us, 0), ask->lowest, length_of(member.request)));
 }
 
 // ---------------------------------------------------------------------------------------------------------

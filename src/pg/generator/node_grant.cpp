@@ -1,7 +1,6 @@
 #include "node_grant.hpp"
 
 #include "base/errors.hpp"
-#include "base/settings.hpp"
 #include "core/clock_policy.hpp"
 #include "session/slot_life.hpp"
 #include "node/fleet_term.hpp"
@@ -37,9 +36,7 @@ GrantRequest request_of(const SessionEntry *e, int64_t mark) {
     const core::ClockPolicy &policy = config.policy;
     GrantRequest request = {};
     request.layout = config.layout;
-    const int64_t tick_us = config.layout.tick_us;
-    const int64_t ticks = (settings::registry_lease_ms * us_per_ms + tick_us - 1) / tick_us;
-    request.length = Max(ticks, 2 * (policy.max_ahead + policy.lease));
+    request.least_length = 2 * (policy.max_ahead + policy.lease);
     request.own_pool = config.own_pool;
     request.policy = config.worker_policy;
     request.worker_number = config.worker_number;

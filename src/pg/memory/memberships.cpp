@@ -1,8 +1,5 @@
 #include "memberships.hpp"
 
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
-
 namespace uidgen::pg {
 namespace {
 

@@ -17,6 +17,8 @@
 #pragma once
 
 #include "base/identity.hpp"
+#include "base/settings.hpp"
+#include "base/time_source.hpp"
 #include "core/membership.hpp"
 #include "slots.hpp"
 
@@ -26,7 +28,7 @@ namespace uidgen::pg {
 // draws without a registry.
 struct GrantRequest {
     core::Layout layout;
-    int64_t length; // ticks: max(uidgen.registry_lease, 2 x (max_ahead + lease))
+    int64_t least_length; // ticks: 2 x (max_ahead + lease)
     WorkerPolicy policy;
     int32_t worker_number; // of WorkerPolicy::fixed
     int32_t datacenter_id; // the generator's own or the setting; -1: none that fits
@@ -38,6 +40,12 @@ struct GrantRequest {
     char generator[2 * NAMEDATALEN + 8]; // qualified name, shortened if need be
     char database[NAMEDATALEN];
 };
+
+// How many ticks are asked for.
+inline int64_t length_of(const GrantRequest &request) {
+    const int64_t tick_us = request.layout.tick_us;
+    return Max((settings::registry_lease_ms * us_per_ms + tick_us - 1) / tick_us, request.least_length);
+}
 
 // What the registrar keeps about a member, as long as its incarnation stays the same.
 struct RegistrarNotes {
@@ -59,7 +67,7 @@ struct MembershipFields {
 // A generator's membership in the fleet.
 struct MembershipState {
     MembershipFields fields GUARDED_BY(slot_lock);
-    std::atomic<bool> is_requested;       // by a session, as the generator is now, and it has not drawn without since
+    std::atomic<bool> is_requested;       // false after an alteration, and after a draw without a registry
     std::atomic<int64_t> agreed_term;     // a number that the database has (node/fleet_term.hpp): sessions draw in it
     std::atomic<int64_t> wanted;          // the lowest tick that a session has asked for last; 0: the grant covers it
     std::atomic<int64_t> wanted_since_us; // since when it is not 0, on the monotonic clock
@@ -131,7 +139,7 @@ struct Member : MembershipFields {
 // After so many lengths of a grant without a draw a member is not renewed any more.
 constexpr int64_t idle_lengths = 10;
 inline bool is_in_use(const Member &member, int64_t now_us) {
-    const int64_t length_us = member.request.length * member.request.layout.tick_us;
+    const int64_t length_us = length_of(member.request) * member.request.layout.tick_us;
     return member.requested && member.used_at_us != 0 && now_us - member.used_at_us < idle_lengths * length_us;
 }
 
