@@ -111,11 +111,12 @@ FleetRequest request_for_member(const Member &member, const core::Request &gener
 }
 
 // A segment may be of another fleet than the one that the server has seen.
-FleetRequest request_for_block(const BlockAsk &asked, const core::FleetSeen &seen) {
+FleetRequest request_for_block(const AskedBlock &block, const core::FleetSeen &seen) {
+    const BlockAsk &asked = block.ask;
     const bool is_of_fleet = asked.fleet == 0 || seen.fleet == asked.fleet;
     FleetRequest request = new_request(is_of_fleet ? seen : core::FleetSeen{asked.fleet, {}, 0, 0});
     request.database = asked.database;
-    request.segment = asked.registry_name;
+    request.segment = block.registry_name;
     request.count = asked.count;
     request.shown = asked.shown;
     request.increment = asked.increment;
@@ -126,7 +127,7 @@ FleetRequest request_for_block(const BlockAsk &asked, const core::FleetSeen &see
 FleetRequest request_for(Ask *ask, const core::FleetSeen &seen, int64_t now_us) {
     const Member &member = ask->member;
     if (ask->is_block)
-        return request_for_block(ask->block.ask, seen);
+        return request_for_block(ask->block, seen);
     ask->lowest = Max(core::tick_at(member.request.layout, now_us), member.wanted);
     return request_for_member(
         member, core::request_of(member.membership, seen, Max(now_us, 0), ask->lowest, length_of(member.request)));

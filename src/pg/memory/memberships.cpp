@@ -1,5 +1,7 @@
 #include "memberships.hpp"
 
+#include "segment_state.hpp"
+
 namespace uidgen::pg {
 namespace {
 
@@ -223,8 +225,8 @@ BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count
     if (may_ask(place, now_us)) {
         place.number++;
         place.not_before_us = now_us;
-        place.ask = {count, known, config.fleet, config.increment, {}, {}};
-        strlcpy(place.ask.registry_name, config.registry_name, sizeof(place.ask.registry_name));
+        place.ask = {count, known, config.fleet, config.increment, {}};
+        strlcpy(segment_of(segment).config.registry_name, config.registry_name, sizeof(config.registry_name));
         strlcpy(place.ask.database, database, sizeof(place.ask.database));
         place.answer = {BlockState::asked, {}, {}};
     }
@@ -244,14 +246,13 @@ core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, int64
     lock_slot(segment);
     BlockFields &place = block_place_of(segment).fields;
     const bool is_ready = place.answer.state == BlockState::ready;
-    const bool is_its = is_ready && strcmp(place.ask.registry_name, config.registry_name) == 0;
     const FleetBlock block = place.answer.block;
     if (is_ready)
         place.answer = {}; // for which no session waits
     unlock_slot(segment);
-    // One of another fleet, segment or increment was asked for before the segment was attached again. One of a later
+    // One of another fleet or increment was asked for before the segment was attached again. One of a later
     // term has come after `term` was read.
-    if (!is_its || block.count == 0 || block.term > term || block.fleet != config.fleet ||
+    if (!is_ready || block.count == 0 || block.term > term || block.fleet != config.fleet ||
         block.increment != config.increment || !core::lies_beyond(counter, block.increment, block.first))
         return {0, 0, 0};
     const auto length = static_cast<int64_t>(block.count - 1);
@@ -283,8 +284,10 @@ void blocks_forget(Slot *segment) {
 bool block_copy(Slot *segment, AskedBlock *asked) {
     lock_slot_shared(segment);
     const bool is_asked_for = is_asked(segment);
-    if (is_asked_for)
-        *asked = {{block_place_of(segment).fields}, segment};
+    if (is_asked_for) {
+        *asked = {{block_place_of(segment).fields}, segment, {}};
+        strlcpy(asked->registry_name, segment_of(segment).config.registry_name, sizeof(asked->registry_name));
+    }
     unlock_slot(segment);
     return is_asked_for;
 }

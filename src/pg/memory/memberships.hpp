@@ -191,7 +191,6 @@ struct BlockAsk {
     int64_t shown; // the last value that this server was given
     uint64_t fleet;
     int64_t increment; // with the fleet: what they were when the segment was attached; 0: any
-    char registry_name[longest_registry_name + 1]; // in UTF-8
     char database[NAMEDATALEN];
 };
 
@@ -261,6 +260,7 @@ void blocks_discard(Slot *segment) REQUIRES(slot_lock);
 
 struct AskedBlock : BlockFields {
     Slot *segment;
+    char registry_name[longest_registry_name + 1]; // in UTF-8
 };
 
 // False: the segment asks for no block.
