@@ -42,9 +42,9 @@ struct Node {
 struct GrantView {
     bool granted;
     int64_t node;
-    int64_t from;  // ticks of the layout
-    int64_t until; // the first tick beyond
-    int64_t term;  // the number of the term that it was given in
+    int64_t from;     // ticks of the layout
+    int64_t until;    // the first tick beyond
+    int64_t term = 0; // the number of the term that it was given in
 };
 
 constexpr GrantView no_grant = {false, 0, 0, 0, 0};
