@@ -308,7 +308,7 @@ class Generator {
                 continue;
             w_.until[node] = until;
             w_.line[node] = line_;
-            grant_ = {true, static_cast<int64_t>(node), from, until};
+            grant_ = {true, static_cast<int64_t>(node), from, until, 0};
             w_.counts.grants++;
             w_.counts.other_nodes++;
             return true;
@@ -362,7 +362,7 @@ World random_world(uint64_t seed, bool registry, WhenFull full, WhenBack back) {
         w.policy.spread = spread_for(l.sequence_bits, w.policy.when_full);
     w.until.resize(static_cast<size_t>(largest(drawn_node_bits(l)) + 1));
     w.line.resize(w.until.size());
-    w.alone = {true, w.up_to(largest(drawn_node_bits(l))), 0, no_limit};
+    w.alone = {true, w.up_to(largest(drawn_node_bits(l))), 0, no_limit, 0};
     return w;
 }
 
@@ -460,7 +460,7 @@ World alone(int32_t sequence_bits, int32_t time_bits, int64_t lease) {
     World w = {};
     w.layout = {0, 1, time_bits, 0, 1, sequence_bits};
     w.policy = {sequence_bits, INT64_C(1) << time_bits, lease, 2 * lease};
-    w.alone = {true, 0, 0, no_limit};
+    w.alone = {true, 0, 0, no_limit, 0};
     return w;
 }
 

@@ -359,7 +359,7 @@ struct WeakRanges {
     uint64_t end() const { return word.written_range().until; }
     void publish() {
         const uint64_t begin = end();
-        ranges.add({begin, begin + 2, next_value, 10});
+        ranges.append({begin, begin + 2, next_value, 10});
         word.publish(begin, begin + 2, ++log_end);
         next_value += 20;
     }
