@@ -178,6 +178,14 @@ uint64_t ids_by_words(Slot *slot) {
     return slot->passed_over.handed_out(word_of(slot).last() + 1) + of_backup;
 }
 
+// A block of the registry is for the segment there that it was asked for.
+void define_segment(Slot *slot, const SegmentConfig &config) REQUIRES(slot_lock) {
+    SegmentConfig &own = segment_of(slot).config;
+    if (own.fleet != config.fleet || strcmp(own.registry_name, config.registry_name) != 0)
+        blocks_discard(slot);
+    own = config;
+}
+
 // Returns what is to be discarded: what the slot had or, if another session was first, the cells.
 Remains make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     Remains remains = {cells, {}, core::no_node};
@@ -190,7 +198,7 @@ Remains make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
     }
     if (slot->phase != SlotPhase::ready) {
         if (slot->kind == SlotKind::segment)
-            segment_of(slot).config = init.segment;
+            define_segment(slot, init.segment);
         set_phase(slot, init.phase);
     }
     unlock_both(slot);

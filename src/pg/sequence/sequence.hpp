@@ -88,9 +88,9 @@ struct PagePlace {
     Buffer buffer; // saves the look-up if it still holds the page
 };
 
-// Has the slot adopt the page if that is not what the slot expects. Notes where the page is. May wait for another
-// session's write of the page, and read it from disk.
-void match_page(Slot *slot, Relation sequence, PagePlace *place);
+// Has the slot adopt the page if that is not what the slot expects. Returns whether it did. Notes where the page is.
+// May wait for another session's write of the page, and read it from disk.
+bool match_page(Slot *slot, Relation sequence, PagePlace *place);
 
 // Whether the page is what the slot expects, without the relation: for a session that holds a lock on the sequence, and
 // knows that the relation has not changed since the place was noted. Changes nothing. False also if the page is not

@@ -421,7 +421,6 @@ void forget_dropped(Oid sequence) {
             note_no_default();
         break;
     case core::DefinitionKind::segment:
-        expire_segment(sequence, SlotPhase::altered); // another sequence may get its oid
         delete_segment_row(sequence);
         break;
     case core::DefinitionKind::key:

@@ -119,23 +119,39 @@ bool is_unchanged(const SessionEntry *e, SlotKind kind) {
            is_page_expected(e->slot, e->page);
 }
 
+// Finds or makes the slot. One of the entries that were used last may be this one, as of the other kind.
+void enter_slot(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
+    last_used = {&empty_entry, &empty_entry, &empty_entry};
+    e->slot = find_or_make_slot(rel, kind, &e->is_settled);
+    e->generation = e->slot->generation.load(std::memory_order_acquire);
+    e->kind = kind;
+    e->window = {};
+    e->run_in_hand = 0;
+    if (is_new)
+        e->found_in = GetCurrentSubTransactionId();
+}
+
+// Another page may be that of another sequence with the oid, whose former one no event trigger saw dropped. So what the
+// slot was made from is read again.
+void read_definition_again(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
+    if (kind == SlotKind::generator) {
+        (void)read_generator_config(e->sequence, rel); // error if it is none
+        return;
+    }
+    mark_stale(e->slot, SlotPhase::altered);
+    enter_slot(e, rel, kind, is_new);
+}
+
 // Looks up the sequence, checks it and the privilege, and finds or makes its slot. Under the sequence's lock.
 void open_afresh(SessionEntry *e, SlotKind kind) {
     const uint64_t changes = sequence_changes;
     Relation rel = open_to_draw(e->sequence, kind);
     const bool is_new = made_in_this_transaction(rel);
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
-    if (!has_slot(e, kind)) {
-        last_used = {&empty_entry, &empty_entry, &empty_entry}; // one of them may be this entry, as of the other kind
-        e->slot = find_or_make_slot(rel, kind, &e->is_settled);
-        e->generation = e->slot->generation.load(std::memory_order_acquire);
-        e->kind = kind;
-        e->window = {};
-        e->run_in_hand = 0;
-        if (is_new)
-            e->found_in = GetCurrentSubTransactionId();
-    }
-    match_page(e->slot, rel, &e->page);
+    if (!has_slot(e, kind))
+        enter_slot(e, rel, kind, is_new);
+    if (match_page(e->slot, rel, &e->page))
+        read_definition_again(e, rel, kind, is_new);
     if (!is_new)
         e->found_in = InvalidSubTransactionId;
     else
