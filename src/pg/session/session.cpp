@@ -135,7 +135,8 @@ void enter_slot(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
 // slot was made from is read again.
 void read_definition_again(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
     if (kind == SlotKind::generator) {
-        (void)read_generator_config(RelationGetRelid(rel), rel); // error if it is none
+        const Oid generator = RelationGetRelid(rel);
+        (void)read_generator_config(generator, rel); // error if it is none
         return;
     }
     mark_stale(e->slot, SlotPhase::altered);
