@@ -34,8 +34,9 @@ constexpr int64_t longest_retry_us = 1800 * us_per_second;
 // cannot be written does not keep back others.
 constexpr int most_rows = 512;
 
-// The slots that this transaction has used, and whose rows are due. In the memory of the transaction.
+// The slots that this transaction has used, and whose rows are due but not owed yet. In the memory of the transaction.
 List *used = NIL;
+bool is_wanted = false; // the writer
 
 // ---------------------------------------------------------------------------------------------------------
 // In the writer.
@@ -311,6 +312,9 @@ void note_generator_in_use(Slot *slot) {
     const int64_t due = generator.row_due.load(std::memory_order_relaxed);
     if (likely(due > now && due <= now + refresh_us) || generator.worker_draw.load(std::memory_order_relaxed) == 0)
         return;
+    is_wanted = true;
+    if (generator.row_owed.load(std::memory_order_relaxed) != 0)
+        return;
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
     used = list_append_unique_ptr(used, slot);
     MemoryContextSwitchTo(caller);
@@ -319,8 +323,9 @@ void note_generator_in_use(Slot *slot) {
 // At the end of a transaction nothing may fail. The writer is woken also for rows that were owed before: it may have
 // found no place.
 void node_writer_transaction_ended() {
-    if (likely(used == NIL))
+    if (likely(!is_wanted))
         return;
+    is_wanted = false;
     const TimestampTz now = GetCurrentTimestamp();
     for (int i = 0; i < list_length(used); i++) {
         int64_t none = 0;
