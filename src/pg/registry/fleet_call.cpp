@@ -205,7 +205,9 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
     answer->given.grant.serial = view.own_serial;
     answer->given.seal = seal_of_number(state, "stamp", view.term, view.own_serial);
     answer->clock_us = view.now_us;
-    answer->server = server_state->salt + MyDatabaseId; // another server, or this one after a start, has another one
+    // Another server, or this one after a start, has another one. Nobody learns the salt.
+    answer->server = static_cast<uint64_t>(
+        seal_of_number(state, "server", {MyDatabaseId, 0}, static_cast<int64_t>(server_state->salt)));
     answer->is_open = state.refuses == core::Refusal::none;
     answer->awaits_member = view.awaits_member;
     answer->longest_us = view.longest_us;
