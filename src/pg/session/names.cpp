@@ -3,6 +3,7 @@
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "config/definition.hpp"
+#include "config/rows.hpp"
 
 namespace uidgen::pg {
 
@@ -89,9 +90,9 @@ void start_afresh() {
 
 // A sequence in uid_segments without its label is what a restore without labels leaves. The name must not mean another
 // sequence then.
-[[noreturn]] void report_without_label(Oid sequence, const text *name) {
+[[noreturn]] void report_without_label(const text *name) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("sequence \"%s\" has lost its definition as a segment", get_rel_name(sequence)),
+                    errmsg("sequence \"%s\" has lost its definition as a segment", shown(name)),
                     errdetail("It has no security label of uidgen. A restore without labels leaves it so."),
                     errhint("Run SELECT segment_create(%s), which takes the sequence over, with the step and max_step "
                             "that it had.",
@@ -103,8 +104,9 @@ Oid named_segment(const text *name) {
     if (OidIsValid(own) && slot_has_name(slot_key(own), hash_of_name(name)))
         return own;
     const Oid found = find_segment(name);
-    if (!OidIsValid(found) && OidIsValid(own) && !has_label(own))
-        report_without_label(own, name);
+    // It may have been dropped meanwhile.
+    if (!OidIsValid(found) && OidIsValid(own) && !has_label(own) && is_relation(own))
+        report_without_label(name);
     return found;
 }
 
