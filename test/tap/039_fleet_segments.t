@@ -196,6 +196,15 @@ sql($nodes{a}, q{SELECT segment_attach('busy', step => 10, max_step => 80, witho
 is((draw('a', 'busy', 400))[-1], 400, 'a member draws from several blocks');
 is(status('a', 'busy', 'range_length'), 80, 'blocks grow from step to max_step');
 
+# Of the sessions that wait for a block, one takes it. The others ask for the next one.
+sql($nodes{first}, q{SELECT segment_create('few'); GRANT USAGE ON SEQUENCE uid_segments.few TO uid_fleet});
+sql($nodes{a}, q{SELECT segment_attach('few', step => 5, max_step => 5, without_standby => true)});
+my $waiting = background_loop($nodes{a}, clients => 12, sql => q{SELECT segment_next('few') FROM generate_series(1, 100)});
+$nodes{a}->poll_query_until('postgres', q{SELECT last_value > 10000 FROM uid_segments.few}) or die 'no values';
+my @waited = stop_loop($waiting);
+is(join('', map { slurp_file("$_.err") } @waited), '', 'no session that waits for a block fails because another one takes it');
+assert_unique(@waited);
+
 # The registry is away, while a member stops cleanly, and crashes
 
 draw('a', 'orders', 20);    # 7 to 26

@@ -153,7 +153,9 @@ BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count
         return answer;
     if (in_fleet)
         wait->counters->count_time(Stat::registry_waits, now_us);
-    if (answer.state == BlockState::ready || (answer.state == BlockState::asked && monotonic_us() < give_up_at_us))
+    // Without an answer: another session has taken the block that this one waited for, or it was discarded.
+    const bool is_over = answer.state == BlockState::refused || monotonic_us() >= give_up_at_us;
+    if (in_fleet && (answer.state == BlockState::ready || answer.state == BlockState::none || !is_over))
         return answer;
     if (answer.state == BlockState::asked)
         answer.error.refusal = core::Refusal::none; // that of an error that passes by itself
