@@ -63,8 +63,9 @@ inline int64_t monotonic_coarse_us() {
 inline int64_t clock_offset_us() { return wall_clock_us() - monotonic_us(); }
 constexpr int64_t suspicious_jump_us = 10 * us_per_second;
 
-// For waits of PostgreSQL, which end early when they are rounded down.
-inline long wait_ms(int64_t us) { return static_cast<long>((us + us_per_ms - 1) / us_per_ms); }
+// For waits of PostgreSQL, which end early when they are rounded down, and never if they are negative: what was due in
+// a moment may be overdue when the wait begins.
+inline long wait_ms(int64_t us) { return us > 0 ? static_cast<long>((us + us_per_ms - 1) / us_per_ms) : 0; }
 
 // Sleeps for at most that long, or until the latch is set, and shows that wait event (wait_event()). Honours cancel and
 // shutdown.
