@@ -169,6 +169,14 @@ assert_unique(@logs);
 ok(poll_until('the row', sub { sql($late, "SELECT count(*) FROM worker_node WHERE generator = '$default'") >= 2 }),
 	'the change of node has a row of its own');
 
+# Leaving and joining again, without a draw in between
+
+set_conf($late, "uidgen.registry = ''");
+ok(poll_until('no registrar', sub { !background_pids($late, 'registrar') }), 'the registrar ends when the server leaves');
+set_conf($late, "uidgen.registry = '$conninfo'");
+ok(poll_until('a registrar', sub { sql($late, $nodes_of) eq $joined && background_pids($late, 'registrar') == 1 }),
+	'... and the next draw starts one, to renew the grant');
+
 # Leaving with a reload
 
 set_conf($late, "uidgen.registry = ''");

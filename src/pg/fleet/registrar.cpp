@@ -265,6 +265,8 @@ bool one_round() {
         read_settings();
     }
     Agenda agenda = look_around();
+    if (settings::registry[0] == '\0')
+        memberships_rest();
     if (!agenda.any)
         return !worker_may_end(SingleWorker::registrar, [] { return look_around().any; });
     const int count = take_due(&agenda, at_once);

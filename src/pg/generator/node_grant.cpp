@@ -68,7 +68,7 @@ NodeGrant join_or_leave_fleet(SessionEntry *e) {
     const bool in_fleet = is_in_fleet();
     const bool is_requested = membership.is_requested.load(std::memory_order_relaxed);
     if (likely(!in_fleet)) {
-        if (unlikely(is_requested))
+        if (unlikely(is_requested || generator_of(e->slot).granted_node.load(std::memory_order_relaxed) != no_node))
             leave_fleet(e);
         return no_fleet;
     }

@@ -200,6 +200,12 @@ void membership_publish(const Member &member) {
     unlock_slot(member.slot);
 }
 
+// Relaxed: a session that draws without a fleet, or with the membership, meanwhile finds it out at its next try.
+void memberships_rest() {
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot))
+        membership_of(slot).is_requested.store(false, std::memory_order_relaxed);
+}
+
 void memberships_begin_again() {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         MembershipState &state = membership_of(slot);

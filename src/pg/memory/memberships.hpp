@@ -172,6 +172,9 @@ bool fleet_note_seen(const core::FleetSeen &seen);
 // Wakes the sessions that wait.
 void membership_publish(const Member &member);
 
+// The server has left its fleet. In one again, the first draw of each generator asks, and starts a registrar.
+void memberships_rest();
+
 // uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of.
 void memberships_begin_again();
 
