@@ -60,7 +60,8 @@ template <typename Visit> void for_each_owed(Visit visit) {
         if (likely(generator.row_owed.load(std::memory_order_relaxed) == 0))
             continue;
         lock_state();
-        if (is_ready_under_state(slot) && generator.row_owed.load(std::memory_order_relaxed) != 0)
+        if (is_ready_under_state(slot) && generator.row_owed.load(std::memory_order_relaxed) != 0 &&
+            generator.worker_draw.load(std::memory_order_relaxed) > 0)
             visit(slot);
         unlock_state();
     }
