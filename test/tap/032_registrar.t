@@ -293,6 +293,20 @@ like((sqlstate($member, 'SELECT uid_next()'))[1], qr/the registry has started, a
 	'a registry that starts waits for a member that it has answered before');
 $registry->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 
+# A grant that cannot be stored is not drawn with, and the server has not seen its term.
+
+my $unstored = new_member('unstored', $good);
+mkdir $unstored->data_dir . "/$file.tmp" or die;
+foreach my $draw ('a draw fails', '... and so does the next one')
+{
+	like((sqlstate($unstored, "SET uidgen.max_wait = '2s'; SELECT uid_next()"))[1], qr/could not write the file of grants/, $draw);
+}
+is(status($unstored, 'node IS NULL, renewals'), 't|0', '... because no grant is in the file');
+is($unstored->safe_psql('postgres', 'SELECT is_called FROM uid_internal.uid_fleet_term'), 'f', '... and no database has its term');
+rmdir $unstored->data_dir . "/$file.tmp" or die;
+like(drawn_node($unstored), qr/^\d+$/, '... until it can be written');
+$unstored->stop;
+
 # Refusals
 
 my $beginner = new_member('beginner', "$server dbname=postgres user=uid_fleet $wrong");

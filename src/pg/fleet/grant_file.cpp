@@ -178,10 +178,10 @@ const core::Membership &next_of(const Member &member, const List *changed) {
     return member.membership;
 }
 
-void put_all(StringInfo content, const List *changed) {
+void put_all(StringInfo content, const core::FleetSeen &seen, const List *changed) {
     const uint64 timeline = RecoveryInProgress() ? no_timeline : GetWALInsertionTimeLine();
     const bool knows_fleet = server_state->fleet.knows_fleet && timeline != no_timeline;
-    const Header header = {0, file_format, GetSystemIdentifier(), timeline, {}, fleet_seen(), knows_fleet};
+    const Header header = {0, file_format, GetSystemIdentifier(), timeline, {}, seen, knows_fleet};
     appendBinaryStringInfo(content, reinterpret_cast<const char *>(&header), sizeof(header));
     for_each_member([content, changed](const Member &member) {
         put(content, {member.key, member.request.layout, next_of(member, changed)});
@@ -199,17 +199,14 @@ void grant_file_check() {
 void lock_grant_file() { LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE); }
 void unlock_grant_file() { LWLockRelease(&server_state->fleet.file_lock); }
 
-GrantError grant_file_store(const List *changed) {
+GrantError grant_file_store(const core::FleetSeen &seen, const List *changed) {
     StringInfoData content;
-    const ListCell *cell = nullptr;
     initStringInfo(&content);
-    put_all(&content, changed);
-    if (!write_file(&content))
-        return make_error("could not write the file of grants", "See the server log of this server.");
-    server_state->fleet.unstored = false;
-    foreach (cell, changed)
-        membership_publish(*static_cast<const Member *>(lfirst(cell)));
-    return {};
+    put_all(&content, seen, changed);
+    server_state->fleet.unstored = !write_file(&content);
+    return server_state->fleet.unstored
+               ? make_error("could not write the file of grants", "See the server log of this server.")
+               : GrantError{};
 }
 
 void grant_file_restore() {
@@ -235,7 +232,7 @@ void grant_file_restore() {
 void grant_file_forget() {
     lock_grant_file();
     memberships_begin_again();
-    const GrantError error = grant_file_store(NIL);
+    const GrantError error = grant_file_store(fleet_seen(), NIL);
     unlock_grant_file();
     if (error.at_us != 0)
         ereport(ERROR, (errcode(ERRCODE_IO_ERROR), errmsg("%s", error.message), errhint("%s", error.hint)));

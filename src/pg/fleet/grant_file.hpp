@@ -38,9 +38,10 @@ void grant_file_restore();
 void lock_grant_file();
 void unlock_grant_file();
 
-// Stores memberships durably, in one write, with those that change (a list of Member), and publishes these. Under the
-// lock. An error: they could not be written; the log says why.
-GrantError grant_file_store(const List *changed);
+// Stores durably, in one write, what was seen of the fleet, and the memberships with those that change (a list of
+// Member), which the caller publishes afterwards. Under the lock. An error: they could not be written, and the log says
+// why.
+GrantError grant_file_store(const core::FleetSeen &seen, const List *changed);
 
 // All memberships begin again (memberships_begin_again()), and the file has none of the former ones. Takes the lock.
 // Raises an error.

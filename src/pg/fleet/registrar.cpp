@@ -98,22 +98,39 @@ bool take_answer(Ask *ask, core::FleetSeen *seen) {
 }
 
 // What the answers change goes to the file, and then to the sessions.
+void publish(const List *changed) {
+    const ListCell *cell = nullptr;
+    foreach (cell, changed)
+        membership_publish(*static_cast<const Member *>(lfirst(cell)));
+}
+
+// The answers do not count if a database knows of a later term by now. What could not be stored is not published: the
+// copies of the members become again what they were.
 void take_answers(Ask *const *asks, int count) {
+    auto *unchanged = static_cast<Member *>(palloc(sizeof(Member) * static_cast<Size>(count)));
     List *changed = NIL;
     lock_grant_file();
     const core::FleetSeen before = fleet_known();
     core::FleetSeen seen = before;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        unchanged[i] = asks[i]->member;
         if (take_answer(asks[i], &seen))
             changed = lappend(changed, &asks[i]->member);
-    const bool counts = fleet_note_seen(seen);
-    const bool is_news = counts && (changed != NIL || seen.term != before.term);
-    const GrantError error = is_news ? grant_file_store(changed) : GrantError{};
+    }
+    const bool is_past = core::is_past(before, seen.fleet, seen.term);
+    const bool is_news = !is_past && (changed != NIL || seen.term != before.term);
+    const GrantError error = is_news ? grant_file_store(seen, changed) : GrantError{};
+    const bool is_stored = error.at_us == 0;
+    const bool counts = !is_past && is_stored && fleet_note_seen(seen);
+    if (counts)
+        publish(changed);
     unlock_grant_file();
     for (int i = 0; i < count; i++) {
-        asks[i]->is_over = counts;
-        if (error.at_us != 0)
-            asks[i]->error = error;
+        asks[i]->is_over = counts || !is_stored;
+        if (is_stored)
+            continue;
+        asks[i]->error = error;
+        asks[i]->member = unchanged[i];
     }
 }
 
@@ -173,12 +190,13 @@ void end_asks(Ask *const *asks, int count) {
         ereport(LOG, (errmsg("%d other generators get no grant for the same reason", others)));
 }
 
-// Stores the incarnations of this start, unless the file has them.
+// Stores the incarnations of this start, unless the file has them. After a write that failed, nothing is asked for
+// generators until one succeeds.
 GrantError store_incarnations() {
     if (!server_state->fleet.unstored)
         return {};
     lock_grant_file();
-    const GrantError error = grant_file_store(NIL);
+    const GrantError error = grant_file_store(fleet_seen(), NIL);
     unlock_grant_file();
     return error;
 }

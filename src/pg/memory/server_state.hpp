@@ -60,7 +60,7 @@ struct MemberState {
     std::atomic<bool> is_in_fleet; // is_in_fleet(); written by the postmaster
     LWLock file_lock;              // held while memberships are accepted, stored and published; before a slot's lock
     bool knows_fleet;              // the file of grants has all that was seen, so no database knows of a later term
-    bool unstored;                 // the file of grants lacks incarnations of this start; the registrar's, once it runs
+    bool unstored;                 // the last write of the file of grants failed: it may lack incarnations
     RegistrarStatus registrar GUARDED_BY(state_lock);
 };
 
