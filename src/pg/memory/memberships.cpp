@@ -180,18 +180,19 @@ bool fleet_note_seen(const core::FleetSeen &seen) {
     return counts;
 }
 
-// A want is over that the grant covers, or that was refused because no grant reaches so far.
+// A want is over that the grant covers, or that was refused just now because no grant reaches so far.
 void membership_publish(const Member &member) {
     MembershipState *state = &membership_of(member.slot);
     int64_t wanted = member.wanted;
     lock_slot(member.slot);
     MembershipFields *fields = &state->fields;
     if (has_member(member.slot) && fields->membership.incarnation == member.membership.incarnation) {
+        const bool is_ahead = member.error.refusal == core::Refusal::ahead && member.error.at_us != fields->error.at_us;
         fields->membership = member.membership;
         fields->renewals = member.renewals;
         fields->error = member.error;
         fields->notes = member.notes;
-        if (member.error.refusal == core::Refusal::ahead)
+        if (is_ahead)
             (void)state->wanted.compare_exchange_strong(wanted, 0, std::memory_order_relaxed);
         else if (grant_view_of(member).until > state->wanted.load(std::memory_order_relaxed))
             state->wanted.store(0, std::memory_order_relaxed);
