@@ -16,11 +16,6 @@ void describe_segment(Call *call, const core::SequenceRule &rule) {
     const FleetRequest &request = call->request;
     const char *name = request.segment;
     const char *sequence = qualified_name(call->sequence);
-    if (call->entry == nullptr)
-        return refuse(
-            call, core::Refusal::no_privilege, psprintf("this server's login may not use segment \"%s\"", name),
-            psprintf("Run GRANT USAGE ON SEQUENCE %s on the registry, to the role that uidgen.registry names.",
-                     sequence));
     if (segment_config(call->entry->slot).is_attached())
         return refuse(call, core::Refusal::attached,
                       psprintf("segment \"%s\" at the registry is itself attached", name));
@@ -86,6 +81,12 @@ void give_block(Call *call) {
         return refuse(call, core::Refusal::no_segment,
                       psprintf("segment \"%s\" does not exist at the registry", request.segment),
                       psprintf("Run SELECT segment_create(%s) on the registry.", quote_literal_cstr(request.segment)));
+    if (call->entry == nullptr) // so it is not locked, and may be dropped by now
+        return refuse(
+            call, core::Refusal::no_privilege,
+            psprintf("this server's login may not use segment \"%s\"", request.segment),
+            psprintf("Run GRANT USAGE ON SEQUENCE %s on the registry, to the role that uidgen.registry names.",
+                     qualified_name(call->sequence)));
     const core::SequenceRule rule = sequence_rule(call->sequence);
     describe_segment(call, rule);
     if (is_refused(*call))
