@@ -1,5 +1,7 @@
 #include "fleet_call.hpp"
 
+#include <utility>
+
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
@@ -33,8 +35,10 @@ void note_shown(Registry *registry, const FleetRequest &r) {
                      "here.")));
 }
 
+bool was_ignored = false; // a term was, in this session
+
 // Another registry may have another key, or the caller has invented the number. A login that shows one again and again
-// is logged once.
+// is logged once. One that no clock has drawn is logged once in a session, which a member keeps.
 void note_claim(Registry *registry, const Call &call) {
     core::RegistryView &view = registry->state.view;
     const FleetRequest &r = call.request;
@@ -42,7 +46,10 @@ void note_claim(Registry *registry, const Call &call) {
     const bool exists = core::is_claim(view, r.generator.seen.term);
     if (exists)
         view.claimed = Max(view.claimed, number);
-    if (number <= view.term.number || (exists && !put_claim(view, call.login, number, r)))
+    if (number <= view.term.number)
+        return;
+    const bool was_logged = exists ? !put_claim(view, call.login, number, r) : std::exchange(was_ignored, true);
+    if (was_logged)
         return;
     ereport(LOG, (exists ? errmsg("registry accepts no newcomers: login \"%s\" shows a later term without a proof",
                                   call.login)
