@@ -61,11 +61,12 @@ void log_node(const Slot *slot, const core::Node &node) {
 
 } // namespace
 
-// If the row is late or lost, a new number is drawn, which is safe: `sticky` only makes nodes change seldom. The index
-// has the latest row last.
+// The node of the latest row that has one. If the row is late or lost, a new number is drawn, which is safe: `sticky`
+// only makes nodes change seldom.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection) {
     const ServerAddress address = address_of_server();
     int64_t node = core::no_node;
+    int64_t latest = PG_INT64_MIN;
     Relation rel = open_required_table(schema, node_table_name);
     const Oid index = required_table(schema, index_name, RELKIND_INDEX);
     if (IndexGetRelation(index, true) != RelationGetRelid(rel))
@@ -77,8 +78,12 @@ int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core:
         const bool is_own = protection != core::Protection::automatic || is_of_this_place(row);
         const bool counts = is_own && !is_of_other_database(row) && says(row, "host_name", address.host) &&
                             says(row, "port", address.port);
-        if (const int64_t found = node_in_row(row, layout); counts && found != core::no_node)
-            node = found;
+        const int64_t created = DatumGetTimestampTz(column(row, "created"));
+        const int64_t found = node_in_row(row, layout);
+        if (!counts || found == core::no_node || created < latest)
+            return;
+        node = found;
+        latest = created;
     });
     return node;
 }
