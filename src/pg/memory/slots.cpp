@@ -271,12 +271,7 @@ Slot *find_slot(const SlotKey &key, SlotKind kind) {
 
 Slot *find_ready_slot(const SlotKey &key, SlotKind kind) {
     Slot *slot = find_slot(key, kind);
-    if (slot == nullptr)
-        return nullptr;
-    lock_slot_shared(slot);
-    const bool is_ready = slot->phase == SlotPhase::ready;
-    unlock_slot(slot);
-    return is_ready ? slot : nullptr;
+    return slot != nullptr && slot_is_ready(slot) ? slot : nullptr;
 }
 
 // If there is no memory for a slot, the entry remains, which is like none.

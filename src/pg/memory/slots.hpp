@@ -73,6 +73,13 @@ inline void unlock_slot(const Slot *slot) RELEASE(slot_lock) UNCHECKED {
     LWLockRelease(const_cast<LWLock *>(&slot->lock));
 }
 
+inline bool slot_is_ready(const Slot *slot) EXCLUDES(slot_lock, state_lock) {
+    lock_slot_shared(slot);
+    const bool is_ready = slot->phase == SlotPhase::ready;
+    unlock_slot(slot);
+    return is_ready;
+}
+
 // For a session that holds a lock on the sequence.
 inline Oid sequence_of(const Slot *slot) UNCHECKED { return slot->key.sequence; }
 

@@ -122,8 +122,9 @@ bool is_unchanged(const SessionEntry *e, SlotKind kind) {
 // Finds or makes the slot. One of the entries that were used last may be this one, as of the other kind.
 void enter_slot(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
     last_used = {&empty_entry, &empty_entry, &empty_entry};
-    e->slot = find_or_make_slot(rel, kind, &e->is_settled);
+    e->slot = find_or_make_slot(rel, kind);
     e->generation = e->slot->generation.load(std::memory_order_acquire);
+    e->is_settled = slot_is_ready(e->slot); // after the generation: an alteration in between changes it later
     e->kind = kind;
     e->window = {};
     e->run_in_hand = 0;

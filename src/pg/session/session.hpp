@@ -49,7 +49,7 @@ struct SessionEntry {
     SubTransactionId found_in; // where the slot was found, if that transaction created the sequence; else invalid
     Slot *slot;
     uint64_t generation;  // of the slot
-    bool is_settled;      // the slot is: its definition need not be read again
+    bool is_settled;      // the slot was ready, as of that generation: its definition need not be read again
     uint64_t known_as_of; // sequence_changes when the sequence, and the role's privilege, were looked up; 0: never
     PagePlace page;
     uint64_t run_in_hand; // the first position of a run that the session has taken out of the ring; 0: none

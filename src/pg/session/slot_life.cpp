@@ -172,26 +172,25 @@ void init_segment(Relation rel, SlotInit *init) {
     init->segment = segment_config_of(read_segment(sequence));
 }
 
-// Locks the label of a segment against changes for a moment. False: a transaction has altered it, or may have, that is
-// still open.
-bool hold_label(const LOCKTAG &tag) {
+// Locks the label of a segment against changes for a moment, and accepts the invalidations of those before, so that the
+// label is read as it is. False: a transaction has altered it, or may have, that is still open.
+bool hold_label(const SlotKey &key) {
+    LOCKTAG tag;
+    SET_LOCKTAG_RELATION(tag, key.database, key.sequence);
     return !IsInParallelMode() && !holds_lock(tag, ShareUpdateExclusiveLock) &&
-           LockAcquire(&tag, ShareUpdateExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+           ConditionalLockRelationOid(key.sequence, ShareUpdateExclusiveLock);
 }
 
 } // namespace
 
-Slot *find_or_make_slot(Relation rel, SlotKind kind, bool *is_settled) {
+Slot *find_or_make_slot(Relation rel, SlotKind kind) {
     const SlotKey key = slot_key(RelationGetRelid(rel));
     Slot *slot = find_ready_slot(key, kind);
-    *is_settled = true;
     if (slot != nullptr)
         return slot;
-    LOCKTAG tag;
-    SET_LOCKTAG_RELATION(tag, key.database, key.sequence);
-    const bool holds = kind == SlotKind::segment && hold_label(tag);
-    *is_settled = kind == SlotKind::generator || holds;
-    SlotInit init = {kind, file_of(rel), page_state(rel), *is_settled ? SlotPhase::ready : SlotPhase::altered};
+    const bool holds = kind == SlotKind::segment && hold_label(key);
+    const bool is_settled = kind == SlotKind::generator || holds;
+    SlotInit init = {kind, file_of(rel), page_state(rel), is_settled ? SlotPhase::ready : SlotPhase::altered};
     if (kind == SlotKind::segment)
         init_segment(rel, &init);
     else
@@ -199,7 +198,7 @@ Slot *find_or_make_slot(Relation rel, SlotKind kind, bool *is_settled) {
     sweep_slots();
     slot = make_slot(key, init);
     if (holds)
-        LockRelease(&tag, ShareUpdateExclusiveLock, false);
+        UnlockRelationOid(key.sequence, ShareUpdateExclusiveLock);
     return slot;
 }
 
