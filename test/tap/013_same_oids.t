@@ -170,5 +170,14 @@ foreach my $seen (1, 0)
 		sql($node, "DROP SEQUENCE uid_segments.again; DELETE FROM uid_internal.uid_segment_row WHERE name = 'again'");
 	}
 }
+
+# A generator whose drop no trigger saw leaves a slot to a sequence that could hold leases, but holds none.
+sql($node, with_oid($create{generator}) . "; SELECT uid_next('$again'); DROP SEQUENCE $again; "
+	  . with_oid('CREATE SEQUENCE uid_segments.again INCREMENT 9223372036854775807 MINVALUE 1 NO MAXVALUE NO CYCLE'));
+foreach my $call ('the first', 'the second')
+{
+	like((sqlstate($node, q{SELECT uid_next('uid_segments.again')}))[1], qr/ERROR:.*again/, "a sequence that has a generator's oid is no generator: $call call");
+}
+is(sql($node, 'SELECT last_value, is_called FROM uid_segments.again'), '1|f', '... and nothing moves it');
 $node->stop;
 done_testing();

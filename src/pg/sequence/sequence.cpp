@@ -298,19 +298,17 @@ SequencePage lock_matched_page(Slot *slot, Relation sequence) {
     return page;
 }
 
-// The definition of a sequence changes with its file.
-bool match_page(Slot *slot, Relation sequence, PagePlace *place) {
+bool find_expected_page(const Slot *slot, Relation sequence, PagePlace *place) {
     SequencePage page = lock_page_for_reading(sequence);
     *place = {place_of(sequence), page.buffer};
-    const bool expected = is_expected(slot, file_of(sequence), read_page(page)) || fault_is(Fault::ignore_setval);
+    const bool expected = is_expected(slot, file_of(sequence), read_page(page));
     unlock_page(&page);
-    if (expected)
-        return false;
-    if (slot->kind == SlotKind::generator)
-        check_lease_sequence(RelationGetRelid(sequence));
-    page = lock_matched_page(slot, sequence);
+    return expected || fault_is(Fault::ignore_setval);
+}
+
+void match_page(Slot *slot, Relation sequence) {
+    SequencePage page = lock_matched_page(slot, sequence);
     unlock_page(&page);
-    return true;
 }
 
 // The page was a sequence's when the place was noted, so its magic number is not compared again. The pin ends before

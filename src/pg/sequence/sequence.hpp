@@ -88,13 +88,16 @@ struct PagePlace {
     Buffer buffer; // saves the look-up if it still holds the page
 };
 
-// Has the slot adopt the page if that is not what the slot expects. Returns whether it did. Notes where the page is.
-// May wait for another session's write of the page, and read it from disk.
-bool match_page(Slot *slot, Relation sequence, PagePlace *place);
+// Whether the page is what the slot expects. Notes where the page is. May wait for another session's write of the page,
+// and read it from disk.
+bool find_expected_page(const Slot *slot, Relation sequence, PagePlace *place);
+
+// Has the slot adopt the page, if that is not what the slot expects.
+void match_page(Slot *slot, Relation sequence);
 
 // Whether the page is what the slot expects, without the relation: for a session that holds a lock on the sequence, and
 // knows that the relation has not changed since the place was noted. Changes nothing. False also if the page is not
-// there any more: then match_page() finds it.
+// there any more: then find_expected_page() finds it.
 bool is_page_expected(const Slot *slot, const PagePlace &place);
 
 PageState read_page(const SequencePage &page) REQUIRES_SHARED(page_lock);

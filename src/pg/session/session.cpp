@@ -133,15 +133,17 @@ void enter_slot(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
 }
 
 // Another page may be that of another sequence with the oid, whose former one no event trigger saw dropped. So what the
-// slot was made from is read again.
-void read_definition_again(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
+// slot was made from is read again, before the page becomes the expected one: until then no session draws.
+void adopt_other_page(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
+    const Oid sequence = RelationGetRelid(rel);
     if (kind == SlotKind::generator) {
-        const Oid generator = RelationGetRelid(rel);
-        (void)read_generator_config(generator, rel); // error if it is none
-        return;
+        check_lease_sequence(sequence);
+        (void)read_generator_config(sequence, rel); // error if it is none
+    } else {
+        mark_stale(e->slot, SlotPhase::altered);
+        enter_slot(e, rel, kind, is_new);
     }
-    mark_stale(e->slot, SlotPhase::altered);
-    enter_slot(e, rel, kind, is_new);
+    match_page(e->slot, rel);
 }
 
 // Looks up the sequence, checks it and the privilege, and finds or makes its slot. Under the sequence's lock.
@@ -152,8 +154,8 @@ void open_afresh(SessionEntry *e, SlotKind kind) {
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
     if (!has_slot(e, kind))
         enter_slot(e, rel, kind, is_new);
-    if (match_page(e->slot, rel, &e->page))
-        read_definition_again(e, rel, kind, is_new);
+    if (!find_expected_page(e->slot, rel, &e->page))
+        adopt_other_page(e, rel, kind, is_new);
     if (!is_new)
         e->found_in = InvalidSubTransactionId;
     else
