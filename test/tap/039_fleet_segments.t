@@ -172,6 +172,14 @@ like((sqlstate($nodes{a}, q{SELECT segment_attach('closed')}))[1],
 	'a segment that the role may not use');
 like((sqlstate($nodes{a}, q{SELECT segment_attach('orders', 'closed')}))[1], qr/is attached to another segment of the registry/,
 	'a segment that is attached to another one');
+
+# A look-up of another segment in the name of one that is attached does not change what that one draws, even if it fails.
+make_segment('first', 'near', 'a');
+draw('a', 'near', 3);
+sql($nodes{first}, q{SELECT segment_create('far', 1000000); GRANT USAGE ON SEQUENCE uid_segments.far TO uid_fleet});
+like(sql($nodes{a}, q{SELECT uid_internal.uid_look_up_segment('uid_segments.near', 'near', 'far')}), qr/,1,f/, 'a look-up of another segment');
+like((sqlstate($nodes{a}, q{SELECT uid_internal.uid_look_up_segment('uid_segments.near', 'near', 'nowhere')}))[1], qr/"nowhere" does not exist/, '... and one that is not there');
+is(join(',', grep { $_ >= 1000000 } draw('a', 'near', 300)), '', '... and the attached segment draws its own values');
 like((sqlstate($nodes{first}, q{SELECT segment_attach('mine', 'orders')}))[1], qr/uidgen.registry is not set\nHINT:  Set/,
 	'a server without a registry');
 

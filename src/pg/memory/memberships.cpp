@@ -233,7 +233,6 @@ BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count
         place.number++;
         place.not_before_us = now_us;
         place.ask = {count, known, config.fleet, config.increment, {}};
-        strlcpy(segment_of(segment).config.registry_name, config.registry_name, sizeof(config.registry_name));
         strlcpy(place.ask.database, database, sizeof(place.ask.database));
         place.answer = {BlockState::asked, {}, {}};
     }

@@ -188,7 +188,7 @@ inline uint64_t fresh_incarnation() { return static_cast<uint64_t>(random_number
 // once (segment/blocks.hpp). First what sessions call.
 // ---------------------------------------------------------------------------------------------------------
 
-// What the registry is asked.
+// What the registry is asked of the segment there that the slot's config names.
 struct BlockAsk {
     int64_t count; // 0: none, only what the segment is like
     int64_t shown; // the last value that this server was given
@@ -244,6 +244,7 @@ inline const BlockPlace &block_place_of(const Slot *segment) { return block_plac
 
 // Asks for a block of `count` values, unless one is asked for or ready, or was refused less than a second ago. Starts
 // the registrar if none runs. Then sleeps until no block is asked for any more, or the time is over. Honours cancel.
+// `config` is the slot's.
 BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t known, int64_t wait_us);
 
 // The block that is ready leaves the slot's place. A count of 0: none is ready that was asked for by that definition,

@@ -153,7 +153,8 @@ Datum segment_set(PG_FUNCTION_ARGS) {
     return PG_GETARG_DATUM(1);
 }
 
-// Its arguments are the sequence, and the names of the segment here and at the registry.
+// Its arguments are the sequence, and the names of the segment here and at the registry. No session draws meanwhile. So
+// the slot may have the definition to be looked up until it is opened next, which reads its own again.
 Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);
@@ -165,6 +166,8 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     BlockWait wait = {0, &not_counted};
     BlockAnswer answer;
     (void)agree_on_fleet_term();
+    mark_stale(e->slot, SlotPhase::altered);
+    (void)make_slot(slot_key(sequence), {SlotKind::segment, {}, {}, SlotPhase::altered, {}, 0, 0, config});
     blocks_forget(e->slot); // a block that was asked for before is of another segment, or of another time
     do
         answer = ask_for_block(e->slot, config, 0, 0, &wait);
