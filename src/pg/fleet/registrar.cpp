@@ -105,7 +105,8 @@ void publish(const List *changed) {
 }
 
 // The answers do not count if a database knows of a later term by now. What could not be stored is not published: the
-// copies of the members become again what they were.
+// copies of the members become again what they were, but that a superseded one ends: should a start forget it, the
+// registry says it again.
 void take_answers(Ask *const *asks, int count) {
     auto *unchanged = static_cast<Member *>(palloc(sizeof(Member) * static_cast<Size>(count)));
     List *changed = NIL;
@@ -124,13 +125,18 @@ void take_answers(Ask *const *asks, int count) {
     const bool counts = !is_past && is_stored && fleet_note_seen(seen);
     if (counts)
         publish(changed);
+    else if (is_news && is_stored) // a database has shown a later term meanwhile: the file must not have these answers
+        (void)grant_file_store(fleet_seen(), NIL);
     unlock_grant_file();
     for (int i = 0; i < count; i++) {
         asks[i]->is_over = counts || !is_stored;
         if (is_stored)
             continue;
-        asks[i]->error = error;
+        const bool is_superseded = asks[i]->member.membership.superseded;
         asks[i]->member = unchanged[i];
+        asks[i]->member.membership.superseded = is_superseded;
+        if (!is_superseded)
+            asks[i]->error = error;
     }
 }
 

@@ -25,4 +25,19 @@ static_assert(std::is_standard_layout_v<SegmentSlot> && std::is_trivially_destru
 inline SegmentState &segment_of(Slot *slot) { return reinterpret_cast<SegmentSlot *>(slot)->segment; }
 inline const SegmentState &segment_of(const Slot *slot) { return segment_of(const_cast<Slot *>(slot)); }
 
+static_assert(std::has_unique_object_representations_v<SegmentConfig>, "compared as bytes");
+
+// Whether the slot is a segment's, and has that definition.
+inline bool has_definition(const Slot *slot, const SegmentConfig &config) REQUIRES_SHARED(slot_lock) {
+    return slot->kind == SlotKind::segment && memcmp(&segment_of(slot).config, &config, sizeof(config)) == 0;
+}
+
+// For a session that holds a lock on the sequence, of a segment's slot that is ready or altered.
+inline bool slot_has_definition(const Slot *slot, const SegmentConfig &config) EXCLUDES(slot_lock, state_lock) {
+    lock_slot_shared(slot);
+    const bool has = slot->phase >= SlotPhase::altered && has_definition(slot, config);
+    unlock_slot(slot);
+    return has;
+}
+
 } // namespace uidgen::pg

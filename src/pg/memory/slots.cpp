@@ -196,7 +196,9 @@ Remains make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
         slot->counters.count(Stat::ids, ids);
         reset(slot, init, cells);
     }
-    if (slot->phase != SlotPhase::ready) {
+    // While an alteration is open, many sessions read the same definition: then nothing changes.
+    const bool is_known = slot->phase == init.phase && has_definition(slot, init.segment);
+    if (slot->phase != SlotPhase::ready && !is_known) {
         if (slot->kind == SlotKind::segment)
             define_segment(slot, init.segment);
         set_phase(slot, init.phase);
@@ -267,11 +269,6 @@ Slot *find_slot(const SlotKey &key, SlotKind kind) {
     Slot *slot = entry != nullptr ? in_area<Slot>(entry->slots[index(kind)]) : nullptr;
     release(entry);
     return slot;
-}
-
-Slot *find_ready_slot(const SlotKey &key, SlotKind kind) {
-    Slot *slot = find_slot(key, kind);
-    return slot != nullptr && slot_is_ready(slot) ? slot : nullptr;
 }
 
 // If there is no memory for a slot, the entry remains, which is like none.

@@ -73,11 +73,11 @@ inline void unlock_slot(const Slot *slot) RELEASE(slot_lock) UNCHECKED {
     LWLockRelease(const_cast<LWLock *>(&slot->lock));
 }
 
-inline bool slot_is_ready(const Slot *slot) EXCLUDES(slot_lock, state_lock) {
+inline SlotPhase phase_of(const Slot *slot) EXCLUDES(slot_lock, state_lock) {
     lock_slot_shared(slot);
-    const bool is_ready = slot->phase == SlotPhase::ready;
+    const SlotPhase phase = slot->phase;
     unlock_slot(slot);
-    return is_ready;
+    return phase;
 }
 
 // For a session that holds a lock on the sequence.
@@ -109,7 +109,6 @@ struct SlotInit {
 
 // Null if there is none.
 Slot *find_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
-Slot *find_ready_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The slot of that key, made ready with `init` unless another session has done so first. Raises an error if there is no
 // memory.

@@ -177,8 +177,8 @@ bool is_rewritten(Relation rel) UNCHECKED {
         return rewritten_in_this_transaction(rel);
     if (file_of(rel) == sequence || !is_written_here(sequence))
         return false;
-    const Slot *slot = find_ready_slot(slot_key(sequence), SlotKind::generator);
-    return slot == nullptr || slot->file != file_of(rel);
+    const Slot *slot = find_slot(slot_key(sequence), SlotKind::generator);
+    return slot == nullptr || phase_of(slot) != SlotPhase::ready || slot->file != file_of(rel);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "config/rows.hpp"
+#include "memory/segment_state.hpp"
 #include "slot_life.hpp"
 #include "sequence/sequence.hpp"
 #include "node/node_writer.hpp"
@@ -124,7 +125,7 @@ void enter_slot(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
     last_used = {&empty_entry, &empty_entry, &empty_entry};
     e->slot = find_or_make_slot(rel, kind);
     e->generation = e->slot->generation.load(std::memory_order_acquire);
-    e->is_settled = slot_is_ready(e->slot); // after the generation: an alteration in between changes it later
+    e->is_settled = phase_of(e->slot) == SlotPhase::ready; // after the generation, which a later alteration changes
     e->kind = kind;
     e->window = {};
     e->run_in_hand = 0;
@@ -133,13 +134,15 @@ void enter_slot(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
 }
 
 // Another page may be that of another sequence with the oid, whose former one no event trigger saw dropped. So what the
-// slot was made from is read again, before the page becomes the expected one: until then no session draws.
+// slot was made from is read again, before the page becomes the expected one: until then no session draws. If nextval
+// has moved the sequence, nothing else has changed, and the slot stays as it is.
 void adopt_other_page(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
     const Oid sequence = RelationGetRelid(rel);
     if (kind == SlotKind::generator) {
         check_lease_sequence(sequence);
         (void)read_generator_config(sequence, rel); // error if it is none
-    } else {
+    } else if (is_lease_sequence(sequence) ||
+               !slot_has_definition(e->slot, segment_config_of(read_segment(sequence)))) {
         mark_stale(e->slot, SlotPhase::altered);
         enter_slot(e, rel, kind, is_new);
     }

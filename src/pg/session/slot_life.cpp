@@ -185,8 +185,9 @@ bool hold_label(const SlotKey &key) {
 
 Slot *find_or_make_slot(Relation rel, SlotKind kind) {
     const SlotKey key = slot_key(RelationGetRelid(rel));
-    Slot *slot = find_ready_slot(key, kind);
-    if (slot != nullptr)
+    Slot *slot = find_slot(key, kind);
+    const SlotPhase phase = slot != nullptr ? phase_of(slot) : SlotPhase::free;
+    if (phase == SlotPhase::ready)
         return slot;
     const bool holds = kind == SlotKind::segment && hold_label(key);
     const bool is_settled = kind == SlotKind::generator || holds;
@@ -195,7 +196,8 @@ Slot *find_or_make_slot(Relation rel, SlotKind kind) {
         init_segment(rel, &init);
     else
         init_generator(rel, &init);
-    sweep_slots();
+    if (phase < SlotPhase::altered) // otherwise none is made
+        sweep_slots();
     slot = make_slot(key, init);
     if (holds)
         UnlockRelationOid(key.sequence, ShareUpdateExclusiveLock);
