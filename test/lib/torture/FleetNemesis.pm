@@ -771,7 +771,8 @@ sub attach_again ($self, $dice)
 sub move_counter ($self, $dice)
 {
 	my $segment = $dice->one_of($self->{paths}->attached);
-	my $by = $dice->one_of(100, 100000) * ($segment eq 'falling' ? -1 : 1);
+	# A member that shows more than 16 blocks beyond the registry's counter is refused until that has been raised.
+	my $by = ($self->is_registry ? $dice->one_of(100, 100000) : 100) * ($segment eq 'falling' ? -1 : 1);
 	$self->{node} = $self->choose_member($dice)->{node} if !$self->is_registry;
 	return $self->command($dice, 'move_counter', "SELECT setval('uid_segments.$segment', last_value + $by) FROM uid_segments.$segment");
 }
