@@ -18,9 +18,7 @@ measure() {
         exit 1
     }
     tps=$(sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$UIDGEN_WORK/log/pgbench")
-    cat "$UIDGEN_WORK"/log/calls* | awk '{print $3 / 1000}' | sort -n | awk -v label="$label" -v tps="$tps" '
-        {v[NR] = $1}
-        END {printf "%-48s %8.0f /s   p50 %8.2f ms   p99 %8.2f ms\n", label, tps, v[int((NR + 1) / 2)], v[int(NR * 0.99)]}'
+    printf '%-48s %8.0f /s   %s\n' "$label" "$tps" "$(percentiles "$UIDGEN_WORK/log/calls")"
 }
 
 newcomers() {

@@ -166,9 +166,9 @@ interleaved() {
     for clients in "$@"; do
         "$functions" | cut -f1 | while read -r name; do
             echo "$clients $(median <"$UIDGEN_WORK/$label-$name.$clients") $name"
-        done | awk -v factor="$factor" '{c = $1; v = $2 * factor; $1 = $2 = ""}
-            NR == 1 {none = v}
-            {printf "%2d clients  %-24s %10.2f  %5.2f\n", c, $0, v, v / none}'
+        done | awk -v factor="$factor" '{c = $1; v = $2 * factor; sub(/^[^ ]+ [^ ]+ /, "")}
+            NR == 1 {one = v; first = $0}
+            {printf "%2d clients  %-24s %10.2f  %5.2f x %s\n", c, $0, v, v / one, first}'
     done
 }
 
@@ -227,7 +227,7 @@ section_inserts() {
         psql -c "CREATE TABLE $table (id $type PRIMARY KEY DEFAULT $call, v int)"
     done
     pgbench_rounds=3
-    echo "thousand transactions a second, each inserts a row; as multiples of the first key"
+    echo "thousand transactions a second, each inserts a row"
     interleaved tables_to_fill inserts 'INSERT INTO F (v) VALUES (1);' 0.001 1 8 64
 }
 
@@ -236,10 +236,7 @@ latencies() {
     echo "SELECT $1;" >"$UIDGEN_WORK/latency.sql"
     PGPORT=5433 "$tree$bindir/pgbench" -n -M prepared -f "$UIDGEN_WORK/latency.sql" -c 64 -j 2 -T 15 \
         -l --log-prefix="$UIDGEN_WORK/log/latency" >"$UIDGEN_WORK/log/pgbench" 2>&1
-    cat "$UIDGEN_WORK"/log/latency.* | awk '{print $3 / 1000}' | sort -n | awk -v call="$1" '
-        {v[NR] = $1}
-        END {printf "%-48s %9d calls   p50 %6.2f   p99 %6.2f   p99.9 %6.2f   max %7.2f ms\n",
-            call, NR, v[int((NR + 1) / 2)], v[int(NR * 0.99)], v[int(NR * 0.999)], v[NR]}'
+    printf '%-48s %s\n' "$1" "$(percentiles "$UIDGEN_WORK/log/latency")"
     rm -f "$UIDGEN_WORK"/log/latency.*
 }
 

@@ -42,6 +42,14 @@ calls() {
     awk -v n="$1" -v f="$2" 'BEGIN {for (i = 1; i <= n; i++) {g = f; gsub(/#/, i, g); printf "%s%s", (i > 1 ? ", " : ""), g}}'
 }
 
+# Of the calls in pgbench's logs, in milliseconds: percentiles prefix-of-logs
+percentiles() {
+    cat "$1"* | awk '{print $3 / 1000}' | sort -n | awk '
+        {v[NR] = $1}
+        END {printf "p50 %8.2f ms   p99 %8.2f ms   p99.9 %8.2f ms   max %8.2f ms",
+            v[int((NR + 1) / 2)], v[int(NR * 0.99)], v[int(NR * 0.999)], v[NR]}'
+}
+
 describe_machine() {
     sed -n 's/^model name[^:]*: */CPU: /p' /proc/cpuinfo | head -n 1
     echo "processors: $(nproc), load at the start: $(cut -d' ' -f1-3 /proc/loadavg)"
