@@ -127,6 +127,38 @@ section_numbers() {
     stop_server many "$tree" fast
 }
 
+# Dynamic shared memory of the server "sizes" in MB.
+area() {
+    du -sk "$UIDGEN_WORK/sizes/pg_dynshmem" | awk '{printf "%.0f MB", $1 / 1024}'
+}
+
+# Segments up to a number, all drawn from: fill_up sequence-of-numbers
+fill_up() {
+    on sizes -c "DO \$\$ BEGIN FOR i IN $1 LOOP PERFORM segment_next(segment_create('of_' || i)); COMMIT; END LOOP; END \$\$"
+    echo "segments $1: $(area)"
+}
+
+section_sizes() {
+    printf '%s\n' "shared_preload_libraries = 'uidgen'" 'port = 5433' 'dynamic_shared_memory_type = mmap' \
+        'track_counts = off' 'fsync = off' >"$UIDGEN_WORK/sizes.conf"
+    make_server sizes "$tree" "$UIDGEN_WORK/sizes.conf"
+    start_server sizes "$tree"
+    database=postgres
+    on sizes -f bench/setup.sql -c 'SELECT uid_next()' >/dev/null 2>&1
+    echo "dynamic shared memory of an empty database: $(area)"
+    fill_up 1..20000
+    fill_up 20001..40000
+    on sizes -c 'SET track_counts = on' -c 'SELECT count(segment_next(sequence)) FROM uid_segment' >/dev/null
+    echo "with the statistics of PostgreSQL: $(area)"
+    fill_up 40001..100000
+    for view in uid_stat_server uid_stat segment_status; do
+        before=$(date +%s%N)
+        on sizes -c "SELECT count(*) FROM $view" >/dev/null
+        echo "$view: $((($(date +%s%N) - before) / 1000000)) ms"
+    done
+    stop_server sizes "$tree" immediate
+}
+
 # The median of the numbers on standard input.
 median() {
     sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'
@@ -363,7 +395,7 @@ section_connections() {
     stop_server unloaded "$tree" fast
 }
 
-[ $# -gt 0 ] || set -- calls uuids many numbers bulk first inserts standby connections rows waits preset registry core
+[ $# -gt 0 ] || set -- calls uuids many numbers sizes bulk first inserts standby connections rows waits preset registry core
 build_all
 describe_machine
 make_databases
