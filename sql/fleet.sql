@@ -699,12 +699,13 @@ SELECT max(asked_length) FROM uid_fleet_node;
 old worker_bits=12 ahead=-40years lowest=1;
 SELECT clock_offset FROM uid_fleet WHERE clock_offset < '-20 h';
 $$, 'worker_bits=3 sequence_bits=9');
-\echo -- Of a layout with many nodes none gets more than 65,536.
+\echo -- Of a layout with many nodes none gets more than 65,536. A session counts again after a call of another login.
 SET ROLE uidgen_fleet;
 CALL run('m1', 'worker_bits=21 sequence_bits=1');
 RESET ROLE;
 INSERT INTO uid_fleet_node (pool, node, granted_until, membership, term, serial, login)
   SELECT pool_of(21), n, held_until, n, 0, 0, 'uidgen_fleet' FROM generate_series(1, 65535 + 1) n, member WHERE name = 'm1' AND n <> held_node;
+CALL run('m3', 'worker_bits=21 sequence_bits=1');
 SET ROLE uidgen_fleet;
 CALL run('m2 why, m1', 'worker_bits=21 sequence_bits=1');
 RESET ROLE;

@@ -90,7 +90,7 @@ $registry->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 # A server that stops has counted everything.
 my $read = $registry->safe_psql('postgres', "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'uid_fleet_node'");
 note("$read entries read");
-cmp_ok($read, '<', 200 * $generators, 'a newcomer of a pool with many nodes reads few entries of indexes');
+cmp_ok($read, '<', 100 * $generators, 'a newcomer of a pool with many nodes reads few entries of indexes');
 wait_for_renewals(1);
 calls();
 

@@ -175,7 +175,7 @@ void make_pool(const Registry &registry, Call *call) {
 }
 
 // Grants, or refuses; it may make a pool. What is wrong is found before anything is written.
-void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
+void answer_generator(const Registry &registry, const Call **full, Call *call) {
     const FleetRequest &r = call->request;
     const core::RegistryView &view = registry.state.view;
     const bool joins = r.former_node != no_node && !r.generator.holds && !fault_is(Fault::hide_use);
@@ -189,13 +189,12 @@ void answer_generator(const Registry &registry, Newcomers *known, Call *call) {
     if (call->pool == no_pool)
         return;
     if (joins)
-        note_use_before(registry, known, *call);
+        note_use_before(registry, *call);
     const core::Ruling ruling = judge(registry, *call);
-    if (ruling.judgement.verdict == core::Verdict::extend) {
-        known->counted = nullptr; // the node may have been another login's
+    if (ruling.judgement.verdict == core::Verdict::extend)
         grant(registry, call, core::extended(r.layout, view, ruling.request, ruling.row));
-    } else if (ruling.judgement.verdict == core::Verdict::newcomer)
-        admit_newcomer(registry, known, call);
+    else if (ruling.judgement.verdict == core::Verdict::newcomer)
+        admit_newcomer(registry, full, call);
     else
         (void)refuse_if_judged(registry, call, ruling.judgement.why);
 }
@@ -275,14 +274,14 @@ void note_all_evidence(Registry *registry, const Calls &calls) {
         }
 }
 
-void answer(const Registry &registry, Newcomers *known, Call *call) {
+void answer(const Registry &registry, const Call **full, Call *call) {
     const FleetRequest &r = call->request;
     const core::RegistryView &view = registry.state.view;
     if (is_refused(*call) || refuse_if_judged(registry, call, registry.state.refuses) ||
         refuse_if_judged(registry, call, core::judge_server(view, r.generator.seen)))
         return;
     if (r.generator.incarnation != 0)
-        answer_generator(registry, known, call);
+        answer_generator(registry, full, call);
     else if (r.segment != nullptr && (r.count == 0 || !refuse_if_judged(registry, call, core::judge_rivals(view))))
         give_block(call);
 }
@@ -295,7 +294,7 @@ constexpr int64_t longest_lock_us = 100 * us_per_ms;
 // As many as there is time for, and at least one. The member asks for the others again.
 const bytea *answer_calls(Registry *registry, const Calls &calls) {
     StringInfoData answers;
-    Newcomers known = {};
+    const Call *full = nullptr;
     const int64_t began_us = monotonic_us();
     initStringInfo(&answers);
     note_all_evidence(registry, calls);
@@ -303,7 +302,7 @@ const bytea *answer_calls(Registry *registry, const Calls &calls) {
         Call *call = &calls.calls[i];
         if (i > 0)
             registry->state.view.own_serial = draw_serial();
-        answer(*registry, &known, call);
+        answer(*registry, &full, call);
         complete(*registry, call->request, &call->answer);
         append_row(&answers, answer_fields, &call->answer);
     }

@@ -333,13 +333,13 @@ int64_t count_nodes(NodeRange range, int64_t tick, int64_t most) {
                          range.pool, range.first, range.last, tick, most);
 }
 
-// From one login to the next in the index, because one may have many nodes.
+// From one login to the next in the index, because one may have many nodes; OFFSET as in find_unused_node().
 int64_t count_logins(NodeRange range, int64_t tick) {
     return select_number(
         "WITH RECURSIVE l AS (SELECT '' AS login UNION ALL SELECT (SELECT n.login FROM @uid_fleet_node n "
         "WHERE n.pool + 0 = $1 AND n.login > l.login ORDER BY n.login LIMIT 1) FROM l WHERE l.login IS NOT NULL) "
         "SELECT count(*) FROM l WHERE EXISTS (SELECT FROM @uid_fleet_node n WHERE n.login = l.login "
-        "AND n.pool + 0 = $1 AND n.granted_until + 0 > $4 AND n.node + 0 BETWEEN $2 AND $3)",
+        "AND n.pool + 0 = $1 AND n.granted_until + 0 > $4 AND n.node + 0 BETWEEN $2 AND $3 OFFSET 0)",
         range.pool, range.first, range.last, tick);
 }
 

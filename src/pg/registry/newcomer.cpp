@@ -28,32 +28,71 @@ bool find_disposable(NodeRange range, int64_t from, NodeRecord *found) {
            find_unused_node(range, found);
 }
 
-bool have_same_nodes(const Call *a, const Call &b) {
-    return a != nullptr && a->pool == b.pool && a->request.datacenter_id == b.request.datacenter_id;
+// What this session last counted of a login's nodes, with grants that last. Thousands are not counted again for each
+// newcomer: each serial since then is an answer to one request, which gives a login a node, and at most another one that
+// it drew with before. In a later term, or if the clock is set back, they are counted again.
+struct Counted {
+    core::Term term;
+    int64_t tick;
+    NodeRange range; // nodes_for() the newcomer
+    char login[NAMEDATALEN];
+    int64_t serial; // when they were counted
+    int64_t own_of_pool;
+    int64_t own;           // in that range; 0: the rest does not count
+    int64_t logins_serial; // when these were counted
+    int64_t logins;
+};
+
+Counted counted = {};
+
+bool is_of(const Counted &c, const core::RegistryView &view, const NodeRange &range, const char *login, int64_t now) {
+    return c.own > 0 && c.term == view.term && c.serial <= view.own_serial && c.tick <= now &&
+           c.range.pool == range.pool && c.range.first == range.first && c.range.last == range.last &&
+           strcmp(c.login, login) == 0;
 }
 
-// Whether the caller's login may not have another node. The lookups stop as soon as the answer is known, because a
-// login may have many nodes, and a pool millions.
-bool exceeds_quota(const Registry &registry, const Call &call, Newcomers *known) {
-    const core::Layout &layout = call.request.layout;
+Counted count(const Call &call, const core::RegistryView &view, const NodeRange &range, int64_t now) {
+    const NodeRange all = all_nodes(range.pool, call.request.layout);
+    const bool are_all = range.first == all.first && range.last == all.last;
+    Counted c = {view.term, now, range, {}, view.own_serial, 0, 0, view.own_serial, 0};
+    strlcpy(c.login, call.login, sizeof(c.login));
+    c.own = count_nodes_of(call.login, range, now);
+    c.own_of_pool = are_all ? c.own : count_nodes_of(call.login, all, now);
+    c.logins = c.own > 0 ? count_logins(range, now) : 0;
+    return c;
+}
+
+// Whether the login may have as many nodes by now as any may have; or as its share is.
+bool may_have_most(const Counted &c, int64_t serial) {
+    return c.own_of_pool + 2 * (serial - c.serial) >= core::most_nodes;
+}
+bool may_have_share(const Counted &c, int64_t serial) {
+    return core::is_full_share(c.range.last - c.range.first + 1, c.own + 2 * (serial - c.serial),
+                               c.logins + serial - c.logins_serial);
+}
+
+// Whether the caller's login may not have another node.
+bool exceeds_quota(const Registry &registry, const Call &call) {
+    const core::RegistryView &view = registry.state.view;
+    const int64_t serial = view.own_serial;
     const NodeRange range = nodes_for(call);
     const int64_t nodes = range.last - range.first + 1;
-    const int64_t now = core::tick_at(layout, registry.state.view.now_us);
-    if (!have_same_nodes(known->counted, call)) {
-        const int64_t own = count_nodes_of(call.login, range, now);
-        const bool are_all = call.request.datacenter_id == any_datacenter;
-        const int64_t own_of_pool = are_all ? own : count_nodes_of(call.login, all_nodes(call.pool, layout), now);
-        *known = {known->full, &call, own_of_pool, own, -1, -1};
+    const int64_t now = core::tick_at(call.request.layout, view.now_us);
+    const int64_t next = serial + 1; // this request may have given it a node already
+    const bool is_counted = is_of(counted, view, range, call.login, now) && !may_have_most(counted, next);
+    if (is_counted && may_have_share(counted, next)) {
+        counted.logins = count_logins(range, now);
+        counted.logins_serial = next;
     }
-    if (known->own_of_pool >= core::most_nodes)
-        return true;
-    if (known->own > 0 && known->logins < 0)
-        known->logins = count_logins(range, now);
-    if (known->own == 0 || !core::is_full_share(nodes, known->own, known->logins))
+    if (is_counted && !may_have_share(counted, next))
         return false;
-    if (known->used < 0)
-        known->used = count_nodes(range, now, nodes);
-    return core::are_few_left(nodes, known->used);
+    counted = count(call, view, range, now);
+    return may_have_most(counted, serial) ||
+           (may_have_share(counted, serial) && core::are_few_left(nodes, count_nodes(range, now, nodes)));
+}
+
+bool have_same_nodes(const Call *a, const Call &b) {
+    return a != nullptr && a->pool == b.pool && a->request.datacenter_id == b.request.datacenter_id;
 }
 
 // Whether there was no node for an earlier newcomer of this call, which looked where this one would.
@@ -81,25 +120,19 @@ void refuse_none_free(Call *call) {
 
 } // namespace
 
-void admit_newcomer(const Registry &registry, Newcomers *known, Call *call) {
+void admit_newcomer(const Registry &registry, const Call **full, Call *call) {
     const FleetRequest &r = call->request;
-    const Call *full = known->full;
     NodeRecord node;
-    if (is_known_full(registry, full, *call))
-        return refuse(call, full->answer.given.why, full->answer.message, full->answer.hint);
-    const bool exceeds = exceeds_quota(registry, *call, known);
-    if (!exceeds && find_node(registry, *call, &node)) {
-        grant(registry, call, core::granted(r.layout, registry.state.view, r.generator, node.row));
-        known->own_of_pool++;
-        known->own++;
-        known->used += known->used < 0 ? 0 : 1;
-        return;
-    }
+    if (is_known_full(registry, *full, *call))
+        return refuse(call, (*full)->answer.given.why, (*full)->answer.message, (*full)->answer.hint);
+    const bool exceeds = exceeds_quota(registry, *call);
+    if (!exceeds && find_node(registry, *call, &node))
+        return grant(registry, call, core::granted(r.layout, registry.state.view, r.generator, node.row));
     if (!exceeds && call->policy == WorkerPolicy::fixed)
         return refuse(call, core::Refusal::node_taken,
                       psprintf("worker number %d is in use until %s", r.worker_number,
                                instant(core::start_of(r.layout, node.row.until))));
-    known->full = call;
+    *full = call;
     if (exceeds)
         refuse(call, core::Refusal::too_many_nodes);
     else if (registry.state.view.ended_by_us != 0)
@@ -108,12 +141,11 @@ void admit_newcomer(const Registry &registry, Newcomers *known, Call *call) {
         refuse_none_free(call);
 }
 
-void note_use_before(const Registry &registry, Newcomers *known, const Call &call) {
+void note_use_before(const Registry &registry, const Call &call) {
     const FleetRequest &r = call.request;
     NodeRecord record;
-    if (exceeds_quota(registry, call, known))
+    if (exceeds_quota(registry, call))
         return;
-    known->counted = nullptr;
     (void)read_node(call.pool, r.former_node, &record);
     const int64_t until = record.row.until;
     record.row = core::used_before(r.layout, registry.state.view, r.generator, record.row, r.former_until);

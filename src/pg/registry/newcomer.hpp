@@ -13,23 +13,13 @@
 
 namespace uidgen::pg {
 
-// What a call has found out for its newcomers, so that it need not look again for each of them.
-struct Newcomers {
-    const Call *full;    // the last one for which there was no node; null: there was none
-    const Call *counted; // the one for whose pool and datacenter id the rest was counted; null: nothing was
-    // How many nodes have grants that last: the login's in the pool, its own among nodes_for() them, and all of these.
-    int64_t own_of_pool;
-    int64_t own;
-    int64_t used;   // negative: it was not counted, as the next one
-    int64_t logins; // that have one
-};
-
-// Grants a node, or refuses.
-void admit_newcomer(const Registry &registry, Newcomers *known, Call *call);
+// Grants a node, or refuses. `full` is the last newcomer of the call for which there was no node, or null, so that others
+// are refused without looking.
+void admit_newcomer(const Registry &registry, const Call **full, Call *call);
 
 // Writes down that the member drew with a node before it joined the fleet. The node is one of its login's until then,
 // because anyone can say so.
-void note_use_before(const Registry &registry, Newcomers *known, const Call &call);
+void note_use_before(const Registry &registry, const Call &call);
 
 // False: no node is free; of static, *found is the row that is in the way.
 bool find_node(const Registry &registry, const Call &call, NodeRecord *found);
