@@ -76,6 +76,14 @@ constexpr FleetSeen seen_after(const FleetSeen &seen, const Answer &answer) noex
     return is_news ? FleetSeen{answer.fleet, grant.term, grant.serial, answer.seal} : seen;
 }
 
+// The same after a block of values. A server without a fleet keeps the number alone, as a database does, because it may
+// have segments of another fleet next.
+constexpr FleetSeen seen_after_block(const FleetSeen &seen, const Answer &answer) noexcept {
+    if (seen.fleet == answer.fleet)
+        return seen_after(seen, answer);
+    return seen.fleet == 0 ? FleetSeen{0, {answer.grant.term.number, 0}, 0, 0} : seen;
+}
+
 // True: the membership has a grant of that answer, and must be stored before it is used. False: the answer is ignored
 // (4), or a refusal, by which the membership may have become superseded.
 constexpr bool accept(Membership *m, FleetSeen *seen, const Answer &answer) noexcept {

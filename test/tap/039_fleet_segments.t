@@ -364,10 +364,11 @@ is(join(',', map { $_ - $tens[0] } @tens), '0,10,20', 'attached again, the membe
 my $signature = '(requests bytea, INOUT answers bytea DEFAULT NULL)';
 sub lies ($fields, $expected, $what)
 {
+	my $term = sql($nodes{third}, 'SELECT term FROM uid_fleet_state');
 	sql($nodes{third}, 'ALTER PROCEDURE uid_internal.uid_fleet_call RENAME TO honest');
 	sql($nodes{third}, "CREATE PROCEDURE uid_internal.uid_fleet_call$signature LANGUAGE plpgsql AS \$\$
 		BEGIN
-		  answers := record_send(jsonb_populate_record(NULL::public.fleet_answer, jsonb_build_object('fleet', $fleet, 'term', 1, 'term_nonce', 1, 'serial', 1,
+		  answers := record_send(jsonb_populate_record(NULL::public.fleet_answer, jsonb_build_object('fleet', $fleet, 'term', $term, 'term_nonce', 1, 'serial', 1,
 		    'seal', 1, 'clock_us', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'server', 1, 'is_open', true, 'awaits_member', false, 'longest_us', 600000000,
 		    'first', 90000001, 'count', 100, 'increment', 10) || '$fields'));
 		END \$\$");

@@ -27,6 +27,7 @@ sub new_member ($name)
 
 my $member = new_member('member');
 my $of_segment = new_member('of_segment');
+my $segments_alone = new_member('segments_alone');
 my $standby = standby_of($member, 'standby');
 start_node($standby);
 $member->safe_psql('postgres', 'SELECT uid_next()');
@@ -39,6 +40,8 @@ $first->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 $term = $first->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
 $of_segment->safe_psql('postgres', "SELECT segment_next('shared')");
 is(term_in_database($of_segment), $term, 'the first block in another term leaves that one');
+$segments_alone->safe_psql('postgres', "SELECT segment_attach('shared', without_standby => true), segment_next('shared')");
+is(term_in_database($segments_alone), $term, '... also on a server that draws from no generator');
 $member->safe_psql('postgres', "SELECT uid_generator_create('late')");
 my $session = hold_open($member);
 $session->query_safe('BEGIN');
@@ -65,8 +68,11 @@ my $later = $second->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
 $member->safe_psql('postgres', "SELECT uid_generator_create('newcomer')");
 $member->safe_psql('postgres', "SELECT uid_next('uid_generators.newcomer')");
 is(term_in_database($member), $later, 'a draw in the term of the server that takes over leaves that one');
-$of_segment->safe_psql('postgres', "SELECT count(segment_next('shared')) FROM generate_series(1, 10000)");
-is(term_in_database($of_segment), $later, '... as a block of a segment does');
+foreach my $node ($of_segment, $segments_alone)
+{
+	$node->safe_psql('postgres', "SELECT count(segment_next('shared')) FROM generate_series(1, 10000)");
+	is(term_in_database($node), $later, '... as a block of a segment does on ' . $node->name);
+}
 my $file = 'global/pgsql_tmp_uidgen.grants';
 
 # Only the former one answers.
@@ -90,10 +96,20 @@ ok(!-e $upgraded->data_dir . "/$file", '... leaves the file of grants out');
 start_node($upgraded);
 finds_only_a_former_registry($upgraded, 'SELECT uid_next()', 'an upgraded server does not go back either');
 
+my $many_values = "SELECT count(segment_next('shared')) FROM generate_series(1, 100000)";
+finds_only_a_former_registry($segments_alone, $many_values, 'nor does one that draws from segments alone');
+$segments_alone->stop;
+start_node($segments_alone);
+finds_only_a_former_registry($segments_alone, $many_values, '... after a restart');
+$segments_alone->stop;
+unlink $segments_alone->data_dir . "/$file" or die "no file of grants: $!";
+start_node($segments_alone);
+finds_only_a_former_registry($segments_alone, $many_values, '... without its file of grants');
+
 $of_segment->stop;
 unlink $of_segment->data_dir . "/$file" or die "no file of grants: $!";
 start_node($of_segment);
-finds_only_a_former_registry($of_segment, "SELECT count(segment_next('shared')) FROM generate_series(1, 100000)", 'nor does one without the file that draws from a segment first');
+finds_only_a_former_registry($of_segment, $many_values, 'nor does one without the file that draws from a segment first');
 
 # By the word of an administrator it does. The databases learn of that, too.
 $first->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');

@@ -143,7 +143,7 @@ bool keep_seen(StringInfo content) {
     content->len = sizeof(*header);
     header->timeline = no_timeline;
     header->knows_fleet = false;
-    return header->seen.fleet != 0 && write_file(content);
+    return header->seen.term.number != 0 && write_file(content);
 }
 
 // False: there is no file that counts. Of one that does not, no more is left than what the server has seen.

@@ -31,6 +31,7 @@ constexpr int64_t others_count_us = 60 * us_per_second;
 
 Found found = {};
 int64_t last_inquiry_us = 0; // on the monotonic clock; 0: the next one is due
+uint64_t moves = 0;          // of the server, as of the beginning of this round
 int at_once = most_requests; // asks in a call. After a call that failed it is one, because an ask may have been why
 
 // A generator without a grant that lasts.
@@ -83,9 +84,10 @@ bool is_present(const Member &member) {
 // Whether the answer changes the membership. No registry gives a grant that accept() does not take, since it refuses a
 // server that has seen another fleet, or a later answer than its own.
 bool take_answer(Ask *ask, core::FleetSeen *seen) {
-    if (ask->is_block && ask->error.at_us == 0 && seen->fleet == ask->given.fleet) {
-        *seen = core::seen_after(*seen, ask->given);
-        ask->block.answer.block.term = ask->given.grant.term.number;
+    FleetBlock *block = &ask->block.answer.block;
+    if (ask->is_block && ask->error.at_us == 0 && block->count > 0) {
+        *seen = core::seen_after_block(*seen, ask->given);
+        block->term = seen->term.number;
     }
     if (ask->is_block || (ask->error.at_us != 0 && ask->given.why == core::Refusal::none) || !is_present(ask->member))
         return false;
@@ -118,7 +120,8 @@ void take_answers(Ask *const *asks, int count) {
         if (take_answer(asks[i], &seen))
             changed = lappend(changed, &asks[i]->member);
     }
-    const bool is_past = core::is_past(before, seen.fleet, seen.term);
+    const bool is_moved = server_state->fleet.moves.load(std::memory_order_relaxed) != moves;
+    const bool is_past = is_moved || core::is_past(before, seen.fleet, seen.term);
     const bool is_news = !is_past && (changed != NIL || seen.term != before.term);
     const GrantError error = is_news ? grant_file_store(seen, changed) : GrantError{};
     const bool is_stored = error.at_us == 0;
@@ -284,7 +287,9 @@ void read_settings() {
 
 // One round: connects, asks for what waits, or sleeps. False: the process may end.
 bool one_round() {
-    if (ConfigReloadPending) {
+    const uint64_t moved = server_state->fleet.moves.load(std::memory_order_relaxed);
+    if (ConfigReloadPending || moved != moves) { // the line may have been changed just before
+        moves = moved;
         ConfigReloadPending = false;
         read_settings();
     }

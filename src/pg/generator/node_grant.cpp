@@ -78,8 +78,8 @@ NodeGrant join_or_leave_fleet(SessionEntry *e) {
     }
     const GrantView view = membership_view(e->slot);
     if (unlikely(view.granted && view.term != membership.agreed_term.load(std::memory_order_acquire))) {
-        (void)agree_on_fleet_term();
-        membership.agreed_term.store(view.term, std::memory_order_release);
+        if (agree_on_fleet_term() >= view.term) // else uid_fleet_move() has been called meanwhile
+            membership.agreed_term.store(view.term, std::memory_order_release);
     }
     return {true, view};
 }

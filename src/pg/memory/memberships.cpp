@@ -214,10 +214,12 @@ void memberships_begin_again() {
         lock_slot(slot);
         if (state.fields.membership.incarnation != 0)
             begin_again(&state.fields, fresh);
+        state.agreed_term.store(0, std::memory_order_relaxed);
         unlock_slot(slot);
         ConditionVariableBroadcast(&state.changed);
     }
     fleet_restore({}, true);
+    fleet().moves.fetch_add(1, std::memory_order_relaxed);
 }
 
 // ---------------------------------------------------------------------------------------------------------

@@ -60,6 +60,7 @@ struct MemberState {
     std::atomic<bool> is_in_fleet; // is_in_fleet(); written by the postmaster
     LWLock file_lock;              // held while memberships are accepted, stored and published; before a slot's lock
     bool knows_fleet;              // the file of grants has all that was seen, so no database knows of a later term
+    std::atomic<uint64_t> moves;   // calls of uid_fleet_move(); changed under file_lock
     bool unstored;                 // the last write of the file of grants failed: it may lack incarnations
     RegistrarStatus registrar GUARDED_BY(state_lock);
 };

@@ -226,6 +226,8 @@ void enter_registry(Registry *registry) {
         write_state(state);
     }
     note_wait(&state);
+    if (is_in_fleet())
+        open_area(); // which reads the file of grants
     const uint64_t fleet = is_in_fleet() ? fleet_seen().fleet : 0;
     state.view.is_elsewhere = fleet != 0 && fleet != state.view.fleet;
 }

@@ -106,6 +106,8 @@ Datum uid_registrar(PG_FUNCTION_ARGS) {
     if (!settings::is_preloaded)
         return static_cast<Datum>(0);
     auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
+    if (is_in_fleet())
+        open_area();
     const RegistrarStatus shown = registrar_status();
     bool any = false;
     for_each_member([&](const Member &member) {
