@@ -123,7 +123,27 @@ foreach my $reset (q{uid_generator_alter('uid_generators.made', lease_ms => 2000
 	sql('DROP DATABASE again');
 }
 
-# A default that is dropped was behind uid_next(). The next one begins above its ids, although it has a mark.
+# A restore that drops a generator and creates it again brings the mark of the dump, which is older than its last ids.
+foreach my $again ('', "SELECT uid_generator_create('made')")
+{
+	my $dump = PostgreSQL::Test::Utils::tempdir() . '/cleaned';
+	my @without = $again eq '' ? () : '--no-security-labels';
+	$now += $day;
+	freeze_clock($node, $now - 60);
+	sql('CREATE DATABASE cleaned');
+	sql("CREATE EXTENSION uidgen; $create", 'cleaned');
+	$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('cleaned') ], 'pg_dump');
+	freeze_clock($node, $now);
+	my $lost = sql("SELECT uid_next('uid_generators.made')", 'cleaned');
+	freeze_clock($node, $now - 0.5);
+	$node->command_ok([ 'pg_restore', '--clean', '--if-exists', @without, '-d', $node->connstr('cleaned'), $dump ], "pg_restore --clean --if-exists @without");
+	cmp_ok(sql('SELECT last_value FROM uid_generators.made', 'cleaned'), '>', 1, '... brings a mark');
+	sql($again, 'cleaned');
+	cmp_ok(sql("SELECT uid_next('uid_generators.made')", 'cleaned'), '>', $lost, '... and the generator starts above the ids since the dump');
+	sql('DROP DATABASE cleaned');
+}
+
+# A default that is dropped was behind uid_next(). The next one begins above its ids, even after a crash.
 {
 	$now += $day;
 	freeze_clock($node, $now - 5);
@@ -134,6 +154,8 @@ foreach my $reset (q{uid_generator_alter('uid_generators.made', lease_ms => 2000
 	my $last = sql('SELECT uid_next()');
 	freeze_clock($node, $now - 0.5);
 	sql("DROP SEQUENCE uid_generators.early; SELECT uid_default_set('uid_generators.late')");
+	$node->stop('immediate');
+	start_node($node);
 	cmp_ok(sql('SELECT uid_next()'), '>', $last, 'a default chosen after the drop of one starts above it');
 	freeze_clock($node, $now + 5);
 	sql("SELECT uid_default_set('uid_generators.uid_default'); SELECT uid_generator_drop('uid_generators.late')");

@@ -146,8 +146,8 @@ int64_t mark_in_memory(Oid generator) {
     return mark;
 }
 
-// A generator without a lease starts above the last ids of lost generators. So a generator or an extension that is made
-// anew does not repeat ids.
+// A generator starts above the last ids of lost generators. So a generator or an extension that is made anew does not
+// repeat ids: not even if it has a mark, which a restore may have brought, from before the loss.
 void init_generator(Relation rel, SlotInit *init) {
     const Oid generator = RelationGetRelid(rel);
     const int64_t mark = Max(init->expected.counter.last_value, mark_in_memory(generator));
@@ -158,8 +158,7 @@ void init_generator(Relation rel, SlotInit *init) {
     if (mark <= core::no_lease_yet && generator == builtin_generator())
         refuse_lost_definitions(generator);
     warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
-    const int64_t lost = mark > core::no_lease_yet ? -1 : find_tick_to_pass(generator, init->config);
-    init->first_position = core::position_above(policy, Max(mark, lost));
+    init->first_position = core::position_above(policy, Max(mark, find_tick_to_pass(generator, init->config)));
     if (fault_is(Fault::resume_lease) && mark > policy.lease)
         init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
 }
@@ -285,9 +284,7 @@ void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, co
     Relation rel = relation_open(generator, NoLock);
     check_lease_sequence(generator);
     refuse_rewritten(rel);
-    int64_t mark = Max(tick_above(config.layout, id) - 1, 0);
-    if (page_state(rel).counter.last_value == core::no_lease_yet)
-        mark = Max(mark, find_tick_to_pass(generator, config)); // only while there is no mark
+    const int64_t mark = Max(tick_above(config.layout, id) - 1, 0);
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
     // Even a mark that is high enough may not be durable yet: the call that raised it may have been canceled.

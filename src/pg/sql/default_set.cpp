@@ -156,10 +156,8 @@ const char *start_beside_former(Change *c, const Other &o, const NodeHistory &hi
                     above && o.has_same_layout ? ", unless you pass above => false" : "");
 }
 
-// A lost generator may have been the default, and one with a mark looks for none at its first draw.
+// A lost generator may have been the default. The first draw looks for those, too, but this start outlives a restart.
 void start_above_lost(Change *c) {
-    if (high_water_mark_of(c->next) == core::no_lease_yet)
-        return;
     const int64_t tick = find_tick_to_pass(c->next, c->config);
     if (tick >= c->now)
         c->highest = Max(c->highest, core::first_id_of(c->config.layout, tick + 1) - 1);
