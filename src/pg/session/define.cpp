@@ -117,6 +117,15 @@ void wait_for_change(Oid generator, const GeneratorConfig &former, const Generat
         wait_out_lead(generator, former.layout, core::tick_of_mark(former.policy, mark), wanted.policy.max_ahead);
 }
 
+// Whether the generator has drawn. If not, locks it, and so waits for sessions that are about to draw. Of one that has
+// drawn the lock could last long, for nothing.
+bool has_drawn_or_lock(Oid generator) {
+    if (high_water_mark_of(generator) > core::no_lease_yet)
+        return true;
+    lock_generator(generator);
+    return high_water_mark_of(generator) > core::no_lease_yet;
+}
+
 // By statement: a restore takes the default from the builtin generator, as that is made. Locks the choice of the
 // default and the builtin generator, and changes that one's label. The caller has locked the sequence.
 void take_default(Oid generator, const Extension &extension) {
@@ -130,7 +139,7 @@ void take_default(Oid generator, const Extension &extension) {
         ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
                         errmsg("another session is choosing the default generator"), errhint("Try again.")));
     const Oid builtin = builtin_generator();
-    if (find_default_generator() != builtin || high_water_mark_of(builtin) > core::no_lease_yet)
+    if (find_default_generator() != builtin || has_drawn_or_lock(builtin))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("generator \"%s\" cannot become the default by its label", get_rel_name(generator)),
                         errdetail("This database has chosen another default, or has drawn from the builtin one."),
