@@ -42,6 +42,32 @@ SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.altered') AS id 
 ROLLBACK;
 SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.altered') AS id FROM many OFFSET 0) AS drawn;
 
-DROP TABLE many;
 SELECT segment_drop('parallel');
 DROP SEQUENCE uid_generators.parallel, uid_generators.granted, uid_generators.altered, uid_generators.undone;
+
+-- So is a default that the transaction has chosen, by a label or by the function: the same or another one.
+DROP EXTENSION uidgen;
+CREATE EXTENSION uidgen;
+BEGIN;
+CREATE SEQUENCE uid_generators.chosen INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+DO $$
+BEGIN
+  EXECUTE (SELECT format('SECURITY LABEL FOR uidgen ON SEQUENCE uid_generators.chosen IS %L', label) FROM pg_seclabel WHERE objoid = 'uid_generators.uid_default'::regclass);
+END
+$$;
+SELECT count(DISTINCT id) FROM (SELECT uid_next() AS id FROM many OFFSET 0) AS drawn;
+ROLLBACK;
+BEGIN;
+SELECT uid_default_set(uid_generator_create('chosen'));
+SELECT count(DISTINCT id) FROM (SELECT uid_next() AS id FROM many OFFSET 0) AS drawn;
+ROLLBACK;
+SELECT uid_default_set(uid_generator_create('chosen'));
+BEGIN;
+SELECT uid_default_set('uid_generators.uid_default');
+SELECT count(DISTINCT id) FROM (SELECT uid_next() AS id FROM many OFFSET 0) AS drawn;
+ROLLBACK;
+SELECT count(DISTINCT id) FROM (SELECT uid_next() AS id FROM many OFFSET 0) AS drawn;
+
+SELECT uid_default_set('uid_generators.uid_default');
+DROP TABLE many;
+DROP SEQUENCE uid_generators.chosen;

@@ -13,12 +13,27 @@ namespace {
 Oid default_sequence = InvalidOid;
 uint64 default_as_of = 0;
 
+[[noreturn]] void report_default_changed() {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("cannot use the default generator because it was changed in this transaction"),
+                    errdetail("If the transaction rolled back, later ids could be lower than ids drawn now."),
+                    errhint("Commit the transaction before you draw.")));
+}
+
+// A parallel worker does not know what its leader did, but sees the label that the leader wrote. That of the builtin
+// generator is as new as the extension, unless it was changed, which a draw refuses by itself.
+bool is_chosen_by_leader(Oid generator) {
+    return IsParallelWorker() && generator != builtin_generator() && label_of(generator).is_written_here;
+}
+
 // What is known in shared memory was the default a moment ago. If its sequence is gone, no event trigger saw the drop.
 Oid default_now() {
     const bool may_be_known = settings::is_preloaded || server_state != nullptr;
     const Oid known = may_be_known && !RecoveryInProgress() ? known_default() : InvalidOid;
     const bool is_there = OidIsValid(known) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(known));
     const Oid found = is_there ? known : read_default_generator();
+    if (is_chosen_by_leader(found))
+        report_default_changed();
     watch(found);
     return found;
 }
@@ -37,10 +52,7 @@ void note_if_default(Oid generator) {
 // While it waits for the lock of uid_default_set(), open_entry() processes the invalidation that comes with the choice.
 SessionEntry *open_default() {
     if (default_changed_here())
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("cannot use the default generator because it was changed in this transaction"),
-                        errdetail("If the transaction rolled back, later ids could be lower than ids drawn now."),
-                        errhint("Commit the transaction before you draw.")));
+        report_default_changed();
     constexpr int most_rounds = 8;
     SessionEntry *e = nullptr;
     bool is_known = true;
