@@ -325,6 +325,7 @@ void set_label(Oid sequence, const core::Definition &definition) {
 void define(Oid sequence, const core::Definition &definition) {
     check_fault(definition, core::check(definition));
     lock_sequence(sequence, excludes_draws);
+    check_owner(sequence); // it may have got another one since the caller checked it
     if (has_label(sequence))
         refuse_change(sequence);
     begin(sequence, definition);

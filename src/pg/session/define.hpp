@@ -1,5 +1,6 @@
 // How a definition takes effect: the security label of a sequence is set or removed, by a statement or by a function
-// of the extension. Callers of the functions have checked the caller's rights; SECURITY LABEL checks the owner itself.
+// of the extension. Callers of the functions have checked the caller's rights, and look at the owner again under the
+// lock; SECURITY LABEL checks the owner itself.
 //
 //   1. A statement sets a first definition, as a restore does, or the one that is there. A change needs a function of
 //      the extension. So a restore that continues after "already exists" changes nothing.

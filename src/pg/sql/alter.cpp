@@ -62,7 +62,11 @@ void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, co
                         errdetail("It belongs to the extension, so it is the same in each database."),
                         errhint("Create another generator with uid_generator_create(), and make it the default with "
                                 "uid_default_set().")));
-    if (!change_definition(sequence, kind, [&](core::Definition *d) { set_arguments(fcinfo, d, null_number); }))
+    const auto set = [&](core::Definition *d) {
+        check_owner(sequence); // again under the lock, because it may have got another owner meanwhile
+        set_arguments(fcinfo, d, null_number);
+    };
+    if (!change_definition(sequence, kind, set))
         ereport(ERROR,
                 (errcode(ERRCODE_UNDEFINED_OBJECT),
                  errmsg("\"%s\" is not a %s", get_rel_name(sequence), core::word_of(kind)),
@@ -106,6 +110,7 @@ void raise(Oid generator, int64_t above) {
     if (RecoveryInProgress())
         report_in_recovery();
     lock_generator(generator);
+    check_owner(generator); // as in change()
     raise_above_id(generator, read_generator_config(generator), above);
 }
 
@@ -229,7 +234,13 @@ Datum uid_generator_drop(PG_FUNCTION_ARGS) {
                                    ? "<NULL>"
                                    : DatumGetCString(DirectFunctionCall1(regclassout, ObjectIdGetDatum(generator)))),
                         errhint("Run SELECT generator FROM uid_generator_config to list the generators.")));
-    if (definition.generator.is_default != 0)
+    bool is_default = definition.generator.is_default != 0;
+    if (!is_default) {
+        check_owner(generator);
+        lock_sequence(generator, AccessExclusiveLock); // that of DROP, because it may become the default meanwhile
+        is_default = read_definition(generator, core::DefinitionKind::generator).generator.is_default != 0;
+    }
+    if (is_default)
         ereport(ERROR, (errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST), errmsg("cannot drop the default generator"),
                         errdetail("The drop would leave the database without a default generator."),
                         errhint("Choose another default with uid_default_set() first.")));

@@ -249,6 +249,7 @@ int32_t rotate_key(const text *name) {
     const Oid sequence = key_named(name);
     check_owner(sequence);
     const core::Definition definition = lock_definition(sequence, core::DefinitionKind::key);
+    check_owner(sequence); // it may have got another one meanwhile
     write_as_owner(required_table(schema_of_keys(), key_table_name),
                    "UPDATE %1$s SET versions = versions OPERATOR(pg_catalog.+) 1 WHERE id OPERATOR(pg_catalog.=) $1",
                    {{INT8OID, Int64GetDatum(definition.key.id)}});

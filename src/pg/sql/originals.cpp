@@ -198,6 +198,7 @@ Datum change_leaf_alloc(BlockRow r) {
 void rename_segment(const BlockRow &r) {
     check_owner(r.sequence);
     lock_sequence(r.sequence, excludes_draws);
+    check_owner(r.sequence); // it may have got another one meanwhile
     change_definition(r.sequence, core::DefinitionKind::segment,
                       [&](core::Definition *d) { d->segment.name = r.name; });
 }

@@ -77,6 +77,7 @@ void lock_owned(Oid sequence) {
                         errmsg("sequence \"%s\" is not in schema \"uid_segments\"", get_rel_name(sequence)),
                         errhint("Run segment_attach(), which creates it there.")));
     lock_sequence(sequence, ShareRowExclusiveLock);
+    check_owner(sequence); // it may have got another one meanwhile
 }
 
 } // namespace
