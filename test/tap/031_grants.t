@@ -185,6 +185,8 @@ is(sql($late, $nodes_of), $before, 'ids have the own node again');
 is( join(' ', slurp_file($late->logfile) =~ /LOG:  generator "uid_default" .* draws with .*\n.*Protection: (\w+)\./g),
 	'auto registry auto', '... as the log shows');
 
+my $drawn_until = sql($late, "SELECT leased_until FROM uid_generator_status WHERE generator = '$default'::regclass");
+
 # Joining after a setting that was wrong: the registry still learns of the node that was used before. No other generator
 # has the layout, so nothing else can have got that node.
 
@@ -198,6 +200,9 @@ foreach my $wrong ('host=/nowhere', 'host=/nowhere dbname=ids')
 		'a wrong setting');
 }
 set_conf($late, "uidgen.registry = '$conninfo'");
+ok(poll_until('ids with a granted node', sub { sql($late, $nodes_of) ne $before }), 'a server joins again');
+is(sql($registry, "SELECT max(granted_until) >= '$drawn_until' FROM uid_fleet WHERE node = $before AND preset = 'snowflake'"), 't',
+	'... and nobody gets the ticks of the node that it drew with outside');
 sql($late, q{SET uidgen.max_wait = '1min'; SELECT uid_next('uid_generators.former')});
 is(sql($registry, "SELECT granted_until >= $former_mark FROM uid_fleet_node JOIN uid_fleet_pools USING (pool) WHERE node = $former AND nodes = 1 << 20"),
 	't', 'the registry knows the former node');

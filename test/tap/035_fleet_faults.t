@@ -166,6 +166,11 @@ like((sqlstate($servers{c}, 'SELECT uid_fleet_reserve(1, without_standby => true
 	'... nor does it reserve a node');
 goes_on('that server draws on in its own fleet', @{ $loops{c} });
 stop_load('c');
+$servers{c}->stop;
+start_node($servers{c});
+sql($servers{c}, 'SELECT uid_fleet_fence(cancel => true)');
+like((sqlstate($servers{c}, 'SELECT uid_fleet_reserve(1, without_standby => true)'))[1], qr/itself a member of another fleet/,
+	'... also after a restart, before anything is drawn there');
 join_fleet($servers{c}, $servers{c});
 $servers{c}->reload;
 ok(poll_until('b in the other fleet', sub {

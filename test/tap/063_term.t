@@ -14,6 +14,7 @@ sub finds_only_a_former_registry ($node, $draw, $name)
 	is(status($node, 'connected, term'), 'f|' . term_in_database($node), '... it is not connected, and knows the term');
 }
 
+my $of_another_fleet = make_registry(new_server('of_another_fleet', conf => "autovacuum = off\n"));
 my $first = new_server('first', conf => "autovacuum = off\n");
 make_registry($first);
 $first->safe_psql('postgres', "SELECT segment_create('shared', 10); GRANT USAGE ON SEQUENCE uid_segments.shared TO uid_fleet");
@@ -40,7 +41,8 @@ $first->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 $term = $first->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
 $of_segment->safe_psql('postgres', "SELECT segment_next('shared')");
 is(term_in_database($of_segment), $term, 'the first block in another term leaves that one');
-$segments_alone->safe_psql('postgres', "SELECT segment_attach('shared', without_standby => true), segment_next('shared')");
+my $attach_and_draw = "SELECT segment_attach('shared', without_standby => true), segment_next('shared')";
+$segments_alone->safe_psql('postgres', $attach_and_draw);
 is(term_in_database($segments_alone), $term, '... also on a server that draws from no generator');
 $member->safe_psql('postgres', "SELECT uid_generator_create('late')");
 my $session = hold_open($member);
@@ -68,11 +70,11 @@ my $later = $second->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
 $member->safe_psql('postgres', "SELECT uid_generator_create('newcomer')");
 $member->safe_psql('postgres', "SELECT uid_next('uid_generators.newcomer')");
 is(term_in_database($member), $later, 'a draw in the term of the server that takes over leaves that one');
-foreach my $node ($of_segment, $segments_alone)
-{
-	$node->safe_psql('postgres', "SELECT count(segment_next('shared')) FROM generate_series(1, 10000)");
-	is(term_in_database($node), $later, '... as a block of a segment does on ' . $node->name);
-}
+$of_segment->safe_psql('postgres', "SELECT count(segment_next('shared')) FROM generate_series(1, 10000)");
+is(term_in_database($of_segment), $later, '... as a block of a segment does');
+$segments_alone->safe_psql('postgres', 'CREATE DATABASE other');
+$segments_alone->safe_psql('other', "CREATE EXTENSION uidgen; $attach_and_draw");
+is(term_in_database($segments_alone), $term, '... in its database alone');
 my $file = 'global/pgsql_tmp_uidgen.grants';
 
 # Only the former one answers.
@@ -97,14 +99,15 @@ start_node($upgraded);
 finds_only_a_former_registry($upgraded, 'SELECT uid_next()', 'an upgraded server does not go back either');
 
 my $many_values = "SELECT count(segment_next('shared')) FROM generate_series(1, 100000)";
-finds_only_a_former_registry($segments_alone, $many_values, 'nor does one that draws from segments alone');
 $segments_alone->stop;
+my $path = $segments_alone->data_dir . "/$file";
+system_or_bail('sh', '-c', 'cp "$0" "$0.copy" && mv "$0.copy" "$0"', $path);
 start_node($segments_alone);
-finds_only_a_former_registry($segments_alone, $many_values, '... after a restart');
+finds_only_a_former_registry($segments_alone, $many_values, 'nor does one that draws from segments alone and has a copy of the file');
 $segments_alone->stop;
-unlink $segments_alone->data_dir . "/$file" or die "no file of grants: $!";
+unlink $path or die "no file of grants: $!";
 start_node($segments_alone);
-finds_only_a_former_registry($segments_alone, $many_values, '... without its file of grants');
+finds_only_a_former_registry($segments_alone, $many_values, '... or none');
 
 $of_segment->stop;
 unlink $of_segment->data_dir . "/$file" or die "no file of grants: $!";
@@ -124,5 +127,30 @@ $upgraded->safe_psql('postgres', "SELECT setval('uid_internal.uid_fleet_term', $
 $upgraded->stop;
 start_node($upgraded);
 is(sqlstate($upgraded, 'SELECT uid_next()'), '00000', '... nor does one after a restart');
+
+# To another fleet, whose term is smaller, while the answer to a call is under way, and back.
+my $mover = new_server('mover', conf => "autovacuum = off\nuidgen.max_wait = 60s\n", registries => [ $first ]);
+$mover->safe_psql('postgres', "SELECT uid_next(uid_generator_create('g' || n)) FROM generate_series(1, 2) n");
+$mover->safe_psql('postgres', "SELECT segment_attach('shared', step => 10, max_step => 10, without_standby => true)");
+$term = term_in_database($mover);
+my $lock = hold_open($first);
+$lock->query_safe('BEGIN');
+$lock->query_safe('LOCK TABLE uid_fleet_state IN EXCLUSIVE MODE');
+my $waiting = hold_open($mover);
+send_query($waiting, "SELECT count(segment_next('shared')) FROM generate_series(1, 100);");
+my $called = "FROM pg_stat_activity WHERE application_name = 'uidgen registrar' AND wait_event_type = 'Lock'";
+$first->poll_query_until('postgres', "SELECT count(*) > 0 $called") or die 'no call';
+foreach my $to ($of_another_fleet, $first)
+{
+	join_fleet($mover, $to);
+	$mover->reload;
+	$mover->safe_psql('postgres', 'SELECT uid_fleet_move()');
+	$lock->quit if $to == $of_another_fleet;
+	my $draw = "SELECT uid_next('uid_generators.g" . ($to == $first ? 2 : 1) . "')";
+	ok(poll_until('a draw', sub { sqlstate($mover, "SET uidgen.max_wait = '1s'; $draw") eq '00000' }), 'a generator draws in the fleet that the server has moved to');
+	my $there = $to->safe_psql('postgres', 'SELECT term FROM uid_fleet_state');
+	is(join(' ', status($mover, 'term'), term_in_database($mover)), "$there $there", '... in its term, which the database has');
+}
+$waiting->quit;
 
 done_testing();

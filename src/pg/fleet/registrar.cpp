@@ -32,6 +32,7 @@ constexpr int64_t others_count_us = 60 * us_per_second;
 Found found = {};
 int64_t last_inquiry_us = 0; // on the monotonic clock; 0: the next one is due
 uint64_t moves = 0;          // of the server, as of the beginning of this round
+bool is_block_lost = false;  // one came that could not be used, because the file of grants could not be written
 int at_once = most_requests; // asks in a call. After a call that failed it is one, because an ask may have been why
 
 // A generator without a grant that lasts.
@@ -70,7 +71,7 @@ void fail(Ask *ask, const GrantError &error) {
 bool may_be_sent(Ask *ask, const GrantError &unstored) {
     if (!found.is_alone && (ask->is_block || is_newcomer(*ask)))
         fail(ask, two_registries());
-    else if (unstored.at_us != 0 && !ask->is_block)
+    else if (unstored.at_us != 0 && (is_block_lost || !ask->is_block))
         fail(ask, unstored);
     return !ask->is_over;
 }
@@ -125,6 +126,7 @@ void take_answers(Ask *const *asks, int count) {
     const bool is_news = !is_past && (changed != NIL || seen.term != before.term);
     const GrantError error = is_news ? grant_file_store(seen, changed) : GrantError{};
     const bool is_stored = error.at_us == 0;
+    is_block_lost = !is_stored && seen.term != before.term;
     const bool counts = !is_past && is_stored && fleet_note_seen(seen);
     if (counts)
         publish(changed);

@@ -14,21 +14,27 @@ constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit, 0}};
 
 using core::no_node;
 
-// The node that the generator may have drawn with before the fleet. Without a number of this incarnation it is known
-// from the policy, or from the generator's row. One that has a grant of the file does not join.
+// The node that the generator may have drawn with outside the fleet. Without a number of this incarnation it is known
+// from the policy, or from the generator's row. A generator with a grant has been outside since if it has a number of its
+// own and shows no node of the fleet, or has leased ticks at or above the grant's end. Its grant covers the rest.
 int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
     const GeneratorState &generator = generator_of(e->slot);
     const GeneratorConfig &config = generator.config;
     Member member = {};
-    if (membership_of(e->slot).is_requested.load(std::memory_order_relaxed) || mark <= core::no_lease_yet ||
-        (membership_copy(e->slot, &member) && member.membership.holds &&
-         core::same_layout(member.request.layout, config.layout)))
+    if (membership_of(e->slot).is_requested.load(std::memory_order_relaxed) || mark <= core::no_lease_yet)
         return no_node;
     const bool is_given = config.worker_policy == WorkerPolicy::fixed;
-    const int64_t number = is_given ? config.worker_number : generator.number.load(std::memory_order_acquire);
-    return number != no_number
-               ? own_node(config, number).value
-               : former_node(extension_schema(), e->sequence, config.layout, core::Protection::registry);
+    const int64_t number = generator.number.load(std::memory_order_acquire);
+    const bool has_grant = membership_copy(e->slot, &member) && member.membership.holds &&
+                           core::same_layout(member.request.layout, config.layout);
+    const bool is_beyond = core::tick_of_mark(config.policy, mark) >= member.membership.held.until;
+    const bool shows_own = number != no_number && generator.granted_node.load(std::memory_order_relaxed) == no_node;
+    if (has_grant && !is_beyond && !shows_own)
+        return no_node;
+    const int64_t node = is_given || number != no_number
+                             ? own_node(config, is_given ? config.worker_number : number).value
+                             : former_node(extension_schema(), e->sequence, config.layout, core::Protection::registry);
+    return has_grant && !is_beyond && node == member.membership.held.node ? no_node : node;
 }
 
 GrantRequest request_of(const SessionEntry *e, int64_t mark) {

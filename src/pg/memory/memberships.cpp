@@ -8,9 +8,10 @@ namespace {
 MemberState &fleet() { return server_state->fleet; }
 
 // Whether the request is for the membership that there is. What a file without a mark says is not the generator's own.
+// Only a newcomer tells the registry with which node it has drawn outside the fleet.
 bool is_for_present(const MembershipFields &present, const GrantRequest &request) {
     return present.membership.incarnation != 0 && core::same_layout(present.request.layout, request.layout) &&
-           (present.requested || request.has_leased);
+           (present.requested || request.has_leased) && (!present.membership.holds || request.former_node < 0);
 }
 
 // A session that has drawn in the fleet already does not know the node that the generator had before. While there is no

@@ -215,6 +215,8 @@ void lock_registry(Registry *registry) {
 void enter_registry(Registry *registry) {
     FleetState &state = registry->state;
     const int64_t bound_us = settings::registry_clock_bound_ms * us_per_ms;
+    if (is_in_fleet())
+        open_area(); // which reads the file of grants
     lock_registry(registry);
     settle_environment(registry);
     // The servers that follow must assume the same bound, or a greater one, so a greater setting is stored. It counts
@@ -226,8 +228,6 @@ void enter_registry(Registry *registry) {
         write_state(state);
     }
     note_wait(&state);
-    if (is_in_fleet())
-        open_area(); // which reads the file of grants
     const uint64_t fleet = is_in_fleet() ? fleet_seen().fleet : 0;
     state.view.is_elsewhere = fleet != 0 && fleet != state.view.fleet;
 }
