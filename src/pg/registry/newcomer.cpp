@@ -29,8 +29,8 @@ bool find_disposable(NodeRange range, int64_t from, NodeRecord *found) {
 }
 
 // What this session last counted of a login's nodes, with grants that last. Thousands are not counted again for each
-// newcomer: each serial since then is an answer to one request, which gives a login a node, and at most another one that
-// it drew with before. In a later term, or if the clock is set back, they are counted again.
+// newcomer: each serial since then is an answer to one request, which gives a login a node, and at most another one
+// that it drew with before. In a later term, or if the clock is set back, they are counted again.
 struct Counted {
     core::Term term;
     int64_t tick;

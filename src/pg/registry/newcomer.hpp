@@ -13,8 +13,8 @@
 
 namespace uidgen::pg {
 
-// Grants a node, or refuses. `full` is the last newcomer of the call for which there was no node, or null, so that others
-// are refused without looking.
+// Grants a node, or refuses. `full` is the last newcomer of the call for which there was no node, or null: others are
+// then refused without looking.
 void admit_newcomer(const Registry &registry, const Call **full, Call *call);
 
 // Writes down that the member drew with a node before it joined the fleet. The node is one of its login's until then,
