@@ -173,22 +173,26 @@ void delete_segment_row(Oid sequence) {
                    {{OIDOID, ObjectIdGetDatum(sequence)}});
 }
 
-// A row of another sequence is one that no event trigger saw dropped, unless a label says that it is the segment.
+// A row of another sequence is one that no event trigger saw dropped, unless a label says that it is the segment. So
+// it is locked before the label is read. A row that another session holds, or brings meanwhile by a rename, stays, and
+// the INSERT fails.
 void begin_segment(Oid sequence, const core::SegmentDefinition &segment) {
     const text *name = cstring_to_text(segment.name);
+    const Oid table = segment_row_table();
+    const Argument by_name = {TEXTOID, PointerGetDatum(name)};
+    const uint64 locked = write_as_owner(
+        table, "SELECT FROM %1$s WHERE name OPERATOR(pg_catalog.=) $1 FOR UPDATE SKIP LOCKED", {by_name});
     const Oid other = find_segment(name);
     if (OidIsValid(other) && other != sequence)
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("segment \"%s\" already exists", shown(segment.name)),
                         errdetail("Its sequence is %s.", qualified_name(other)),
                         errhint("Use another name, or drop the segment with segment_drop().")));
     expire_segment(sequence);
-    const Oid table = segment_row_table();
-    const Argument by_name = {TEXTOID, PointerGetDatum(name)};
-    const Argument by_sequence = {OIDOID, ObjectIdGetDatum(sequence)};
-    write_as_owner(table, "DELETE FROM %1$s WHERE name OPERATOR(pg_catalog.=) $1 OR sequence OPERATOR(pg_catalog.=) $2",
-                   {by_name, by_sequence});
+    delete_segment_row(sequence);
+    if (locked > 0)
+        write_as_owner(table, "DELETE FROM %1$s WHERE name OPERATOR(pg_catalog.=) $1", {by_name});
     write_as_owner(table, "INSERT INTO %1$s (name, sequence, increment_val) VALUES ($1, $2, $3)",
-                   {by_name, by_sequence, {INT8OID, Int64GetDatum(segment.increment_val)}});
+                   {by_name, {OIDOID, ObjectIdGetDatum(sequence)}, {INT8OID, Int64GetDatum(segment.increment_val)}});
 }
 
 // Another role could take the id of a key that is to be restored, and so get its secrets.
