@@ -32,7 +32,8 @@ CREATE FUNCTION uid_internal.uid_default_is_moved() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_default_is_moved';
 COMMENT ON FUNCTION uid_internal.uid_default_is_moved() IS
   'Trigger function of uid_default_moved. A restored row takes the default from the builtin generator, unless the label '
-  'of another one has done so, or this database has chosen the builtin one.';
+  'of another one has done so, this database has chosen the builtin one, or its sessions have drawn from it since the '
+  'server''s start.';
 CREATE TRIGGER uid_default_is_moved BEFORE INSERT ON uid_internal.uid_default_moved
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_default_is_moved();
 ALTER TABLE uid_internal.uid_default_moved ENABLE ALWAYS TRIGGER uid_default_is_moved;

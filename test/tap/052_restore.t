@@ -233,6 +233,25 @@ run_log([ 'pg_restore', @$_, '-d', $node->connstr('builtin'), "$directory/odd.du
 is(sql($definitions, 'builtin'), $live, '... nor does it take the default from the builtin generator');
 is(sql('SELECT count(*) FROM uid_internal.uid_default_moved', 'builtin'), 0, '... or say so');
 
+# Nor from one that sessions draw from, although the dump's default was another one, whose label is refused there, or was
+# dropped. Where nobody has drawn, the dump decides, even if it has brought a counter for the builtin generator before.
+sql("CREATE DATABASE $_ TEMPLATE template0") foreach ('bare', 'drawn', 'fresh');
+sql('CREATE EXTENSION uidgen', $_) foreach ('bare', 'drawn', 'fresh');
+sql("SELECT uid_generator_create('gone'); SELECT uid_default_set('uid_generators.gone'); SET client_min_messages = error; DROP SEQUENCE uid_generators.gone", 'bare');
+$node->command_ok([ 'pg_dump', '-Fc', '-a', '-f', "$directory/bare.dump", '-d', $node->connstr('bare') ], 'pg_dump -a without a default');
+sql('SELECT uid_next()', 'drawn');
+my $chosen = 'SELECT generator, is_default FROM uid_generator WHERE is_default OR builtin; SELECT count(*) FROM uid_internal.uid_default_moved';
+foreach my $name ('bare', 'odd')
+{
+	run_log([ 'pg_restore', '-d', $node->connstr('drawn'), "$directory/$name.dump" ]);
+	is(sql($chosen, 'drawn'), "uid_generators.uid_default|t\n0", "the default stays that of a database in use ($name.dump)");
+	is(sql('SELECT uid_next() > 0', 'drawn'), 't', '... which draws');
+}
+like(failure("SELECT uid_next('uid_generators.web')", 'drawn'), qr/"web" has lost its definition/, '... although a label was refused');
+sql("SELECT setval('uid_generators.uid_default', 4711)", 'fresh');
+$node->command_ok([ @restore, '-d', $node->connstr('fresh'), "$directory/bare.dump" ], 'pg_restore where nobody has drawn');
+is(sql($chosen, 'fresh'), "uid_generators.uid_default|f\n1", '... leaves no default, as in the dump');
+
 # Without labels nothing says what the sequences are. The error has the statement that mends it. Of the default a row
 # says that it was another one than the builtin generator, which has drawn in the original, too.
 sql('CREATE DATABASE unlabelled TEMPLATE template0');

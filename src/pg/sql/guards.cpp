@@ -49,7 +49,8 @@ Datum uid_forget_dropped(PG_FUNCTION_ARGS) {
 
 // A dump says that the builtin generator was not the default. Each new database begins with it. Where the labels of the
 // dump were restored, one of them has taken the default. A row that says that there was another one takes it only where
-// labels are missing, so a restore into a database that has its own default changes nothing.
+// labels are missing. It is not taken from a builtin generator that sessions of this incarnation have used: the restore
+// is into a database that was there. That it has a mark says less, because the restore may have brought it before.
 Datum uid_default_is_moved(PG_FUNCTION_ARGS) {
     const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
@@ -59,8 +60,9 @@ Datum uid_default_is_moved(PG_FUNCTION_ARGS) {
     const Relation table = trigger->tg_relation;
     const Datum dropped = column({trigger->tg_trigtuple, RelationGetDescr(table)}, "dropped");
     const Oid builtin = builtin_generator();
-    if (find_default_generator() == builtin && (DatumGetBool(dropped) || OidIsValid(find_lost_generator())) &&
-        lock_choice_of_default(true))
+    const bool is_used = find_slot(slot_key(builtin), SlotKind::generator) != nullptr;
+    if (find_default_generator() == builtin && !is_used &&
+        (DatumGetBool(dropped) || OidIsValid(find_lost_generator())) && lock_choice_of_default(true))
         set_default(builtin, false);
     const Row known =
         find_row(RelationGetNamespace(table), RelationGetRelationName(table), "dropped", F_BOOLEQ, dropped);
