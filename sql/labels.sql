@@ -138,6 +138,9 @@ SELECT next, labelled('SEQUENCE uid_generators.checked', replace(label_of(1000, 
 CALL label('uid_generators.checked', label_of(1000, 41));
 CALL label('uid_generators.checked', regexp_replace(label_of(1000, 41), ' (preset=\S+) (epoch=\S+)', ' \2 \1'));
 SELECT labelled('SEQUENCE uid_generators.checked', label_of(1000000, 31)), labelled('SEQUENCE uid_generators.checked', 'key id=1');
+-- It cannot be made long for all who read labels: one space is before each word.
+SELECT labelled('SEQUENCE uid_generators.checked', label) FROM (VALUES (label_of(1000, 41) || repeat(' ', 100000)), (replace(label_of(1000, 41), ' epoch', '  epoch'))) v (label);
+SELECT length(label) = length(label_of(1000, 41)) AS same FROM pg_seclabel WHERE objoid = 'uid_generators.checked'::regclass;
 -- It may be removed until the first lease.
 CALL label('uid_generators.checked', NULL);
 SELECT outcome('SELECT uid_next(''uid_generators.checked'')');
@@ -162,6 +165,9 @@ DROP SEQUENCE uid_generators.checked;
 -- Segments: a name belongs to one sequence. What a sequence is called does not matter.
 SELECT segment_create('orders', 100), segment_create(repeat('long ', 30));
 SELECT segment_next('orders'), segment_next(repeat('long ', 30));
+-- Each label as it is, as in a restore.
+SELECT objoid::regclass, labelled(format('SEQUENCE %s', objoid::regclass), label), (uid_internal.uid_read_segment(label)).name, (uid_internal.uid_read_generator(label)).preset
+  FROM pg_seclabel WHERE provider = 'uidgen' ORDER BY 1;
 CREATE SEQUENCE invoices;
 SELECT labelled('SEQUENCE invoices', label) FROM pg_seclabel WHERE objoid = 'uid_segments.orders'::regclass;
 ALTER SEQUENCE uid_segments.orders RENAME TO former_orders;
@@ -219,6 +225,8 @@ SELECT uid_key_create('first');
 CREATE SEQUENCE uid_keys.thief;
 SELECT outcome(format('SECURITY LABEL FOR uidgen ON SEQUENCE uid_keys.thief IS %L', label)) ~ 'is that of another key' AS refused
   FROM pg_seclabel WHERE objoid = 'uid_keys.first'::regclass;
+SELECT labelled('SEQUENCE uid_keys.first', label), labelled('SEQUENCE uid_keys.first', replace(label, ' ', '  ')) FROM pg_seclabel WHERE objoid = 'uid_keys.first'::regclass;
+SELECT name, width FROM uid_key_config;
 SELECT uid_key_create('thief');
 SELECT labelled('SEQUENCE uid_keys.thief', NULL);
 DELETE FROM uid_secrets.uid_key WHERE id = (SELECT id FROM uid_internal.keys WHERE name = 'thief');

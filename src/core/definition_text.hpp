@@ -5,7 +5,8 @@
 //   key id=5112345678901234567
 //
 //   1. A text has each field of its kind once, in any order. So a later version's presets change no generator that
-//      exists. print() writes them in the order of the list.
+//      exists. print() writes them in the order of the list. One space is before each, so no text is long, and all
+//      labels can be read at little cost.
 //   2. parse(print(d)) is d. Each value has one spelling, so print(parse(x)) is x in the order of the list.
 //   3. A text is always in double quotes; a double quote in it is doubled. So no text is taken for a word or for null.
 #pragma once
@@ -222,7 +223,8 @@ inline DefinitionFault parse(const char *text, Definition *to, char *space) noex
     const Fields &fields = fields_of(to->kind);
     uint64_t seen = 0; // a bit for each field
     const auto bit = [&fields](const Field *field) { return UINT64_C(1) << (field - fields.begin()); };
-    for (at = end + strspn(end, " "); *at != '\0'; at = end + strspn(end, " ")) {
+    while (*end == ' ') {
+        at = end + 1;
         end = at + strcspn(at, " =");
         const Field *field = find_field(fields, at, static_cast<size_t>(end - at));
         if (field == nullptr || *end != '=')

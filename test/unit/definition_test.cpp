@@ -98,7 +98,7 @@ TEST(Definition, PrintsWhatItParsed) {
     EXPECT_STREQ(s.name, "a \"b\"");
 }
 
-// A text may have its words in another order and with more spaces. What is printed has them in that of the list.
+// A text may have its words in another order, but no more spaces. What is printed has them in that of the list.
 TEST(Definition, AnyOrder) {
     std::mt19937 random(1);
     for (const std::string &text : {js53, orders, key}) {
@@ -108,10 +108,15 @@ TEST(Definition, AnyOrder) {
         std::shuffle(words.begin(), words.end(), random);
         std::string other = text.substr(0, text.find(' '));
         for (const std::string &word : words)
-            other += " " + word + " ";
+            other += word;
         const Parsed parsed(other);
         EXPECT_EQ(parsed.fault.kind, FaultKind::none) << parsed.field();
         EXPECT_EQ(text_of(parsed.definition), text);
+        for (size_t at = 0; at < other.size(); at = other.find(' ', at + 1)) {
+            std::string spaced = other;
+            expect_fault(spaced.insert(at, " "), at == 0 ? FaultKind::kind : FaultKind::word, "", "");
+        }
+        expect_fault(other + " ", FaultKind::word, "", "");
     }
 }
 
@@ -428,6 +433,7 @@ TEST(Definition, DamagedTexts) {
         if (parsed.fault.kind != FaultKind::none)
             continue;
         accepted++;
+        EXPECT_EQ(text_of(parsed.definition).size(), text.size()) << text;
         const Parsed again(text_of(parsed.definition));
         EXPECT_EQ(again.fault.kind, FaultKind::none) << text;
         EXPECT_EQ(text_of(again.definition), text_of(parsed.definition));
