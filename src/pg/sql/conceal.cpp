@@ -258,7 +258,9 @@ int32_t rotate_key(const text *name) {
     const Row row = find_secrets(definition);
     if (row.tuple == nullptr)
         report_no_secret(name, sequence);
-    return DatumGetInt32(column(row, "versions"));
+    const int32_t versions = DatumGetInt32(column(row, "versions"));
+    explicit_bzero(row.tuple->t_data, row.tuple->t_len); // it has the secrets
+    return versions;
 }
 
 } // namespace
