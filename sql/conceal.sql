@@ -133,6 +133,14 @@ ROLLBACK TO s;
 SELECT uid_conceal(5, 'web') = :of_third;
 ROLLBACK;
 SELECT uid_conceal(5, 'web') >> 49, regexp_replace(outcome('SELECT uid_reveal(' || :of_third || ', ''web'')'), 'value \d+', 'value N');
+-- What it concealed is another id in the next version of that number.
+SELECT uid_key_create('shown', 63, 1);
+BEGIN;
+SELECT uid_key_rotate('shown'), uid_conceal(5, 'shown') AS shown \gset
+SELECT uid_reveal(:shown, 'shown');
+ROLLBACK;
+SELECT uid_key_rotate('shown'), uid_reveal(:shown, 'shown') = 5;
+DROP SEQUENCE uid_keys.shown;
 
 -- A view of a role that may use the key. In a generated column or an index the functions are refused: a restore computes
 -- these before it has the key.

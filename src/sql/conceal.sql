@@ -131,9 +131,10 @@ COMMENT ON FUNCTION uid_key_create(text, integer, integer, boolean) IS
 CREATE FUNCTION uid_key_rotate(name text) RETURNS integer
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_rotate';
 COMMENT ON FUNCTION uid_key_rotate(text) IS
-  'Makes a new version of a key and returns its number. uid_conceal() uses it after the commit. uid_reveal() still '
-  'reveals what the former versions concealed, because each concealed id shows its version. It fails if the version '
-  'bits of the key are used up, or if it has none. Only the owner of the key may call it.';
+  'Makes a new version of a key and returns its number. uid_conceal() uses it from then on, in other transactions from '
+  'the commit on. Show no value of it before the commit, because a rollback frees its number for another secret. '
+  'uid_reveal() still reveals what the former versions concealed, because each concealed id shows its version. It fails '
+  'if the version bits of the key are used up, or if it has none. Only the owner of the key may call it.';
 
 CREATE FUNCTION uid_conceal(id bigint, key_name text) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_conceal';
