@@ -15,8 +15,8 @@ constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit, 0}};
 using core::no_node;
 
 // The node that the generator may have drawn with outside the fleet. Without a number of this incarnation it is known
-// from the policy, or from the generator's row. A generator with a grant has been outside since if it has a number of its
-// own and shows no node of the fleet, or has leased ticks at or above the grant's end. Its grant covers the rest.
+// from the policy, or from the generator's row. A generator with a grant has been outside since if it has a number of
+// its own and shows no node of the fleet, or has leased ticks at or above the grant's end. Its grant covers the rest.
 int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
     const GeneratorState &generator = generator_of(e->slot);
     const GeneratorConfig &config = generator.config;
