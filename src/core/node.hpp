@@ -66,7 +66,6 @@ constexpr uint64_t mix(uint64_t z) noexcept {
     return z ^ (z >> 31);
 }
 
-// `place` tells servers apart that are copies of one: host and data directory.
 // The same for a node of layouts that same_layout() holds to be one; for others hardly ever.
 constexpr uint64_t node_hash(const Layout &l, int64_t node) noexcept {
     const int64_t widths = l.time_bits | l.datacenter_bits << 6 | l.worker_bits << 12 | l.sequence_bits << 18 |
@@ -77,6 +76,7 @@ constexpr uint64_t node_hash(const Layout &l, int64_t node) noexcept {
     return hash;
 }
 
+// `place` tells servers apart that are copies of one: host and data directory.
 constexpr uint64_t database_hash(uint64_t system_identifier, uint32_t database, uint64_t place) noexcept {
     return mix(mix(mix(system_identifier) + database) + place);
 }
