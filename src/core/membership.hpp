@@ -3,8 +3,7 @@
 //
 // Numbered invariants
 //   1. A start begins a new incarnation and stores it, before it asks (begin_incarnation()). So of two lives that
-//      follow one another the registry can tell which is the later one, and a copy of a life does not follow
-//      it.
+//      follow one another the registry can tell which is the later one, and a copy of a life does not follow it.
 //   2. A grant counts only while the data directory, host and timeline are those that it was stored for. The caller
 //      checks it. Otherwise, and for a generator without a high-water mark, a new membership begins
 //      (begin_membership()), because the holder of the grant may be alive.
@@ -29,8 +28,7 @@ struct Membership {
     bool holds;
     bool superseded; // refused as such: draws nothing until begin_membership() is called by the administrator
     Grant held;
-    Former
-        former; // incarnations since the last answer, beginning with the one that was answered; last (grant_file.cpp)
+    Former former; // incarnations from the one that was answered last; the last field, as grant_file.cpp writes it
 };
 
 // Begins as a newcomer. `fresh` is a random number that was never used.

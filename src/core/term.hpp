@@ -88,7 +88,7 @@ struct RegistryView {
     int64_t bound_us;      // how far two clocks of the fleet may differ
     int64_t now_us;        // its clock
     int64_t ended_by_us;   // only nodes whose grants had ended by then are free (12); 0: any
-    bool awaits_member;    // awaits_member()
+    bool awaits_member;    // newcomers wait: is_in_wait(), and no member has ended it
     bool is_elsewhere;     // its own server draws in another fleet: ids of the two could be equal
 };
 
@@ -109,11 +109,11 @@ constexpr bool is_news(const RegistryView &r, const Term &shown) noexcept {
 // How long a registry waits that has started (12).
 constexpr int64_t wait_us(const RegistryView &r) noexcept { return r.longest_us + r.longest_us / 2 + 2 * r.bound_us; }
 
-// Whether newcomers must wait (12). `started_us`: when the server started, by its clock, which may have been set back
-// by twice the bound since; `ended`: a member has ended the wait.
-constexpr bool awaits_member(const RegistryView &r, int64_t started_us, bool ended) noexcept {
+// Whether newcomers must wait, unless a member has ended it (12). `started_us`: when the server started, by its clock,
+// which may have been set back by twice the bound since.
+constexpr bool is_in_wait(const RegistryView &r, int64_t started_us) noexcept {
     const int64_t up_us = r.now_us - started_us;
-    return !ended && up_us >= -2 * r.bound_us && up_us < wait_us(r);
+    return up_us >= -2 * r.bound_us && up_us < wait_us(r);
 }
 
 // Whether a number that is shown without a proof is a claim (14).

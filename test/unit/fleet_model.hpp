@@ -40,7 +40,7 @@ struct Protocol {
     bool (*is_claim)(const core::RegistryView &, const core::Term &) = core::is_claim;
     bool (*ends_wait)(const core::Layout &, const core::RegistryView &, const core::Request &,
                       int64_t) = core::ends_wait;
-    bool (*awaits_member)(const core::RegistryView &, int64_t, bool) = core::awaits_member;
+    bool (*is_in_wait)(const core::RegistryView &, int64_t) = core::is_in_wait;
     core::Request (*without_proof)(const core::Layout &, const core::RegistryView &,
                                    core::Request) = core::without_proof;
     core::NodeRow (*revoked)(const core::Layout &, const core::RegistryView &, const core::NodeRow &,
@@ -611,8 +611,8 @@ class World {
         v.now_us = std::max<int64_t>((s.now + at.offset), 1);
         v.claimed = r.claimed_at != 0 && v.now_us - (r.claimed_at - 1) < core::claim_us(v) ? r.claimed : 0;
         const bool waits = p_.always_waits || latest_end(s, server, nullptr) > at.started;
-        v.awaits_member = waits && p_.awaits_member(v, at.started, at.called != 0);
-        v.ended_by_us = p_.awaits_member(v, at.started, false) && at.called == 1 ? at.last_before : 0;
+        v.awaits_member = waits && at.called == 0 && p_.is_in_wait(v, at.started);
+        v.ended_by_us = p_.is_in_wait(v, at.started) && at.called == 1 ? at.last_before : 0;
         return v;
     }
 
@@ -849,7 +849,7 @@ class World {
         const Server &at = s.server[server];
         const core::RegistryView r = view(s, server);
         return at.is_copy != 0 || core::are_rivals(big(at.db.shown), r.term) ||
-               core::awaits_member(r, at.started, at.heard != 0);
+               (at.heard == 0 && core::is_in_wait(r, at.started));
     }
 
     bool must_refuse_unless_live(const State &s, int server) const {

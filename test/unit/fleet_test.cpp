@@ -293,8 +293,8 @@ TEST(Term, AClaimEnds) {
 
 TEST(Term, AStartIsFollowedByAWaitIfTheClockIsSetBack) {
     const RegistryView r = registry_at(now_us);
-    EXPECT_TRUE(awaits_member(r, now_us + 2 * r.bound_us, false));
-    EXPECT_FALSE(awaits_member(r, now_us + 2 * r.bound_us + 1, false)) << "it might wait for years";
+    EXPECT_TRUE(is_in_wait(r, now_us + 2 * r.bound_us));
+    EXPECT_FALSE(is_in_wait(r, now_us + 2 * r.bound_us + 1)) << "it might wait for years";
 }
 
 // A clock that is behind: the rows show how late it is at least.
@@ -659,16 +659,15 @@ const Mutant mutants[] = {
     {"a registry is not told when another one granted last", "TwoRegistriesAreAlive",
      with(&Protocol::told_of_other, [](RegistryView r, int64_t) { return r; }), by_walks},
     {"a registry that starts admits newcomers at once", "AFormerPrimaryComesBack",
-     with(&Protocol::awaits_member, [](auto &, int64_t, bool) { return false; })},
+     with(&Protocol::is_in_wait, [](auto &, int64_t) { return false; })},
     {"a newcomer opens a registry that starts, by what that has told it", "AFormerPrimaryComesBack",
      with(&Protocol::ends_wait, [](auto &, auto &, auto &a, int64_t) { return a.seen.term.number != 0; })},
     {"a registry that starts when its grants have ended admits newcomers at once", "AFormerPrimaryReturnsLate",
      with(&Protocol::always_waits, false)},
     {"a registry that starts waits for the longest grant only", "AFormerPrimaryReturnsLate",
-     with(&Protocol::awaits_member,
-          [](auto &r, int64_t started_us, bool ended) {
-              return awaits_member(r, started_us, ended) && r.now_us - started_us < r.longest_us;
-          }),
+     with(
+         &Protocol::is_in_wait,
+         [](auto &r, int64_t started_us) { return is_in_wait(r, started_us) && r.now_us - started_us < r.longest_us; }),
      by_walks},
     {"a member that opens a registry that starts opens all nodes", "AFormerPrimaryReturnsLate",
      with(&Protocol::is_free,

@@ -151,7 +151,7 @@ WhenRingEmpty policy_now(const GeneratorState &generator) {
 void carry_out(DrawCall *call, const Reading &reading, const core::Decision &decision) {
     Drawn none = {};
     if (verify_clock(call, reading, decision.action))
-        (void)conclude(call, reading, decision, execute(call, reading, {decision, false}, &none));
+        (void)conclude(call, reading, decision, execute(call, reading, {decision}, &none));
 }
 
 void at_empty_ring(DrawCall *call, const Reading &reading, const core::Decision &decision, uint64_t floor) {
@@ -293,7 +293,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
             get_later_end(&call, reading, next);
             continue;
         }
-        const core::IdEncoder encoder = fix_node(e, reading, false);
+        const core::IdEncoder encoder = fix_node(e, reading);
         const int64_t too_far = next > 0 ? ticks_too_far(policy, reading.state, next) : 0;
         if (too_far > 0) { // the clock went back since the refill
             carry_out(&call, reading, {core::ClockAction::wait, 0, 0, 0, too_far});

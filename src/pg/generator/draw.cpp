@@ -134,7 +134,7 @@ Step decide_step(const GeneratorState &generator, const core::ClockState &state)
     const core::ClockPolicy &policy = generator.config.policy;
     const core::Decision decision = core::decide(policy, state);
     if (likely(decision.action != core::ClockAction::backup))
-        return {decision, false};
+        return {decision};
     core::ClockState of_backup = state;
     of_backup.last = generator.backup.last();
     return {core::decide_backup(policy, of_backup, decision), true};

@@ -47,7 +47,7 @@ struct Reading {
 
 struct Step {
     core::Decision decision; // never ClockAction::backup
-    bool by_backup;          // it is the backup worker's
+    bool by_backup = false;  // it is the backup worker's
 };
 
 enum class Outcome : uint8_t {
@@ -70,7 +70,7 @@ Step decide_step(const GeneratorState &generator, const core::ClockState &state)
 // follow from if there is none yet. Warns of a datacenter id that is not used. It comes before positions are taken, so
 // that no draw fails or sleeps between a position and its node; and before the first lease, so that no crash keeps the
 // lease and loses the number (core/other_nodes.hpp, 1).
-core::IdEncoder fix_node(SessionEntry *e, const Reading &reading, bool by_backup);
+core::IdEncoder fix_node(SessionEntry *e, const Reading &reading, bool by_backup = false);
 
 // Does what was decided: takes positions, writes a lease, makes it durable, or waits once. `drawn` has the encoder, and
 // gets the run if the outcome is `done`.

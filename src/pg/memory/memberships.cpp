@@ -219,7 +219,10 @@ void memberships_begin_again() {
         unlock_slot(slot);
         ConditionVariableBroadcast(&state.changed);
     }
-    fleet_restore({}, true);
+    lock_state();
+    fleet().seen = {};
+    fleet().knows_fleet = true; // the terms that databases know are those of the former fleet
+    unlock_state();
     fleet().moves.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -175,7 +175,7 @@ void membership_publish(const Member &member);
 // The server has left its fleet. In one again, the first draw of each generator asks, and starts a registrar.
 void memberships_rest();
 
-// uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of.
+// uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of. Under file_lock.
 void memberships_begin_again();
 
 // A random number that was never used: the name of an incarnation. As an int64_t it is positive.

@@ -225,8 +225,8 @@ Remains end_use(Slot *slot) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Null: there is none. It is released like any other.
-SlotEntry *find_entry(const SlotKey &key, bool exclusively) ACQUIRE(table_lock) UNCHECKED {
-    return static_cast<SlotEntry *>(dshash_find(slot_table, &key, exclusively));
+SlotEntry *find_entry(const SlotKey &key, LWLockMode mode) ACQUIRE(table_lock) UNCHECKED {
+    return static_cast<SlotEntry *>(dshash_find(slot_table, &key, mode == LW_EXCLUSIVE));
 }
 
 void release(SlotEntry *entry) RELEASE(table_lock) UNCHECKED {
@@ -265,7 +265,7 @@ int64_t count_node(const core::Layout &layout, int64_t node, int by) {
 Slot *find_slot(const SlotKey &key, SlotKind kind) {
     if (!attach_area())
         return nullptr;
-    SlotEntry *entry = find_entry(key, false);
+    SlotEntry *entry = find_entry(key, LW_SHARED);
     Slot *slot = entry != nullptr ? in_area<Slot>(entry->slots[index(kind)]) : nullptr;
     release(entry);
     return slot;
@@ -313,7 +313,7 @@ void expire_slot(Slot *slot, SlotPhase to) {
 void free_slot(const SlotKey &key, SlotKind kind) {
     if (!attach_area())
         return;
-    SlotEntry *entry = find_entry(key, true);
+    SlotEntry *entry = find_entry(key, LW_EXCLUSIVE);
     auto *slot = entry != nullptr ? in_area<Slot>(entry->slots[index(kind)]) : nullptr;
     if (slot == nullptr)
         return release(entry);
@@ -360,7 +360,7 @@ bool slot_has_name(const SlotKey &key, uint64_t name_hash) {
 Oid known_default() {
     if (!attach_area())
         return InvalidOid;
-    SlotEntry *entry = find_entry(slot_key(InvalidOid), false);
+    SlotEntry *entry = find_entry(slot_key(InvalidOid), LW_SHARED);
     const Oid generator = entry != nullptr ? entry->default_generator : InvalidOid;
     release(entry);
     return generator;

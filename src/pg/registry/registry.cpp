@@ -108,8 +108,8 @@ Environment present_environment(const Registry &registry) {
 // Whether newcomers wait, and which nodes are free if a member has ended the wait (core/term.hpp, 12).
 void note_wait(FleetState *state) {
     core::RegistryView &view = state->view;
-    const bool is_early = state->granted_at_start_us != 0 && !fault_is(Fault::start_open) &&
-                          core::awaits_member(view, state->started_us, false);
+    const bool is_early =
+        state->granted_at_start_us != 0 && !fault_is(Fault::start_open) && core::is_in_wait(view, state->started_us);
     view.awaits_member = is_early && state->serial_at_start != 0;
     view.ended_by_us = is_early ? state->granted_at_start_us : 0;
 }

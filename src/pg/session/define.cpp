@@ -135,7 +135,7 @@ void take_default(Oid generator, const Extension &extension) {
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the default generator"),
                  errdetail("The label says is_default=true. Only the owner of the database may choose it.")));
-    if (!lock_choice_of_default(false))
+    if (!lock_choice_of_default(LockWaitSkip))
         ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
                         errmsg("another session is choosing the default generator"), errhint("Try again.")));
     const Oid builtin = builtin_generator();
@@ -275,12 +275,12 @@ void end(Oid sequence, const core::Definition &definition, const Extension &exte
 
 } // namespace
 
-bool lock_choice_of_default(bool wait) {
+bool lock_choice_of_default(LockWaitPolicy policy) {
     LOCKTAG tag;
     SET_LOCKTAG_OBJECT(tag, MyDatabaseId, ExtensionRelationId, find_extension().oid, 0);
-    const bool is_locked = LockAcquire(&tag, ShareUpdateExclusiveLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+    const LockAcquireResult result = LockAcquire(&tag, ShareUpdateExclusiveLock, false, policy == LockWaitSkip);
     AcceptInvalidationMessages();
-    return is_locked;
+    return result != LOCKACQUIRE_NOT_AVAIL;
 }
 
 // In a binary upgrade the tables of the extension are not there yet, and every label was checked in the former cluster.
@@ -359,7 +359,7 @@ void redefine(Oid sequence, const core::Definition &former, const core::Definiti
     set_label(sequence, wanted);
 }
 
-void set_default(Oid generator, bool is_default) {
+void set_is_default(Oid generator, bool is_default) {
     change_definition(generator, core::DefinitionKind::generator,
                       [&](core::Definition *d) { d->generator.is_default = is_default; });
 }
@@ -378,7 +378,7 @@ void note_default_moved(Oid generator) {
 
 void move_default(Oid former, Oid next) {
     if (OidIsValid(former))
-        set_default(former, false);
+        set_is_default(former, false);
     note_default_moved(next);
     note_default_changed();
 }

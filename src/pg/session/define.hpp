@@ -46,15 +46,15 @@ template <typename Change> bool change_definition(Oid sequence, core::Definition
 }
 
 // Writes into a generator's definition whether it is the default, under the lock on the choice. Locks the generator.
-void set_default(Oid generator, bool is_default);
+void set_is_default(Oid generator, bool is_default);
 
 // Writes that the default is another one, into the definition of the former one (InvalidOid: there is none), and for a
 // dump. The definition of the next one, which says so itself, is the caller's to write.
 void move_default(Oid former, Oid next);
 
-// Locks the choice of the default generator to the end of the transaction. False: another session has the lock. To wait
-// for it, a caller has locked no sequence yet.
-bool lock_choice_of_default(bool wait);
+// Locks the choice of the default generator to the end of the transaction. A caller that has locked a sequence already
+// passes LockWaitSkip. False: another session has the lock.
+bool lock_choice_of_default(LockWaitPolicy policy);
 
 // Deletes what is left of a sequence that the open transaction has dropped, by what its label said. Locks that of a
 // generator.

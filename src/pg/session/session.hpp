@@ -8,8 +8,7 @@
 //   1. no event since requires the entry to be opened again: session_checks is unchanged,
 //   2. the current user is the one whose privilege was checked,
 //   3. synchronous replication requires what it required when the window was opened,
-//   4. the clock is in the window's tick; in cached mode, the wall clock was read less than half of
-//      max_staleness ago,
+//   4. the clock is in the window's tick; in cached mode, the wall clock was read less than half of max_staleness ago,
 //   5. the window has a next value.
 // An event that invalidates one of these need do nothing else: the slow path checks everything again.
 #pragma once

@@ -216,12 +216,12 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     read_generator_config(generator); // raises an error if it is no generator
     if (RecoveryInProgress())
         report_in_recovery();
-    lock_choice_of_default(true);                // one choice at a time
+    lock_choice_of_default(LockWaitBlock);       // one choice at a time
     const Oid chosen = find_default_generator(); // none if it was dropped
     if (chosen == generator)
         PG_RETURN_VOID();
     move_default(lock_and_start(schema, generator, chosen, above), generator);
-    set_default(generator, true);
+    set_is_default(generator, true);
     PG_RETURN_VOID();
 }
 }

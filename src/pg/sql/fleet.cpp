@@ -17,12 +17,12 @@ struct Row {
     bool nulls[20];
 };
 
-void put(Row *row, bool known, Datum value) {
+void put(Row *row, Datum value, bool known = true) {
     row->values[row->count] = value;
     row->nulls[row->count++] = !known;
 }
 
-void put_time(Row *row, int64_t unix_us) { put(row, unix_us != 0, TimestampTzGetDatum(to_timestamptz(unix_us))); }
+void put_time(Row *row, int64_t unix_us) { put(row, TimestampTzGetDatum(to_timestamptz(unix_us)), unix_us != 0); }
 
 // Text that may be in the encoding of another database.
 void put_text(Row *row, const char *text) {
@@ -30,7 +30,7 @@ void put_text(Row *row, const char *text) {
     if (!pg_verifymbstr(copy, static_cast<int>(strlen(copy)), true))
         for (char *c = copy; *c != '\0'; c++)
             *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
-    put(row, text[0] != '\0', CStringGetTextDatum(copy));
+    put(row, CStringGetTextDatum(copy), text[0] != '\0');
 }
 
 // How it is with a generator in one word, or with the server if it has none. What was wrong before the present
@@ -67,24 +67,24 @@ void put_row(const ReturnSetInfo *result, const RegistrarStatus &s, const Member
     memset(row.nulls, true, sizeof(row.nulls));
     put_text(&row, state_of(s, member));
     put_text(&row, shows_hosts ? said_by(s) : "");
-    put(&row, true, BoolGetDatum(s.connected));
+    put(&row, BoolGetDatum(s.connected));
     put_text(&row, shows_hosts ? conninfo_redacted(settings::registry) : "");
     put_text(&row, shows_hosts ? s.host : "");
-    put(&row, true, Int32GetDatum(s.registries));
+    put(&row, Int32GetDatum(s.registries));
     put_time(&row, s.away_since_us);
     put_text(&row, s.last_error.message);
     put_time(&row, s.last_error.at_us);
-    put(&row, seen.fleet != 0, Int64GetDatum(static_cast<int64_t>(seen.fleet)));
-    put(&row, seen.term.number != 0, Int64GetDatum(seen.term.number));
-    put(&row, s.compared_clocks, Int64GetDatum(s.clock_offset_us / us_per_ms));
+    put(&row, Int64GetDatum(static_cast<int64_t>(seen.fleet)), seen.fleet != 0);
+    put(&row, Int64GetDatum(seen.term.number), seen.term.number != 0);
+    put(&row, Int64GetDatum(s.clock_offset_us / us_per_ms), s.compared_clocks);
     if (member != nullptr) {
         const core::Membership &membership = member->membership;
         put_text(&row, member->request.database);
         put_text(&row, member->request.generator);
-        put(&row, membership.holds, Int64GetDatum(membership.held.node));
+        put(&row, Int64GetDatum(membership.held.node), membership.holds);
         put_time(&row, membership.holds ? core::start_of(member->request.layout, membership.held.until) : 0);
-        put(&row, true, Int64GetDatum(member->renewals));
-        put(&row, true, BoolGetDatum(membership.superseded));
+        put(&row, Int64GetDatum(member->renewals));
+        put(&row, BoolGetDatum(membership.superseded));
         put_text(&row, core::row_of(member->error.refusal).word);
         put_text(&row, member->error.message);
     }

@@ -62,8 +62,8 @@ Datum uid_default_is_moved(PG_FUNCTION_ARGS) {
     const Oid builtin = builtin_generator();
     const bool is_used = find_slot(slot_key(builtin), SlotKind::generator) != nullptr;
     if (find_default_generator() == builtin && !is_used &&
-        (DatumGetBool(dropped) || OidIsValid(find_lost_generator())) && lock_choice_of_default(true))
-        set_default(builtin, false);
+        (DatumGetBool(dropped) || OidIsValid(find_lost_generator())) && lock_choice_of_default(LockWaitBlock))
+        set_is_default(builtin, false);
     const Row known =
         find_row(RelationGetNamespace(table), RelationGetRelationName(table), "dropped", F_BOOLEQ, dropped);
     const bool stays = find_default_generator() != builtin && known.tuple == nullptr;

@@ -41,7 +41,7 @@ Datum draw_one(SessionEntry *e) {
 // Not inlined, so that the fast path has fewer registers to save.
 [[gnu::noinline]] Datum next_default_id() { return draw_one(open_default()); }
 [[gnu::noinline]] Datum next_id_of(FunctionCallInfo fcinfo) {
-    last_used.generator = open_generator(fcinfo, true);
+    last_used.generator = open_entry(PG_GETARG_OID(0), SlotKind::generator);
     return draw_one(last_used.generator);
 }
 
