@@ -51,7 +51,7 @@ pg_crc32c sum_of(const StringInfoData &content) {
     return sum;
 }
 
-bool report(const char *failed, const char *name) {
+bool log_failure(const char *failed, const char *name) {
     ereport(LOG, (errcode_for_file_access(), errmsg("could not %s file \"%s\": %m", failed, name)));
     return false;
 }
@@ -132,8 +132,8 @@ bool write_file(StringInfo content) {
     (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
     const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
     if (file < 0)
-        return report("create", temporary_name);
-    const bool is_whole = write_content(file, content) || report("write", temporary_name);
+        return log_failure("create", temporary_name);
+    const bool is_whole = write_content(file, content) || log_failure("write", temporary_name);
     return CloseTransientFile(file) == 0 && is_whole && durable_rename(temporary_name, file_name, LOG) == 0;
 }
 
@@ -150,7 +150,7 @@ bool keep_seen(StringInfo content) {
 bool read_file(StringInfo content) {
     const int file = OpenTransientFile(file_name, O_RDONLY | PG_BINARY);
     if (file < 0)
-        return errno != ENOENT && report("open", file_name);
+        return errno != ENOENT && log_failure("open", file_name);
     initStringInfo(content);
     const char *why = read_whole(file, content);
     const bool is_whole = why == nullptr;

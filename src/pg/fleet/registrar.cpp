@@ -183,7 +183,7 @@ void end_asks(Ask *const *asks, int count) {
         if (!ask->is_over)
             continue;
         if (ask->error.at_us != 0)
-            report_error(ask->error);
+            note_error(ask->error);
         if (ask->is_block)
             end_block(ask);
         else if (!end_member(ask))
@@ -224,7 +224,7 @@ void ask(Ask *const *asks, int count) {
     const int answered = sent_count > 0 ? call_registry(sent, sent_count, found.other, &clock_us, &error) : 0;
     if (answered > 0) {
         at_once = Min(2 * at_once, most_requests);
-        report_clocks(sent_us, clock_us);
+        note_clocks(sent_us, clock_us);
         take_answers(sent, answered);
     } else if (sent_count > 0) {
         at_once = 1;
@@ -238,7 +238,7 @@ void ask(Ask *const *asks, int count) {
 // ---------------------------------------------------------------------------------------------------------
 
 // The registry cannot be used: every member, and every session that waits for a block, learns why.
-void note_away(const GrantError &error) {
+void publish_error(const GrantError &error) {
     for_each_member([&error](Member member) {
         member.error = error;
         if (member.requested)
@@ -248,7 +248,7 @@ void note_away(const GrantError &error) {
         asked.answer.error = error;
         block_note(asked);
     });
-    report_away(error, found);
+    note_away(error, found);
 }
 
 // Asks all hosts of the connection string.
@@ -260,9 +260,9 @@ void connect() {
     if (connected && found.awaits_member)
         ask_for_lasting_grant();
     if (connected)
-        report_connected(found);
+        note_connected(found);
     else if (!ShutdownRequestPending)
-        note_away(error);
+        publish_error(error);
 }
 
 // How long until the next attempt; at most 0: now. The pause is up to a quarter longer or shorter, so that the members
@@ -278,7 +278,7 @@ void read_settings() {
     last_inquiry_us = 0; // if there is more than one registry, they are looked for again
     if (!connection_use(settings::registry))
         return;
-    report_disconnected();
+    note_disconnected();
     found = {};
     ask_everything_again(); // so that a wrong setting is found out while the grants last
 }
@@ -320,11 +320,11 @@ void serve() {
     MemoryContextSwitchTo(context);
     while (!ShutdownRequestPending && one_round()) {
         if (!connection_is_open())
-            report_lost();
+            note_connection_lost();
         MemoryContextReset(context);
     }
     connection_close();
-    report_disconnected();
+    note_disconnected();
 }
 
 } // namespace

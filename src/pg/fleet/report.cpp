@@ -26,7 +26,7 @@ const char *conninfo_redacted(const char *conninfo) {
     return text.data;
 }
 
-void report_connected(const Found &found) {
+void note_connected(const Found &found) {
     const bool has_others = found.others[0] != '\0';
     if (has_others && !said_others)
         ereport(WARNING, (errmsg("there is more than one registry: %s and %s", found.host, found.others),
@@ -43,18 +43,18 @@ void report_connected(const Found &found) {
     registrar_status_set(status);
 }
 
-void report_disconnected() {
+void note_disconnected() {
     status.connected = false;
     status.away_since_us = 0;
     registrar_status_set(status);
 }
 
-void report_lost() {
+void note_connection_lost() {
     if (status.connected)
-        report_disconnected();
+        note_disconnected();
 }
 
-void report_away(const GrantError &error, const Found &found) {
+void note_away(const GrantError &error, const Found &found) {
     if (status.away_since_us == 0) {
         ereport(LOG, (errmsg("could not use the registry of this server's fleet: %s", error.message),
                       error.hint[0] != '\0' ? errhint("%s", error.hint) : 0,
@@ -65,15 +65,15 @@ void report_away(const GrantError &error, const Found &found) {
     status.host[0] = '\0';
     strlcpy(status.refused_by, found.refused_by != nullptr ? found.refused_by : "", sizeof(status.refused_by));
     status.registries = found.registries;
-    report_error(error);
+    note_error(error);
 }
 
-void report_error(const GrantError &error) {
+void note_error(const GrantError &error) {
     status.last_error = error;
     registrar_status_set(status);
 }
 
-void report_clocks(int64_t sent_us, int64_t registry_clock_us) {
+void note_clocks(int64_t sent_us, int64_t registry_clock_us) {
     const int64_t bound_us = settings::registry_clock_bound_ms * us_per_ms;
     const int64_t middle_us = sent_us + (wall_clock_us() - sent_us) / 2;
     const auto differ = [bound_us] { return status.clock_offset_us > bound_us || status.clock_offset_us < -bound_us; };

@@ -1,6 +1,6 @@
 // What a server shows of its registry: the status in the view uid_registry_status, and one line in the log when
-// something changes. No message and no view shows uidgen.registry whole. But PostgreSQL logs the setting when it
-// changes, so the documents put the password into a file.
+// something changes, both by the registrar. No message and no view shows uidgen.registry whole. But PostgreSQL logs the
+// setting when it changes, so the documents put the password into a file.
 #pragma once
 
 #include "connection.hpp"
@@ -14,16 +14,16 @@ constexpr char stop_others[] = "Stop the servers that are no longer the registry
 // names them. In the place of a database's name may be a connection string, too.
 const char *conninfo_redacted(const char *conninfo);
 
-void report_connected(const Found &found);
-void report_lost();         // the connection has ended, and the next inquiry finds out why
-void report_disconnected(); // the setting has changed, or the registrar ends
-void report_away(const GrantError &error, const Found &found);
+void note_connected(const Found &found);
+void note_connection_lost(); // the connection has ended, and the next inquiry finds out why
+void note_disconnected();    // the setting has changed, or the registrar ends
+void note_away(const GrantError &error, const Found &found);
 
 // Of one member or block; its line in the log is the caller's.
-void report_error(const GrantError &error);
+void note_error(const GrantError &error);
 
 // By the registry's reading of its clock, in an answer to what was sent then. One line each time that the clocks begin
 // to differ too much.
-void report_clocks(int64_t sent_us, int64_t registry_clock_us);
+void note_clocks(int64_t sent_us, int64_t registry_clock_us);
 
 } // namespace uidgen::pg
