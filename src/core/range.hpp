@@ -204,7 +204,7 @@ struct Steps {
     uint64_t refills_disturbed; // ranges reserved because another command had moved the counter
 
     // How many values the next range gets. `next` is the next ordinal.
-    constexpr int64_t next_range(const StepBounds &bounds, uint64_t next, int64_t now_us) const noexcept {
+    constexpr int64_t next_length(const StepBounds &bounds, uint64_t next, int64_t now_us) const noexcept {
         int64_t values = step > 0 ? step : bounds.base;
         if (!disturbed && begun_us != 0)
             values = next_step(values, bounds, {next - begun_at, now_us - begun_us});

@@ -27,7 +27,7 @@ void attach_memory() {
         next_shmem_startup_hook();
     server_state_preload();
     if (!IsUnderPostmaster)
-        grant_file_check();
+        grant_file_discard_invalid();
 }
 
 // InvalidOid: any relation.

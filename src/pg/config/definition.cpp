@@ -145,7 +145,7 @@ Oid find_lost_generator() {
     return found;
 }
 
-void refuse_lost_definitions(Oid to_draw) {
+void check_no_lost_definition(Oid to_draw) {
     const Oid lost = find_lost_generator();
     if (OidIsValid(lost))
         report_lost_definition(lost, to_draw);

@@ -74,7 +74,7 @@ Oid find_lost_generator();
 
 // Error if there is one: for the first draw from the builtin generator, which is the default
 // in a database that was restored without labels, whatever was the default in the dump.
-void refuse_lost_definitions(Oid to_draw);
+void check_no_lost_definition(Oid to_draw);
 
 // The generator that belongs to the extension.
 Oid builtin_generator();

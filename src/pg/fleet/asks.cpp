@@ -111,7 +111,7 @@ FleetRequest request_for_member(const Member &member, const core::Request &gener
 }
 
 // A segment may be of another fleet than the one that the server has seen.
-FleetRequest request_for_block(const AskedBlock &block, const core::FleetSeen &seen) {
+FleetRequest make_block_request(const AskedBlock &block, const core::FleetSeen &seen) {
     const BlockAsk &asked = block.ask;
     const bool is_of_fleet = asked.fleet == 0 || seen.fleet == asked.fleet;
     FleetRequest request = new_request(is_of_fleet ? seen : core::FleetSeen{asked.fleet, {}, 0, 0});
@@ -124,10 +124,11 @@ FleetRequest request_for_block(const AskedBlock &block, const core::FleetSeen &s
     return request;
 }
 
-FleetRequest request_for(Ask *ask, const core::FleetSeen &seen, int64_t now_us) {
+// Notes what the answer is judged by, or that a block is asked for now.
+FleetRequest make_request(Ask *ask, const core::FleetSeen &seen, int64_t now_us) {
     const Member &member = ask->member;
     if (ask->is_block)
-        return request_for_block(ask->block, seen);
+        return make_block_request(ask->block, seen);
     ask->lowest = Max(core::tick_at(member.request.layout, now_us), member.wanted);
     return request_for_member(
         member, core::request_of(member.membership, seen, Max(now_us, 0), ask->lowest, length_of(member.request)));
@@ -277,7 +278,7 @@ int call_registry(Ask *const *asks, int count, const GrantedLast &other, int64_t
     const core::FleetSeen seen = fleet_known();
     const int64_t sent_us = wall_clock_us();
     for (int i = 0; i < count; i++) {
-        requests[i] = request_for(asks[i], seen, sent_us);
+        requests[i] = make_request(asks[i], seen, sent_us);
         requests[i].other = other;
     }
     const Answers answers = connection_call({requests, count}, error);

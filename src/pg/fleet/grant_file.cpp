@@ -75,7 +75,7 @@ bool was_primary(DBState state) {
 }
 
 // Null: this server may go on with what the file says.
-const char *compare(int file, const Header &header) {
+const char *why_foreign(int file, const Header &header) {
     FileIdentity now;
     bool crc_ok = false;
     if (header.timeline == no_timeline)
@@ -146,8 +146,8 @@ bool keep_seen(StringInfo content) {
     return header->seen.term.number != 0 && write_file(content);
 }
 
-// False: there is no file that counts. Of one that does not, no more is left than what the server has seen.
-bool read_file(StringInfo content) {
+// False: there is no file that counts. Of one that does not, it leaves no more than what the server has seen.
+bool read_or_discard_file(StringInfo content) {
     const int file = OpenTransientFile(file_name, O_RDONLY | PG_BINARY);
     if (file < 0)
         return errno != ENOENT && log_failure("open", file_name);
@@ -155,7 +155,7 @@ bool read_file(StringInfo content) {
     const char *why = read_whole(file, content);
     const bool is_whole = why == nullptr;
     if (is_whole)
-        why = compare(file, *reinterpret_cast<const Header *>(content->data));
+        why = why_foreign(file, *reinterpret_cast<const Header *>(content->data));
     CloseTransientFile(file);
     if (why == nullptr)
         return true;
@@ -190,9 +190,9 @@ void put_all(StringInfo content, const core::FleetSeen &seen, const List *change
 
 } // namespace
 
-void grant_file_check() {
+void grant_file_discard_invalid() {
     StringInfoData content;
-    if (read_file(&content))
+    if (read_or_discard_file(&content))
         pfree(content.data);
 }
 
@@ -213,7 +213,7 @@ void grant_file_restore() {
     StringInfoData content;
     StringInfoData next;
     Record record;
-    if (!read_file(&content))
+    if (!read_or_discard_file(&content))
         return;
     const auto *header = reinterpret_cast<const Header *>(content.data);
     initStringInfo(&next);

@@ -27,7 +27,7 @@ namespace uidgen::pg {
 
 // In the postmaster, when shared memory is new: removes the grants if the file does not count, with a line in the log
 // that says why. What the server has seen of its fleet stays, because it must not go back to an earlier registry.
-void grant_file_check();
+void grant_file_discard_invalid();
 
 // While the area is made: begins the next incarnation of each membership in the file, restores it, and writes the file,
 // which must have the incarnations before they ask (MemberState::unstored). One that holds no grant need not be in it:

@@ -31,7 +31,7 @@ const char *hint_for(const char *sqlstate, const char *hint) {
 }
 
 // A server that takes no writes any more (read_only_sql_transaction) is left.
-void read_error(Host *host) {
+void take_error(Host *host) {
     const char *sqlstate = PQresultErrorField(host->result, PG_DIAG_SQLSTATE);
     const char *message = PQresultErrorField(host->result, PG_DIAG_MESSAGE_PRIMARY);
     const char *detail = PQresultErrorField(host->result, PG_DIAG_MESSAGE_DETAIL);
@@ -58,7 +58,7 @@ bool is_sane(const FleetAnswer &a) {
            is_instant(a.longest_us) && is_instant(a.granted_last.granted_us);
 }
 
-void read_answers(Host *host) {
+void take_answers(Host *host) {
     const PGresult *result = host->result;
     Answers answers = {static_cast<FleetAnswer *>(palloc(sizeof(FleetAnswer) * most_requests)), 0};
     host->stage = Stage::idle;
@@ -84,13 +84,13 @@ void read_answers(Host *host) {
 
 // The first error, or else the last result, is kept: an error may follow rows. A server that asks for a COPY has not
 // understood the statement, and waits for ever.
-void read_results(Host *host) {
+void take_results(Host *host) {
     while (PQisBusy(host->connection) == 0) {
         PGresult *result = PQgetResult(host->connection);
         if (result == nullptr && PQresultStatus(host->result) == PGRES_TUPLES_OK)
-            return read_answers(host);
+            return take_answers(host);
         if (result == nullptr)
-            return read_error(host);
+            return take_error(host);
         const bool has_failed = host->result != nullptr && PQresultStatus(host->result) != PGRES_TUPLES_OK;
         PQclear(has_failed ? result : host->result);
         host->result = has_failed ? host->result : result;
@@ -178,7 +178,7 @@ void advance(Host *host) {
         (is_idle(*host) && PQstatus(host->connection) == CONNECTION_BAD))
         fail(host, "");
     else if (host->stage == Stage::calling)
-        read_results(host);
+        take_results(host);
 }
 
 GrantError refusal_error(const FleetAnswer &answer) {

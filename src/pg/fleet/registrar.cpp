@@ -67,13 +67,13 @@ void fail(Ask *ask, const GrantError &error) {
     ask->error = error;
 }
 
-// Whether it can be sent. Otherwise it has failed.
-bool may_be_sent(Ask *ask, const GrantError &unstored) {
+// False: it can be sent.
+bool fail_if_unsendable(Ask *ask, const GrantError &unstored) {
     if (!found.is_alone && (ask->is_block || is_newcomer(*ask)))
         fail(ask, two_registries());
     else if (unstored.at_us != 0 && (is_block_lost || !ask->is_block))
         fail(ask, unstored);
-    return !ask->is_over;
+    return ask->is_over;
 }
 
 // Whether uid_fleet_move(), which waits for the file's lock, has begun no other membership.
@@ -173,8 +173,8 @@ bool end_member(Ask *ask) {
     return is_news;
 }
 
-// The log names the first of several errors of a generator, and the first of several generators that one call has
-// refused for the same reason.
+// Publishes what came of those that are over. The log names the first of several errors of a generator, and the first
+// of several generators that one call has refused for the same reason.
 void end_asks(Ask *const *asks, int count) {
     const Ask *logged = nullptr;
     int others = 0;
@@ -218,7 +218,7 @@ void ask(Ask *const *asks, int count) {
     int64_t clock_us = 0;
     GrantError error = store_incarnations();
     for (int i = 0; i < count; i++)
-        if (may_be_sent(asks[i], error))
+        if (!fail_if_unsendable(asks[i], error))
             sent[sent_count++] = asks[i];
     const int64_t sent_us = wall_clock_us();
     const int answered = sent_count > 0 ? call_registry(sent, sent_count, found.other, &clock_us, &error) : 0;
@@ -273,7 +273,7 @@ int64_t attempt_in_us(bool wanted) {
     return last_inquiry_us + (wanted ? pause_if_wanted_us : pause_us) * (192 + random / 2) / 256 - monotonic_us();
 }
 
-void read_settings() {
+void reload_settings() {
     ProcessConfigFile(PGC_SIGHUP);
     last_inquiry_us = 0; // if there is more than one registry, they are looked for again
     if (!connection_use(settings::registry))
@@ -293,13 +293,13 @@ bool one_round() {
     if (ConfigReloadPending || moved != moves) { // the line may have been changed just before
         moves = moved;
         ConfigReloadPending = false;
-        read_settings();
+        reload_settings();
     }
     Agenda agenda = look_around();
     if (settings::registry[0] == '\0')
         memberships_rest();
     if (!agenda.any)
-        return !worker_may_end(SingleWorker::registrar, [] { return look_around().any; });
+        return !worker_resigns(SingleWorker::registrar, [] { return look_around().any; });
     const int count = take_due(&agenda, at_once);
     const bool is_for_all = std::any_of(agenda.asks, agenda.asks + count, asks_all);
     const int64_t looked_ago_us = monotonic_us() - last_inquiry_us;

@@ -102,8 +102,8 @@ bool shared_run_has_next(const GeneratorState &generator, uint64_t floor) {
     return core::SharedRun<>::has_next(generator.ring.shared.last(), floor, cached.run);
 }
 
-// Takes a run, unless another session has installed the last run of the ring as the shared run.
-bool find_run(SessionEntry *e, uint64_t floor) {
+// Takes a run, or finds that another session has installed the last run of the ring as the shared run.
+bool take_or_find_run(SessionEntry *e, uint64_t floor) {
     return take_run(e, floor) || shared_run_has_next(generator_of(e->slot), floor);
 }
 
@@ -161,7 +161,7 @@ void at_empty_ring(DrawCall *call, const Reading &reading, const core::Decision 
     if (policy == WhenRingEmpty::error && may_go_on) {
         // The ring may have been refilled since the caller looked, for the first time, too. So the caller looks again
         // now that it knows that the ring is not new.
-        if (find_run(call->e, floor))
+        if (take_or_find_run(call->e, floor))
             return;
         generator.ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
         keep_lease(call, reading, decision);
@@ -316,7 +316,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
             continue;
         const core::Decision decision = core::decide(policy, reading.state);
         keep_lease(&call, reading, decision);
-        if (!find_run(e, floor))
+        if (!take_or_find_run(e, floor))
             at_empty_ring(&call, reading, decision, floor);
     }
 }
@@ -329,8 +329,8 @@ namespace {
 constexpr int64_t shortest_nap_ms = 10;
 constexpr int64_t longest_nap_ms = 1000;
 
-// A refill goes on until the ring is full.
-bool is_due(GeneratorState *generator, const core::Ring<> &ring) {
+// A refill goes on until the ring is full. Returns whether one is under way.
+bool begin_or_end_refill(GeneratorState *generator, const core::Ring<> &ring) {
     const CachedConfig &cached = generator->config.cached;
     const int64_t refilled_at = generator->ring.refilled_ring_at_us.load(std::memory_order_relaxed);
     const bool is_scheduled = cached.schedule_us > 0 && monotonic_us() - refilled_at >= cached.schedule_us;
@@ -355,7 +355,7 @@ bool has_ring(const Slot *slot) REQUIRES_SHARED(slot_lock) {
 uint64_t refill_some(Slot *slot) REQUIRES_SHARED(slot_lock) {
     GeneratorState &generator = generator_of(slot);
     const core::Ring<> ring = ring_of(slot);
-    if (!is_due(&generator, ring))
+    if (!begin_or_end_refill(&generator, ring))
         return 0;
     const int64_t now_us = wall_clock_us();
     const GrantView grant = present_grant(slot).view;
@@ -390,7 +390,7 @@ void refill_rings() {
             found = true;
             moved = Max(moved, refill_some(slot));
         });
-        if (!found && worker_may_end(SingleWorker::refiller, has_any_ring))
+        if (!found && worker_resigns(SingleWorker::refiller, has_any_ring))
             return;
         nap_ms = moved > 0 ? 0 : Min(Max(2 * nap_ms, shortest_nap_ms), longest_nap_ms);
         sleep_for(nap_ms * us_per_ms, wait_event("UidgenRefiller"));

@@ -181,7 +181,7 @@ const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon
                     use);
 }
 
-void refuse_before_epoch(const DrawCall &call, int64_t now_us) {
+void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
     const int64_t epoch_us = generator_of(call.e->slot).config.layout.epoch_us;
     if (now_us >= epoch_us)
         return;
@@ -198,7 +198,7 @@ void refuse_before_epoch(const DrawCall &call, int64_t now_us) {
     const bool is_back = is_behind(generator_of(call->e->slot).clock_changes.load(std::memory_order_relaxed));
     const int64_t waited_ms = waited_so_far_us(call) / us_per_ms;
     call->e->slot->counters.count(is_back ? Stat::refused_clock : Stat::refused_rate);
-    refuse_before_epoch(*call, now_us);
+    check_not_before_epoch(*call, now_us);
     const char *soon = psprintf("Call again in " INT64_FORMAT " s, or increase uidgen.max_wait.",
                                 (missing_us + us_per_second - 1) / us_per_second);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -214,7 +214,7 @@ void refuse_before_epoch(const DrawCall &call, int64_t now_us) {
     const char *soon =
         "Call again then, or change when_back or tolerance_ms of the generator with uid_generator_alter().";
     call.e->slot->counters.count(Stat::refused_clock);
-    refuse_before_epoch(call, now_us);
+    check_not_before_epoch(call, now_us);
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids", seconds(back_us),

@@ -199,7 +199,7 @@ void write_lease(const DrawCall &call, const Reading &reading, int64_t until_tic
         return end_of_record;
     });
     if (needed == Needed::later)
-        durable_soon(lsn);
+        make_durable_soon(lsn);
 }
 
 void confirm_lease(DrawCall *call, core::Durability level) {
@@ -207,7 +207,7 @@ void confirm_lease(DrawCall *call, core::Durability level) {
     core::PositionAllocator<> &ticks = generator_of(slot).ticks;
     const core::WrittenRange written = ticks.written_range();
     const int64_t began_us = monotonic_us();
-    ticks.confirm(durable(&slot->counters, written.lsn, level), written.until);
+    ticks.confirm(make_durable(&slot->counters, written.lsn, level), written.until);
     if (call->started_us != 0)
         call->started_us += monotonic_us() - began_us;
 }

@@ -154,7 +154,7 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
     unlock_slot(slot);
 }
 
-int64_t fleet_term_seen(int64_t in_database) {
+int64_t fleet_raise_term(int64_t in_database) {
     const int64_t now_us = wall_clock_us();
     lock_state();
     core::FleetSeen &seen = fleet().seen;

@@ -156,8 +156,8 @@ template <typename Visit> void for_each_member(Visit visit) {
 
 core::FleetSeen fleet_seen();
 
-// The number of the latest term. It rises to what a database knows, unless the server knows more.
-int64_t fleet_term_seen(int64_t in_database);
+// Raises the latest term to what a database knows, unless the server knows more. Returns its number.
+int64_t fleet_raise_term(int64_t in_database);
 
 // What the file of grants says, while the area is made. The next incarnation must have begun already
 // (core::begin_incarnation()).

@@ -247,9 +247,8 @@ SlotEntry *find_or_make_entry(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED 
     return entry;
 }
 
-// How many generators have a node, or, with no_node, how many of the layout have any. Returns the number after the
-// change.
-int64_t count_node(const core::Layout &layout, int64_t node, int by) {
+// Changes how many generators have a node, or, with no_node, how many of the layout have any, and returns that.
+int64_t change_node_count(const core::Layout &layout, int64_t node, int by) {
     SlotEntry *entry = find_or_make_entry({InvalidOid, InvalidOid, core::node_hash(layout, node)});
     entry->count += by;
     const int64_t count = entry->count;
@@ -338,12 +337,12 @@ int64_t lost_until_us(const core::Layout &layout) {
 }
 
 NodeHolders take_node(const core::Layout &layout, int64_t node) {
-    return {count_node(layout, node, 1) - 1, count_node(layout, core::no_node, 1) - 1};
+    return {change_node_count(layout, node, 1) - 1, change_node_count(layout, core::no_node, 1) - 1};
 }
 
 void give_back_node(const core::Layout &layout, int64_t node) {
-    (void)count_node(layout, node, -1);
-    (void)count_node(layout, core::no_node, -1);
+    (void)change_node_count(layout, node, -1);
+    (void)change_node_count(layout, core::no_node, -1);
 }
 
 bool slot_has_name(const SlotKey &key, uint64_t name_hash) {
@@ -383,7 +382,7 @@ Slot *first_slot(SlotKind kind) {
 }
 
 // Relaxed: two sessions that look at the same slot do no harm.
-Slot *slot_to_look_at(SlotKind kind) {
+Slot *take_next_look(SlotKind kind) {
     if (!attach_area())
         return nullptr;
     std::atomic<dsa_pointer> &next_look = lists_of(kind).next_look;

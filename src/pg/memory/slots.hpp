@@ -176,7 +176,7 @@ template <typename Visit> void for_each_slot(SlotKind kind, Visit visit) {
 }
 
 // The next slot of a kind in turn, to be looked at whether its sequence is still there; null at the end of a round.
-Slot *slot_to_look_at(SlotKind kind);
+Slot *take_next_look(SlotKind kind);
 
 // Whether a generator's slot has written a lease since it was made ready.
 bool has_leased(const Slot &slot);
@@ -191,10 +191,10 @@ int64_t slot_last_time(const Slot &slot) REQUIRES_SHARED(slot_lock);
 // The word that sessions draw from, except in cached mode.
 core::PositionAllocator<> &word_of(Slot *slot);
 
-// What a slot has counted since its sequence has it. Under the slot's lock.
+// What a slot has counted since its sequence has it. Notes what it shows. Under the slot's lock.
 Stats slot_counted(Slot *slot) REQUIRES_SHARED(slot_lock);
 
-// What all slots of the server have counted since its start, also those that were freed.
+// What all slots of the server have counted since its start, also those that were freed. Notes what it shows.
 Stats slots_counted();
 
 } // namespace uidgen::pg

@@ -22,8 +22,8 @@ constexpr struct {
 
 WorkerState &registration(SingleWorker kind) { return server_state->workers[static_cast<uint32_t>(kind)]; }
 
-// True for one process. Relaxed: the time guards no other data, and the swap alone lets one process through.
-bool may_start(WorkerState *own, int64_t now_us) {
+// True for one process, which then starts it. Relaxed: the time guards no other data, and the swap lets one through.
+bool claim_start(WorkerState *own, int64_t now_us) {
     int64_t last = own->started_at_us.load(std::memory_order_relaxed);
     return (last == 0 || now_us - last > pause_us) &&
            own->started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
@@ -62,7 +62,7 @@ bool start_worker(SingleWorker kind) {
 } // namespace
 
 // Acquire pairs with the release in become_worker(), so that the latch is seen initialized. The fence pairs with the
-// one in worker_may_end().
+// one in worker_resigns().
 bool wake_worker(SingleWorker kind) {
     WorkerState &own = registration(kind);
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -71,7 +71,7 @@ bool wake_worker(SingleWorker kind) {
         SetLatch(running);
         return true;
     }
-    return !may_start(&own, monotonic_us()) || start_worker(kind);
+    return !claim_start(&own, monotonic_us()) || start_worker(kind);
 }
 
 void begin_as_worker(SingleWorker kind) {
@@ -82,7 +82,7 @@ void begin_as_worker(SingleWorker kind) {
     before_shmem_exit(resign_at_exit, Int32GetDatum(static_cast<int32>(kind)));
 }
 
-bool worker_may_end(SingleWorker kind, bool (*has_work)()) {
+bool worker_resigns(SingleWorker kind, bool (*has_work)()) {
     registration(kind).started_at_us.store(0, std::memory_order_relaxed);
     resign(kind);
     std::atomic_thread_fence(std::memory_order_seq_cst);

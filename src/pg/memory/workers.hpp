@@ -26,7 +26,7 @@ enum class SingleWorker : uint32_t {
 };
 
 // Wakes the worker, or starts it if none runs, at most one a second. That second is not waited for after
-// worker_may_end(). Allocates nothing and raises no error. False: no background worker can be started.
+// worker_resigns(). Allocates nothing and raises no error. False: no background worker can be started.
 bool wake_worker(SingleWorker kind);
 
 // For the worker's main function, after it has set its signal handlers: registers the process until its end. If another
@@ -34,7 +34,7 @@ bool wake_worker(SingleWorker kind);
 void begin_as_worker(SingleWorker kind);
 
 // For a worker that has found no work: resigns. False: there is work by now, and this process is the worker again.
-bool worker_may_end(SingleWorker kind, bool (*has_work)());
+bool worker_resigns(SingleWorker kind, bool (*has_work)());
 
 // For one that can do only a part of the work: resigns, and starts the next one. False: there is no place for it.
 bool worker_hands_over(SingleWorker kind);

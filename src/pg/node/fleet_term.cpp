@@ -17,10 +17,10 @@ int64_t agree_on_fleet_term() {
     Relation rel = open_required_table(get_namespace_oid("uid_internal", false), "uid_fleet_term", RowExclusiveLock,
                                        RELKIND_SEQUENCE);
     int64_t known = number_in(page_state(rel).counter);
-    if (fleet_term_seen(known) != known) {
+    if (fleet_raise_term(known) != known) {
         SequencePage page = lock_page_for_writing(rel);
         known = number_in(read_page(page).counter);
-        const int64_t seen = fleet_term_seen(known);
+        const int64_t seen = fleet_raise_term(known);
         if (seen != known && seen > 0)
             write_page(&page, known = seen);
         unlock_page(&page);

@@ -80,8 +80,8 @@ void forget_rows_of(Oid database) {
     });
 }
 
-// The database of the row that is owed since longest. If all are put off, waits.
-Oid next_database() {
+// The database of the row that is owed since longest. Waits if all are put off. Ends the process if none is owed.
+Oid wait_for_database() {
     for (;;) {
         Oid database = InvalidOid;
         TimestampTz since = DT_NOEND;
@@ -99,7 +99,7 @@ Oid next_database() {
             return database;
         if (wait_us < PG_INT64_MAX)
             sleep_for(Min(wait_us, longest_nap_us), wait_event("UidgenNodeWriter"));
-        else if (worker_may_end(SingleWorker::node_writer, any_owed))
+        else if (worker_resigns(SingleWorker::node_writer, any_owed))
             proc_exit(0);
     }
 }
@@ -297,7 +297,7 @@ void connect() {
     Oid &connects_to = server_state->writer_connects_to;
     forget_rows_of(connects_to);
     connects_to = InvalidOid;
-    connects_to = next_database();
+    connects_to = wait_for_database();
     set_up();
     BackgroundWorkerInitializeConnectionByOid(connects_to, InvalidOid, 0);
     connects_to = InvalidOid;
@@ -357,7 +357,7 @@ void uidgen_node_writer_main(Datum) {
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));
     pgstat_report_activity(STATE_RUNNING, "writing rows of worker_node");
     write_due_rows(until_us);
-    const bool may_end = worker_may_end(SingleWorker::node_writer, any_owed);
-    proc_exit(may_end || worker_hands_over(SingleWorker::node_writer) ? 0 : 1);
+    const bool resigned = worker_resigns(SingleWorker::node_writer, any_owed);
+    proc_exit(resigned || worker_hands_over(SingleWorker::node_writer) ? 0 : 1);
 }
 }

@@ -262,7 +262,7 @@ void warn_of_datacenter_id(Slot *slot) {
              errhint("Use a smaller datacenter id, or a generator with more datacenter_bits.")));
 }
 
-void note_datacenter_id(Oid generator, const GeneratorConfig &config) {
+void notify_of_datacenter_id(Oid generator, const GeneratorConfig &config) {
     const int64_t given = given_datacenter_id(config);
     if (config.layout.datacenter_bits == 0 && config.worker_policy != WorkerPolicy::fixed &&
         core::holds_datacenter_id(config.layout, given))

@@ -74,6 +74,6 @@ void warn_of_datacenter_id(Slot *slot);
 int32_t datacenter_id_to_ask_for(const GeneratorConfig &config);
 
 // At the creation of a generator: a NOTICE if the datacenter id is the whole node.
-void note_datacenter_id(Oid generator, const GeneratorConfig &config);
+void notify_of_datacenter_id(Oid generator, const GeneratorConfig &config);
 
 } // namespace uidgen::pg

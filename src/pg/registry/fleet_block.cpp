@@ -31,8 +31,8 @@ void describe_segment(Call *call, const core::SequenceRule &rule) {
                         name, rule.increment, request.increment));
 }
 
-// If the standby is away, calls that are given up use up the blocks of a moment, and not one each.
-core::SequenceState counter_of(const SessionEntry *e) {
+// Error if the standby lacks a block for over a second, so that calls that are given up do not use up one each.
+core::SequenceState read_counter(const SessionEntry *e) {
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
     const PageState state = read_page(page);
@@ -96,7 +96,7 @@ void give_block(Call *call) {
     if (request.count == 0)
         return;
     const core::StepBounds bounds = bounds_of(call->entry, rule);
-    const core::SequenceState counter = counter_of(call->entry);
+    const core::SequenceState counter = read_counter(call->entry);
     const bool up = rule.increment > 0;
     const int64_t known = read_given(request.segment, up ? PG_INT64_MIN : PG_INT64_MAX);
     const bool is_known = up ? request.shown <= known : request.shown >= known;

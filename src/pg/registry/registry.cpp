@@ -160,7 +160,7 @@ Registry open_registry(FunctionCallInfo fcinfo) {
     return r;
 }
 
-bool lock_if_registry(Registry *registry) {
+bool lock_and_read_state(Registry *registry) {
     LockRelationOid(registry->state_table, ExclusiveLock);
     if (get_rel_name(registry->state_table) == nullptr)
         report_dropped();
@@ -206,7 +206,7 @@ core::Refusal reason_for_newcomers(FleetState state) {
 }
 
 void lock_registry(Registry *registry) {
-    if (!lock_if_registry(registry))
+    if (!lock_and_read_state(registry))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("database \"%s\" is not the registry of a fleet", get_database_name(MyDatabaseId)),
                         errhint("To make it one, run SELECT uid_fleet_admit('role', 'new').")));

@@ -35,9 +35,9 @@ inline bool is_closed(const Registry &registry) { return registry.state.closed_u
 // the tables' owner, and settings of its own, until the registry is closed or committed.
 Registry open_registry(FunctionCallInfo fcinfo);
 
-// Waits for the lock, which the transaction holds to its end; then reads the clock and the state, and draws the serial
-// of the first answer. False: there is no fleet in this database, and the state has only the clock.
-bool lock_if_registry(Registry *registry);
+// Takes the lock, which the transaction holds to its end; then reads the clock and the state, and draws the serial of
+// the first answer. False: there is no fleet in this database, and the state has only the clock.
+bool lock_and_read_state(Registry *registry);
 
 // The same. Error if there is no fleet.
 void lock_registry(Registry *registry);

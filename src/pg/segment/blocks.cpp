@@ -55,7 +55,7 @@ void check_length(const SessionEntry *e, const core::StepBounds &bounds, uint64_
                                    bounds.most, get_rel_name(e->sequence)));
 }
 
-int64_t in_sequence(const core::SequenceRule &rule, int64_t shown) {
+int64_t clamped_to_sequence(const core::SequenceRule &rule, int64_t shown) {
     return rule.increment > 0 ? Min(shown, rule.max_value) : Max(shown, rule.min_value);
 }
 
@@ -78,15 +78,15 @@ void report_too_few(Oid sequence, uint64_t count, const char *way_out) {
 }
 
 core::PlannedRange reserve_block(const SessionEntry *e, uint64_t count) {
-    refuse_attached(e->sequence);
+    check_not_attached(e->sequence);
     const core::SequenceRule rule = sequence_rule(e->sequence);
     check_length(e, bounds_of(e, rule), count);
     Relation rel = open_sequence(e);
-    refuse_rewritten(rel); // a rollback would give the block again
+    check_not_rewritten(rel); // a rollback would give the block again
     relation_close(rel, NoLock);
     uint64_t lsn = 0;
     const core::PlannedRange block = reserve_values(e, rule, {count, count, 0}, nullptr, &lsn);
-    durable(&e->slot->counters, lsn, wanted_durability());
+    make_durable(&e->slot->counters, lsn, wanted_durability());
     if (block.count == 0)
         report_too_few(e->sequence, count, "");
     return block;
@@ -94,7 +94,7 @@ core::PlannedRange reserve_block(const SessionEntry *e, uint64_t count) {
 
 bool is_credible(const core::SequenceState &counter, const core::SequenceRule &rule, const core::StepBounds &bounds,
                  int64_t shown) {
-    const int64_t known = in_sequence(rule, shown);
+    const int64_t known = clamped_to_sequence(rule, shown);
     return !core::lies_beyond(counter, rule.increment, known) ||
            core::is_credible_loss(core::values_up_to(counter.last_value, rule, known), bounds);
 }
@@ -103,7 +103,7 @@ core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &leng
     const core::SequenceRule rule = sequence_rule(e->sequence);
     const core::StepBounds bounds = bounds_of(e, rule);
     check_length(e, bounds, length.most);
-    const int64_t known = in_sequence(rule, shown);
+    const int64_t known = clamped_to_sequence(rule, shown);
     Relation rel = open_sequence(e);
     const core::SequenceState counter = page_state(rel).counter;
     relation_close(rel, NoLock);
@@ -112,18 +112,18 @@ core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &leng
                                    get_rel_name(e->sequence), counter.last_value, known));
     uint64_t lsn = 0;
     const core::PlannedRange block = reserve_values(e, rule, length, &known, &lsn);
-    durable(&e->slot->counters, lsn, wanted_durability());
+    make_durable(&e->slot->counters, lsn, wanted_durability());
     return block;
 }
 
 core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int64_t shown) {
     const core::SequenceRule rule = sequence_rule(e->sequence);
-    const int64_t known = in_sequence(rule, shown);
+    const int64_t known = clamped_to_sequence(rule, shown);
     uint64_t lsn = 0;
     return reserve_values(e, rule, {1, static_cast<uint64_t>(count), 0}, &known, &lsn);
 }
 
-void refuse_attached(Oid sequence) {
+void check_not_attached(Oid sequence) {
     if (read_segment(sequence).registry_name == nullptr)
         return;
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),

@@ -42,6 +42,6 @@ core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &leng
 core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int64_t shown);
 
 // Error if the segment is attached: then its sequence is neither set nor reserved from.
-void refuse_attached(Oid sequence);
+void check_not_attached(Oid sequence);
 
 } // namespace uidgen::pg

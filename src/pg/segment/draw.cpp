@@ -49,7 +49,7 @@ Reading begin_try(SessionEntry *e) {
         reading.limit = 0;
     else if (segment.ordinals.usable(level) < range.end) {
         const core::WrittenRange written = segment.ordinals.written_range();
-        reading.reached = durable(&e->slot->counters, written.lsn, level);
+        reading.reached = make_durable(&e->slot->counters, written.lsn, level);
         segment.ordinals.confirm(reading.reached, written.until);
     }
     return reading;
@@ -97,7 +97,7 @@ Reservation reserve_range(const SessionEntry *e, Needed needed) {
     core::Range in_use;
     core::PlannedRange planned = {0, 0, 0};
     uint64_t lsn = InvalidXLogRecPtr;
-    result.step = segment.steps.next_range(bounds, next, now_us);
+    result.step = segment.steps.next_length(bounds, next, now_us);
     result.shown = counter.last_value;
     const bool is_wanted = needed == Needed::later ? segment.ranges.room(next) : !segment.ranges.find(next, &in_use);
     if (is_wanted && is_block && needed == Needed::now)
@@ -112,7 +112,7 @@ Reservation reserve_range(const SessionEntry *e, Needed needed) {
     unlock_page(&page);
     relation_close(rel, NoLock);
     if (needed == Needed::later)
-        durable_soon(lsn);
+        make_durable_soon(lsn);
     return result;
 }
 

@@ -191,7 +191,7 @@ void report_altered_here(Oid sequence) {
              errhint("Commit the transaction before you draw.")));
 }
 
-void refuse_rewritten(Relation rel) {
+void check_not_rewritten(Relation rel) {
     if (is_rewritten(rel) && !fault_is(Fault::draw_altered))
         report_altered_here(RelationGetRelid(rel));
 }
@@ -213,7 +213,7 @@ Relation open_to_draw(Oid sequence, SlotKind kind) {
                         errdetail("After a crash, such a sequence could return values again."),
                         errhint("Use a permanent sequence, or draw with nextval().")));
     if (kind == SlotKind::generator)
-        refuse_rewritten(rel);
+        check_not_rewritten(rel);
     return rel;
 }
 
@@ -359,7 +359,7 @@ PageState page_state(Relation sequence) {
     return state;
 }
 
-core::Durability durable(Counters *counters, uint64_t lsn, core::Durability level) {
+core::Durability make_durable(Counters *counters, uint64_t lsn, core::Durability level) {
     if (lsn == InvalidXLogRecPtr)
         return level;
     if (XLogNeedsFlush(lsn) && !fault_is(Fault::no_flush)) {
@@ -387,7 +387,7 @@ bool is_durable(uint64_t lsn, core::Durability level) {
     return level == core::Durability::local || fault_is(Fault::no_standby) || !standby_lags(lsn);
 }
 
-void durable_soon(uint64_t lsn) {
+void make_durable_soon(uint64_t lsn) {
     if (lsn != InvalidXLogRecPtr && !fault_is(Fault::no_flush))
         XLogSetAsyncXactLSN(lsn);
 }

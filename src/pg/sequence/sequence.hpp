@@ -41,7 +41,7 @@ bool made_in_this_transaction(Relation sequence);
 
 // Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
 // leased on the new one. (A segment behaves as nextval does.)
-void refuse_rewritten(Relation rel);
+void check_not_rewritten(Relation rel);
 [[noreturn]] void report_altered_here(Oid sequence); // the open transaction has altered the generator, or its sequence
 
 // ---------------------------------------------------------------------------------------------------------
@@ -121,14 +121,14 @@ PageState page_state(Relation sequence);
 //   2. Its queue allows each LSN once, but all sessions that need one range wait for the same record.
 //
 // Counts the waits.
-core::Durability durable(Counters *counters, uint64_t lsn, core::Durability level);
+core::Durability make_durable(Counters *counters, uint64_t lsn, core::Durability level);
 
 // Whether they are, now. As long as no standby is awaited, it is so for every record that was flushed.
 bool is_durable(uint64_t lsn, core::Durability level);
 
 // Has the WAL writer flush the record soon, without waiting. Otherwise it stays unflushed while the transaction is
 // open.
-void durable_soon(uint64_t lsn);
+void make_durable_soon(uint64_t lsn);
 
 // The durability that this session's synchronous_commit requires of a range. `off` still requires a flush: a lost
 // transaction can be explained, but not a value handed out twice. `remote_write` is treated as `on`.

@@ -152,7 +152,7 @@ void begin_generator(Oid generator, const core::Definition &definition, const Ex
     const GeneratorConfig config = generator_config_of(definition);
     forget_generator(generator);
     warn_of_end(generator, config.layout);
-    note_datacenter_id(generator, config);
+    notify_of_datacenter_id(generator, config);
     if (definition.generator.is_default == 0)
         return;
     note_default(InvalidOid); // known may be that of an extension that was dropped
@@ -163,7 +163,7 @@ void begin_generator(Oid generator, const core::Definition &definition, const Ex
 // Segments and keys
 // ---------------------------------------------------------------------------------------------------------
 
-void expire_segment(Oid sequence, SlotPhase to = SlotPhase::stale) {
+void mark_segment_stale(Oid sequence, SlotPhase to = SlotPhase::stale) {
     if (Slot *slot = find_slot(slot_key(sequence), SlotKind::segment))
         mark_stale(slot, to);
 }
@@ -187,7 +187,7 @@ void begin_segment(Oid sequence, const core::SegmentDefinition &segment) {
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("segment \"%s\" already exists", shown(segment.name)),
                         errdetail("Its sequence is %s.", qualified_name(other)),
                         errhint("Use another name, or drop the segment with segment_drop().")));
-    expire_segment(sequence);
+    mark_segment_stale(sequence);
     delete_segment_row(sequence);
     if (locked > 0)
         write_as_owner(table, "DELETE FROM %1$s WHERE name OPERATOR(pg_catalog.=) $1", {by_name});
@@ -204,7 +204,7 @@ void check_may_choose_key() {
 }
 
 // With the number of another key its owner could reveal what that one concealed.
-void begin_key(Oid sequence, const core::KeyDefinition &key) {
+void check_key_is_new(Oid sequence, const core::KeyDefinition &key) {
     for_each_definition(core::DefinitionKind::key, [&](Oid other, const core::Definition &definition) {
         if (other != sequence && definition.key.id == key.id)
             ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
@@ -231,7 +231,7 @@ void begin(Oid sequence, const core::Definition &definition) {
     else if (definition.kind == core::DefinitionKind::segment)
         begin_segment(sequence, definition.segment);
     else
-        begin_key(sequence, definition.key);
+        check_key_is_new(sequence, definition.key);
     open_all_again();
 }
 
@@ -256,7 +256,7 @@ void end(Oid sequence, const core::Definition &definition, const Extension &exte
     if (definition.kind == core::DefinitionKind::generator)
         forget_generator(sequence);
     if (definition.kind == core::DefinitionKind::segment) {
-        expire_segment(sequence);
+        mark_segment_stale(sequence);
         delete_segment_row(sequence);
     }
     deleteDependencyRecordsForSpecific(RelationRelationId, sequence, DEPENDENCY_NORMAL, ExtensionRelationId,
@@ -354,7 +354,7 @@ void redefine(Oid sequence, const core::Definition &former, const core::Definiti
             note_default(InvalidOid);
     }
     if (wanted.kind == core::DefinitionKind::segment)
-        expire_segment(sequence, SlotPhase::altered);
+        mark_segment_stale(sequence, SlotPhase::altered);
     CacheInvalidateRelcacheByRelid(sequence);
     set_label(sequence, wanted);
 }

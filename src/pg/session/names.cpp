@@ -27,7 +27,7 @@ bool is_chosen_by_leader(Oid generator) {
 }
 
 // What is known in shared memory was the default a moment ago. If its sequence is gone, no event trigger saw the drop.
-Oid default_now() {
+Oid watch_default() {
     const bool may_be_known = settings::is_preloaded || server_state != nullptr;
     const Oid known = may_be_known && !RecoveryInProgress() ? known_default() : InvalidOid;
     const bool is_there = OidIsValid(known) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(known));
@@ -58,7 +58,7 @@ SessionEntry *open_default() {
     bool is_known = true;
     for (int round = 0; e == nullptr || (default_as_of != definition_changes && round < most_rounds); round++) {
         if (default_as_of != definition_changes) {
-            default_as_of = read_unchanged([] { default_sequence = default_now(); });
+            default_as_of = read_unchanged([] { default_sequence = watch_default(); });
             is_known = false;
         }
         e = open_entry(default_sequence, SlotKind::generator);
@@ -85,7 +85,7 @@ bool are_too_many() { return names_kept >= (relation_changes == names_as_of ? mo
 
 constexpr Size longest_qualified_name = 1024;
 
-void start_afresh() {
+void renew_names() {
     if (names_context == nullptr)
         names_context = AllocSetContextCreate(TopMemoryContext, "uidgen segment names", ALLOCSET_DEFAULT_SIZES);
     names = nullptr;
@@ -125,7 +125,7 @@ Oid named_segment(const text *name) {
 // Resolves a name that is not remembered, and remembers it.
 const Name *look_up(const text *name) {
     if (names == nullptr || are_too_many())
-        start_afresh();
+        renew_names();
     names_kept++;
     const uint64 definitions = definition_changes;
     const uint64 relations = relation_changes;

@@ -87,7 +87,7 @@ void sweep_slots() {
     if (IsInParallelMode())
         return;
     for (const SlotKind kind : {SlotKind::generator, SlotKind::generator, SlotKind::segment, SlotKind::segment})
-        if (Slot *slot = slot_to_look_at(kind); slot != nullptr)
+        if (Slot *slot = take_next_look(kind); slot != nullptr)
             sweep(slot);
 }
 
@@ -156,7 +156,7 @@ void init_generator(Relation rel, SlotInit *init) {
     init->config = read_generator_config(generator, rel);
     check_lease_sequence(generator);
     if (mark <= core::no_lease_yet && generator == builtin_generator())
-        refuse_lost_definitions(generator);
+        check_no_lost_definition(generator);
     warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
     init->first_position = core::position_above(policy, Max(mark, find_tick_to_pass(generator, init->config)));
     if (fault_is(Fault::resume_lease) && mark > policy.lease)
@@ -283,7 +283,7 @@ void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, co
         report_cannot_start(generator, config, id, hint);
     Relation rel = relation_open(generator, NoLock);
     check_lease_sequence(generator);
-    refuse_rewritten(rel);
+    check_not_rewritten(rel);
     const int64_t mark = Max(tick_above(config.layout, id) - 1, 0);
     SequencePage page = lock_page_for_writing(rel);
     const bool higher = mark > read_page(page).counter.last_value;
@@ -292,7 +292,7 @@ void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, co
     unlock_page(&page);
     relation_close(rel, NoLock);
     Counters not_counted = {};
-    durable(&not_counted, lsn, wanted_durability()); // a commit that wrote nothing else would not wait
+    make_durable(&not_counted, lsn, wanted_durability()); // a commit that wrote nothing else would not wait
     end_lease(generator);
 }
 

@@ -148,7 +148,7 @@ UIDGEN_SQL_FUNCTION(uid_place_segment);
 UIDGEN_SQL_FUNCTION(uid_generator_raise);
 
 // On a member a segment of its own is seldom what was meant. A segment of the registry is what members attach to.
-static void note_fleet(const core::SegmentDefinition &segment) {
+static void notify_of_fleet(const core::SegmentDefinition &segment) {
     if (segment.registry_name != nullptr || settings::registry[0] == '\0' ||
         write_as_owner(required_table(extension_schema(), "uid_fleet_state"), "SELECT FROM %1$s") > 0)
         return;
@@ -191,7 +191,7 @@ Datum uid_define_segment(PG_FUNCTION_ARGS) {
     check_owner_of_new(sequence);
     set_arguments(fcinfo, &definition, nullptr);
     define(sequence, definition);
-    note_fleet(definition.segment);
+    notify_of_fleet(definition.segment);
     PG_RETURN_VOID();
 }
 

@@ -96,7 +96,7 @@ void check_id(const core::Layout &layout, int64_t id) {
                         errhint("Pass the generator that issued the id as the second argument.")));
 }
 
-// The parts of an id, which is the first argument. False: it is below every id of the layout.
+// The parts of the id that is the first argument; error if it is not of the layout. False: it is below every id.
 bool find_parts(FunctionCallInfo fcinfo, const core::Layout &layout, core::Parts *parts) {
     const int64_t id = PG_GETARG_INT64(0);
     check_id(layout, id);

@@ -58,7 +58,7 @@ int64_t saturating_add(int64_t value, int64_t length) {
 // node took when it was told of the commit. So this transaction's commit is flushed, whatever synchronous_commit says.
 SessionEntry *open_segment(const BlockRow &r) {
     SessionEntry *e = open_entry(r.sequence, SlotKind::segment);
-    refuse_attached(r.sequence);
+    check_not_attached(r.sequence);
     const int64_t increment = sequence_rule(r.sequence).increment;
     if (increment != 1)
         ereport(ERROR,

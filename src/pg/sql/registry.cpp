@@ -290,7 +290,7 @@ Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_GRANT_OPERATION), errmsg("role %s is a superuser", name),
                         errhint("Create a role for the members: CREATE ROLE uid_fleet LOGIN.")));
     Registry registry = open_registry(fcinfo);
-    const bool exists = lock_if_registry(&registry);
+    const bool exists = lock_and_read_state(&registry);
     run(psprintf("GRANT EXECUTE ON PROCEDURE uid_internal.uid_fleet_call TO %s", name));
     if (exists)
         settle_environment(&registry);
@@ -305,7 +305,7 @@ Datum uid_fleet_expel(PG_FUNCTION_ARGS) {
     const Oid role = PG_GETARG_OID(0);
     const char *name = quote_identifier(GetUserNameFromId(role, false));
     Registry registry = open_registry(fcinfo);
-    (void)lock_if_registry(&registry); // first, as uid_fleet_admit() does
+    (void)lock_and_read_state(&registry); // first, as uid_fleet_admit() does
     check_admitted(role, name);
     run(psprintf("REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM %s CASCADE", name));
     revoke_segments(role, name);

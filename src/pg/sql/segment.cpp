@@ -147,7 +147,7 @@ Datum segment_set(PG_FUNCTION_ARGS) {
     check_is_sequence(sequence);
     if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
-    refuse_attached(sequence);
+    check_not_attached(sequence);
     lock_sequence(sequence, RowExclusiveLock); // as setval does, which expects that the sequence exists
     OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), PG_GETARG_DATUM(1), BoolGetDatum(false));
     open_all_again();
