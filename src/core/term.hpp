@@ -154,7 +154,7 @@ constexpr int64_t next_number(const RegistryView &r, int64_t step) noexcept {
 }
 
 // What a registry draws at random with a term.
-struct Drawn {
+struct RandomParts {
     int64_t nonce;
     int64_t step;
 };
@@ -165,7 +165,7 @@ enum class Commits : uint8_t { are_known, may_be_lost };
 // The registry when it draws a term. While all clocks agree within the bound, the end of the latest grant adds
 // nothing to a fence; it makes up for a registry whose clock is behind. Stamps of the registry that a claim is of can
 // never be verified, so they must not count as later than this term.
-constexpr RegistryView succeeded(RegistryView r, const Drawn &drawn, Commits commits,
+constexpr RegistryView succeeded(RegistryView r, const RandomParts &drawn, Commits commits,
                                  const KnownGrants &known) noexcept {
     const bool lost = commits == Commits::may_be_lost;
     const int64_t number = next_number(r, drawn.step);

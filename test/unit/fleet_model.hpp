@@ -33,7 +33,7 @@ struct Protocol {
     bool (*is_missed)(const core::Request &, const core::NodeRow &) = core::is_missed;
     core::NodeRow (*used_before)(const core::Layout &, const core::RegistryView &, const core::Request &, core::NodeRow,
                                  int64_t) = core::used_before;
-    core::RegistryView (*succeeded)(core::RegistryView, const core::Drawn &, core::Commits,
+    core::RegistryView (*succeeded)(core::RegistryView, const core::RandomParts &, core::Commits,
                                     const core::KnownGrants &) = core::succeeded;
     core::RegistryView (*told_of_other)(core::RegistryView, int64_t) = core::told_of_other;
     bool (*is_news)(const core::RegistryView &, const core::Term &) = core::is_news;

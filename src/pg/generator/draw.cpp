@@ -130,7 +130,7 @@ Reading begin_try(DrawCall *call) {
     return reading;
 }
 
-Step decide_step(const GeneratorState &generator, const core::ClockState &state) {
+WorkerDecision decide_try(const GeneratorState &generator, const core::ClockState &state) {
     const core::ClockPolicy &policy = generator.config.policy;
     const core::Decision decision = core::decide(policy, state);
     if (likely(decision.action != core::ClockAction::backup))
@@ -152,13 +152,12 @@ core::IdEncoder fix_node(SessionEntry *e, const Reading &reading, bool by_backup
     return core::encoder_of(config.layout, own_node(config, number).value, has_bit);
 }
 
-Outcome execute(DrawCall *call, const Reading &reading, const Step &step, Drawn *drawn) {
+Outcome execute(DrawCall *call, const Reading &reading, const WorkerDecision &decision, Drawn *drawn) {
     GeneratorState &generator = generator_of(call->e->slot);
-    const core::Decision &decision = step.decision;
     switch (decision.action) {
     case core::ClockAction::take:
-        return step.by_backup ? take_of_backup(&generator, decision, call->want, drawn)
-                              : take(*call, reading, decision, drawn);
+        return decision.by_backup ? take_of_backup(&generator, decision, call->want, drawn)
+                                  : take(*call, reading, decision, drawn);
     case core::ClockAction::reserve:
         write_lease(*call, reading, decision.reserve_until, Needed::now);
         return Outcome::again;
@@ -234,13 +233,13 @@ Drawn draw(SessionEntry *e, uint64_t want) {
     for (;; before_next_try(&call)) {
         Drawn drawn = {};
         const Reading reading = begin_try(&call);
-        const Step step = decide_step(generator_of(e->slot), reading.state);
-        if (!verify_clock(&call, reading, step.decision.action))
+        const WorkerDecision decision = decide_try(generator_of(e->slot), reading.state);
+        if (!verify_clock(&call, reading, decision.action))
             continue;
-        if (needs_node(reading, step.decision.action))
-            drawn.encoder = fix_node(e, reading, step.by_backup);
-        const Outcome outcome = execute(&call, reading, step, &drawn);
-        if (conclude(&call, reading, step.decision, outcome))
+        if (needs_node(reading, decision.action))
+            drawn.encoder = fix_node(e, reading, decision.by_backup);
+        const Outcome outcome = execute(&call, reading, decision, &drawn);
+        if (conclude(&call, reading, decision, outcome))
             return drawn;
     }
 }

@@ -1,6 +1,6 @@
 // Drawing from a generator: one call reads, decides and acts, and tries again until it has positions or fails.
 //
-// A try reads the word, the grant and the clock (begin_try()); core's decide() says what is to be done (decide_step());
+// A try reads the word, the grant and the clock (begin_try()); core's decide() says what is to be done (decide_try());
 // a reading that looks wrong is verified (clock.hpp); the node of the ids is fixed (fix_node()); and execute() does it.
 #pragma once
 
@@ -45,9 +45,8 @@ struct Reading {
     core::ClockState state;
 };
 
-struct Step {
-    core::Decision decision; // never ClockAction::backup
-    bool by_backup = false;  // it is the backup worker's
+struct WorkerDecision : core::Decision { // never ClockAction::backup
+    bool by_backup = false;              // it is the backup worker's
 };
 
 enum class Outcome : uint8_t {
@@ -64,7 +63,7 @@ enum class Outcome : uint8_t {
 // the setting has changed. Logs that the clock went back or has caught up.
 Reading begin_try(DrawCall *call);
 
-Step decide_step(const GeneratorState &generator, const core::ClockState &state);
+WorkerDecision decide_try(const GeneratorState &generator, const core::ClockState &state);
 
 // Fixes the node of the try's ids: that of its grant, or the generator's own, for which it draws the number that nodes
 // follow from if there is none yet. Warns of a datacenter id that is not used. It comes before positions are taken, so
@@ -74,7 +73,7 @@ core::IdEncoder fix_node(SessionEntry *e, const Reading &reading, bool by_backup
 
 // Does what was decided: takes positions, writes a lease, makes it durable, or waits once. `drawn` has the encoder, and
 // gets the run if the outcome is `done`.
-Outcome execute(DrawCall *call, const Reading &reading, const Step &step, Drawn *drawn);
+Outcome execute(DrawCall *call, const Reading &reading, const WorkerDecision &decision, Drawn *drawn);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
 void before_next_try(DrawCall *call);

@@ -46,7 +46,7 @@ struct AreaState {
 
 // The last plausible reading of the wall clock, as its offset from the monotonic clock. One figure for the whole
 // server; a lease far ahead is written only after a comparison with it (generator/draw.cpp).
-struct ClockState {
+struct ServerClock {
     std::atomic<int64_t> offset_us;
     int64_t at_start_us; // set once
     std::atomic<uint64_t> jumps;
@@ -78,7 +78,7 @@ struct ServerState {
     uint64_t place; // place_of_server(); set once, so that nodes do not change while the server runs
     int tranche;    // of all locks; set once
     AreaState area;
-    ClockState clock;
+    ServerClock clock;
     WorkerState workers[single_workers];
     Oid writer_connects_to; // the node writer's: the database, until it is connected
     MemberState fleet;

@@ -256,7 +256,7 @@ void commit_registry(const Registry &registry) {
 void draw_term(Registry *registry, Commits of_former, const char *reason) {
     FleetState &state = registry->state;
     core::RegistryView &view = state.view;
-    const core::Drawn drawn = {random_number(), 1 + random_number() % us_per_second};
+    const core::RandomParts drawn = {random_number(), 1 + random_number() % us_per_second};
     view = core::succeeded(view, drawn, of_former, read_latest_grants(view));
     drop_claims(nullptr);
     if (fault_is(Fault::clock_term))
