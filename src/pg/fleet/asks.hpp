@@ -29,7 +29,7 @@ struct Agenda {
     int count;
 };
 
-Agenda look_around();
+Agenda look_around(); // in the current memory context
 
 // If one is due: it and those that go along come first in the agenda, at most so many. Returns how many.
 int take_due(Agenda *agenda, int most);

@@ -12,8 +12,8 @@ struct NodeGrant {
     GrantView view;
 };
 
-// The grant to draw with. Joins the fleet or leaves it first, if the setting has changed. Takes the slot's lock.
-NodeGrant join_or_leave_fleet(SessionEntry *e);
+// The grant to draw with. Joins the fleet or leaves it first, if the setting has changed.
+NodeGrant join_or_leave_fleet(SessionEntry *e) EXCLUDES(page_lock, slot_lock, state_lock);
 
 // A grant's node that the generator's row of worker_node does not show yet gets a row.
 void show_node(SessionEntry *e, const GrantView &grant);

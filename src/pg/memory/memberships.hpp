@@ -100,9 +100,9 @@ void set_in_fleet(bool in_fleet);
 
 // Says what is asked of the registry. A new membership begins if the layout differs, or if the generator never leased
 // and the membership comes from the file: the grant there is not its own.
-void membership_request(Slot *slot, const GrantRequest &request);
+void membership_request(Slot *slot, const GrantRequest &request) EXCLUDES(slot_lock, state_lock);
 
-GrantView membership_view(Slot *slot);
+GrantView membership_view(Slot *slot) EXCLUDES(slot_lock, state_lock);
 GrantView grant_view_of(const MembershipFields &fields); // a copy, or under the slot's lock
 
 // The slot is freed.
@@ -122,7 +122,7 @@ inline void membership_note_use(Slot *slot, int64_t now_us) {
 void membership_want(Slot *slot, int64_t lowest);
 
 // Sleeps until the view changes, or the time is over. Honours cancel.
-void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us);
+void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us) EXCLUDES(slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
 // For the registrar, the file of grants and the status view.
@@ -144,7 +144,7 @@ inline bool is_in_use(const Member &member, int64_t now_us) {
 }
 
 // False: the slot's generator is not a member.
-bool membership_copy(Slot *slot, Member *copy);
+bool membership_copy(Slot *slot, Member *copy) EXCLUDES(slot_lock, state_lock);
 
 // Calls visit(member) for each member of the server, without a lock.
 template <typename Visit> void for_each_member(Visit visit) {
@@ -154,29 +154,29 @@ template <typename Visit> void for_each_member(Visit visit) {
             visit(member);
 }
 
-core::FleetSeen fleet_seen();
+core::FleetSeen fleet_seen() EXCLUDES(state_lock);
 
 // Raises the latest term to what a database knows, unless the server knows more. Returns its number.
-int64_t fleet_raise_term(int64_t in_database);
+int64_t fleet_raise_term(int64_t in_database) EXCLUDES(state_lock);
 
 // What the file of grants says, while the area is made. The next incarnation must have begun already
 // (core::begin_incarnation()).
 void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Membership &membership);
-void fleet_restore(const core::FleetSeen &seen, bool knows_fleet);
+void fleet_restore(const core::FleetSeen &seen, bool knows_fleet) EXCLUDES(state_lock);
 
 // What answers have shown of the fleet. False: they do not count, because a database knows of a later term by now.
-bool fleet_note_seen(const core::FleetSeen &seen);
+bool fleet_note_seen(const core::FleetSeen &seen) EXCLUDES(state_lock);
 
 // Publishes what the registrar has made of its copy: the membership, after the file was written; the error, which
 // sessions say if they have waited too long; and the notes. Does nothing if the slot has another membership by now.
 // Wakes the sessions that wait.
-void membership_publish(const Member &member);
+void membership_publish(const Member &member) EXCLUDES(slot_lock, state_lock);
 
 // The server has left its fleet. In one again, the first draw of each generator asks, and starts a registrar.
 void memberships_rest();
 
 // uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of. Under file_lock.
-void memberships_begin_again();
+void memberships_begin_again() EXCLUDES(slot_lock, state_lock);
 
 // A random number that was never used: the name of an incarnation. As an int64_t it is positive.
 inline uint64_t fresh_incarnation() { return static_cast<uint64_t>(random_number()); }
@@ -252,10 +252,10 @@ BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count
 core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, int64_t term,
                                const core::SequenceState &counter);
 
-BlockAnswer blocks_look(const Slot *segment);
+BlockAnswer blocks_look(const Slot *segment) EXCLUDES(slot_lock, state_lock);
 
 // What was asked for is of no use any more.
-void blocks_forget(Slot *segment);
+void blocks_forget(Slot *segment) EXCLUDES(slot_lock, state_lock);
 void blocks_discard(Slot *segment) REQUIRES(slot_lock);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ struct AskedBlock : BlockFields {
 };
 
 // False: the segment asks for no block.
-bool block_copy(Slot *segment, AskedBlock *asked);
+bool block_copy(Slot *segment, AskedBlock *asked) EXCLUDES(slot_lock, state_lock);
 
 // Calls visit(asked) for each block that is asked for, without a lock.
 template <typename Visit> void for_each_asked_block(Visit visit) {
@@ -280,6 +280,6 @@ template <typename Visit> void for_each_asked_block(Visit visit) {
 
 // Answers, and says when the registrar asks again. Does nothing if the place has another ask by now; a block is then
 // lost. Wakes the sessions that wait for it.
-void block_note(const AskedBlock &asked);
+void block_note(const AskedBlock &asked) EXCLUDES(slot_lock, state_lock);
 
 } // namespace uidgen::pg

@@ -49,7 +49,7 @@ int error_details(const GrantError &error, int64_t waited_us, const char *hint =
 [[noreturn]] void report_no_block(const SegmentConfig &segment, const char *name, const GrantError *error,
                                   int64_t waited_us);
 
-RegistrarStatus registrar_status();
+RegistrarStatus registrar_status();                       // a copy
 void registrar_status_set(const RegistrarStatus &status); // for the registrar
 
 } // namespace uidgen::pg

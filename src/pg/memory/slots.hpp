@@ -130,7 +130,7 @@ void free_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock
 
 // Notes how far the ids of a generator reach that the database has lost, or may lose: its sequence is dropped, or the
 // creation is rolled back. Does nothing if the slot is another sequence's by now. Raises no error.
-void note_lost(Slot *slot, const SlotKey &key);
+void note_lost(Slot *slot, const SlotKey &key) EXCLUDES(slot_lock, state_lock);
 
 // No id of a lost generator of this layout and this database has a later time; 0: there is none. Times of other
 // databases and layouts may count, too.
@@ -146,15 +146,15 @@ NodeHolders take_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lo
 void give_back_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Whether the slot is ready, and of a segment whose name has that hash. Callers need no lock on the sequence.
-bool slot_has_name(const SlotKey &key, uint64_t name_hash);
+bool slot_has_name(const SlotKey &key, uint64_t name_hash) EXCLUDES(table_lock, slot_lock, state_lock);
 
 // The default generator of this database, so that no session reads labels to find it; InvalidOid: they must be read.
 //
 //   1. It is noted under RowExclusiveLock on that generator, after its label was read under this lock.
 //   2. A session that makes another default, or drops it, notes InvalidOid under a lock that excludes those, and keeps
 //      it to the end of its transaction. So what is known was committed, and is the default until that lock is taken.
-Oid known_default();
-void note_default(Oid generator);
+Oid known_default() EXCLUDES(table_lock);
+void note_default(Oid generator) EXCLUDES(table_lock);
 
 // ---------------------------------------------------------------------------------------------------------
 // For readers without a lock on the sequence.
@@ -195,6 +195,6 @@ core::PositionAllocator<> &word_of(Slot *slot);
 Stats slot_counted(Slot *slot) REQUIRES_SHARED(slot_lock);
 
 // What all slots of the server have counted since its start, also those that were freed. Notes what it shows.
-Stats slots_counted();
+Stats slots_counted() EXCLUDES(slot_lock, state_lock);
 
 } // namespace uidgen::pg

@@ -21,11 +21,11 @@ constexpr char node_table_name[] = "worker_node";
 
 // Gives the generator in a slot its number, unless another backend does so at the same time, and logs its node.
 // Before the first lease, with the reading of the clock that the lease is for (core/other_nodes.hpp, 1).
-void draw_number(Slot *slot, int64_t now_us);
+void draw_number(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The generator in a slot draws with its own node again, or with another one of the registry: logs the node, and draws
 // the id of a new row.
-void draw_row_of_node(Slot *slot, const core::Node &node);
+void draw_row_of_node(Slot *slot, const core::Node &node) EXCLUDES(slot_lock, state_lock);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
 // Those of other databases of the server do not count, nor those from before it was moved or copied, if the protection

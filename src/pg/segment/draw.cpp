@@ -117,8 +117,8 @@ Reservation reserve_range(const SessionEntry *e, Needed needed) {
 }
 
 // Reserves the next range, or asks the registry for a block. If a value is needed, waits for the block up to
-// uidgen.max_wait, and raises an error when there is none. No lock of a page may be held.
-void refill(const SessionEntry *e, Needed needed, BlockWait *wait) {
+// uidgen.max_wait, and raises an error when there is none.
+void refill(const SessionEntry *e, Needed needed, BlockWait *wait) EXCLUDES(page_lock) {
     const Reservation reserved = reserve_range(e, needed);
     if (reserved.is_missing && reserved.config.is_attached())
         (void)ask_for_block(e->slot, reserved.config, reserved.step, reserved.shown,

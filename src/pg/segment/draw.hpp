@@ -20,12 +20,12 @@ struct SegmentValues {
     uint64_t count;
 };
 
-// The next values, up to `want` (>= 1), on the slow path. Leaves a window for the next calls. Error when the sequence
-// is used up, or when the registry gives no block within uidgen.max_wait.
+// The next values, up to `want` (>= 1), on the slow path of an open entry. Leaves a window for the next calls. Error
+// when the sequence is used up, or when the registry gives no block within uidgen.max_wait.
 SegmentValues draw_segment(SessionEntry *e, uint64_t want);
 
 // The segment's configuration, with the settings where it leaves the step to them.
-SegmentConfig segment_config(const Slot *slot);
+SegmentConfig segment_config(const Slot *slot) EXCLUDES(slot_lock, state_lock);
 
 // A call that waits for a block of the registry.
 struct BlockWait {

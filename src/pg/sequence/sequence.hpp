@@ -90,15 +90,15 @@ struct PagePlace {
 
 // Whether the page is what the slot expects. Notes where the page is. May wait for another session's write of the page,
 // and read it from disk.
-bool find_expected_page(const Slot *slot, Relation sequence, PagePlace *place);
+bool find_expected_page(const Slot *slot, Relation sequence, PagePlace *place) EXCLUDES(page_lock);
 
 // Has the slot adopt the page, if that is not what the slot expects.
-void match_page(Slot *slot, Relation sequence);
+void match_page(Slot *slot, Relation sequence) EXCLUDES(page_lock);
 
 // Whether the page is what the slot expects, without the relation: for a session that holds a lock on the sequence, and
 // knows that the relation has not changed since the place was noted. Changes nothing. False also if the page is not
 // there any more: then find_expected_page() finds it.
-bool is_page_expected(const Slot *slot, const PagePlace &place);
+bool is_page_expected(const Slot *slot, const PagePlace &place) EXCLUDES(page_lock);
 
 PageState read_page(const SequencePage &page) REQUIRES_SHARED(page_lock);
 
@@ -109,7 +109,7 @@ uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot = nullptr
 void unlock_page(SequencePage *page) RELEASE(page_lock);
 
 // The page's contents, read under a lock of its own.
-PageState page_state(Relation sequence);
+PageState page_state(Relation sequence) EXCLUDES(page_lock);
 
 // Returns when every record up to lsn is as durable as `level` requires. A cancel raises an error, and nothing is
 // promised. Returns the level that was reached: local if no standby is awaited any more. (A standby may be awaited
@@ -121,7 +121,7 @@ PageState page_state(Relation sequence);
 //   2. Its queue allows each LSN once, but all sessions that need one range wait for the same record.
 //
 // Counts the waits.
-core::Durability make_durable(Counters *counters, uint64_t lsn, core::Durability level);
+core::Durability make_durable(Counters *counters, uint64_t lsn, core::Durability level) EXCLUDES(page_lock);
 
 // Whether they are, now. As long as no standby is awaited, it is so for every record that was flushed.
 bool is_durable(uint64_t lsn, core::Durability level);
