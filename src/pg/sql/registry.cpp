@@ -195,8 +195,8 @@ int64_t take_over(const Registry &registry, int32_t pool, int64_t node) {
 }
 
 // A fence ends after the longest grant, and a reservation lasts longer. So nothing replaces one that is lost.
-void check_standby(bool without_standby) {
-    if (!without_standby && !standbys_are_awaited())
+void check_standby() {
+    if (!standbys_are_awaited())
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("no synchronous standby keeps the reservation"),
                         errdetail("After a failover that loses it, the nodes may be granted to members."),
@@ -357,7 +357,7 @@ Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
 Datum uid_fleet_handover(PG_FUNCTION_ARGS) {
     Registry registry = enter(fcinfo);
     FleetState *state = &registry.state;
-    if (PG_GETARG_BOOL(0)) {
+    if (PG_GETARG_BOOL(0)) { // cancel
         check_may_open(registry);
         state->closed_until_us = 0;
     } else {
@@ -388,7 +388,8 @@ Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("invalid number of nodes to reserve: %d", count),
                  errhint("Use a number from 0 to %d.", most)));
-    check_standby(PG_GETARG_BOOL(2));
+    if (!PG_GETARG_BOOL(2)) // without_standby
+        check_standby();
     InitMaterializedSRF(fcinfo, 0);
     Registry registry = enter_open(fcinfo);
     reserve(registry, PG_GETARG_INT32(0), count, reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo));
