@@ -19,7 +19,7 @@ Host *current = nullptr; // the registry, unless its connection has ended
 
 bool any_host(bool (*is)(const Host &)) { return std::any_of(hosts, hosts + host_count, is); }
 
-// Until one of those hosts, or the process, has something to do.
+// Waits until one of those hosts, or the process, has something to do, and has the host do it.
 void wait_for(bool (*is)(const Host &), int64_t us) {
     auto *events = static_cast<WaitEvent *>(palloc(sizeof(WaitEvent) * static_cast<Size>(host_count + 1)));
     WaitEventSet *set = new_wait_event_set(host_count + 2);
@@ -39,7 +39,7 @@ void wait_for(bool (*is)(const Host &), int64_t us) {
     CHECK_FOR_INTERRUPTS();
 }
 
-// Until all hosts are idle or closed, or the time is over; once one is idle, for that long at most.
+// Until all hosts are idle or closed, or the time is over; once one is idle, for that long at most. Others time out.
 void run(int64_t once_idle_us) {
     int64_t until_us = monotonic_us() + timeout_us;
     while (any_host(is_busy) && !ShutdownRequestPending) {

@@ -48,7 +48,7 @@ uint64_t refill_ring(GeneratorState *generator, core::Ring<> ring, uint64_t floo
     if (moved == 0)
         return 0;
     state.went_stale.store(false, std::memory_order_relaxed);
-    // Release: a caller that sees it finds the runs (at_empty_ring()).
+    // Release: a caller that sees it finds the runs (handle_empty_ring()).
     state.refilled_ring_at_us.store(monotonic_us(), std::memory_order_release);
     refills->fetch_add(1, std::memory_order_relaxed);
     return moved;
@@ -154,7 +154,7 @@ void carry_out(DrawCall *call, const Reading &reading, const core::Decision &dec
         (void)conclude(call, reading, decision, execute(call, reading, {decision}, &none));
 }
 
-void at_empty_ring(DrawCall *call, const Reading &reading, const core::Decision &decision, uint64_t floor) {
+void handle_empty_ring(DrawCall *call, const Reading &reading, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = generator_of(call->e->slot);
     const WhenRingEmpty policy = policy_now(generator);
     const bool may_go_on = decision.action != core::ClockAction::exhausted && decision.action != core::ClockAction::ask;
@@ -317,7 +317,7 @@ Drawn draw_cached(SessionEntry *e, uint64_t want) {
         const core::Decision decision = core::decide(policy, reading.state);
         keep_lease(&call, reading, decision);
         if (!take_or_find_run(e, floor))
-            at_empty_ring(&call, reading, decision, floor);
+            handle_empty_ring(&call, reading, decision, floor);
     }
 }
 

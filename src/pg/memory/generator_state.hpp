@@ -15,7 +15,7 @@ struct RingState {
     core::RingHints<> hints;
     core::SharedRun<> shared;
     std::atomic<uint64_t> shared_before;      // ids drawn from the runs that were shared before the present one
-    dsa_pointer cells;                        // "lock"; InvalidDsaPointer: not in cached mode
+    dsa_pointer cells;                        // InvalidDsaPointer: not in cached mode; changes as `config` does
     std::atomic<uint64_t> discarded_below;    // positions below it are invalidated
     std::atomic<int64_t> refilled_ring_at_us; // on the monotonic clock; 0: never
     bool is_refilled;                         // the refiller's: until the ring is full; a new ring is
@@ -28,7 +28,7 @@ struct RingState {
 };
 
 struct GeneratorState {
-    core::PositionAllocator<> ticks;  // page: its bounds
+    core::PositionAllocator<> ticks;  // its bounds change under the page's lock
     core::PositionAllocator<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
     uint64_t records_before;          // what Stat::records counted when the slot was made ready
     int64_t former_until_us;          // slot_last_time() when the slot was made ready

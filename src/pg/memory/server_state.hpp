@@ -55,6 +55,7 @@ struct ServerClock {
 // Times of lost generators (slots.hpp). Which one depends on the database and the layout.
 constexpr uint32_t lost_times = 512;
 
+// knows_fleet and unstored change under file_lock, or while the area is made.
 struct MemberState {
     core::FleetSeen seen GUARDED_BY(state_lock);
     std::atomic<bool> is_in_fleet; // is_in_fleet(); written by the postmaster

@@ -133,7 +133,7 @@ void free_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock
 void note_lost(Slot *slot, const SlotKey &key) EXCLUDES(slot_lock, state_lock);
 
 // No id of a lost generator of this layout and this database has a later time; 0: there is none. Times of other
-// databases and layouts may count, too.
+// databases and layouts may count, too. The process has attached to the area.
 int64_t lost_until_us(const core::Layout &layout);
 
 // For a generator to draw with, until it is given back, which also happens when a slot that has it is made ready again,
@@ -179,7 +179,7 @@ template <typename Visit> void for_each_slot(SlotKind kind, Visit visit) {
 Slot *take_next_look(SlotKind kind);
 
 // Whether a generator's slot has written a lease since it was made ready.
-bool has_leased(const Slot &slot);
+bool has_leased(const Slot &slot) REQUIRES_SHARED(slot_lock);
 
 // Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none. Under the slot's lock.
 int64_t slot_last_time(const Slot &slot) REQUIRES_SHARED(slot_lock);

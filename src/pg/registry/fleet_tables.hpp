@@ -59,7 +59,7 @@ void use_tables(Oid schema);
 
 // False: there is no fleet in this database.
 bool read_state(FleetState *state);
-FleetState state_in(HeapTupleHeader row);  // of the view uid_internal.fleet_state
+FleetState state_in(HeapTupleHeader row);  // of the view uid_internal.fleet_state, without the lock
 void write_state(const FleetState &state); // whether there was one or not; but for what follows it there
 void put_clock_bound(int64_t us);
 int64_t draw_serial();               // of the next answer

@@ -51,23 +51,23 @@ void enter_registry(Registry *registry);
 void close_registry(const Registry &registry);
 void commit_registry(const Registry &registry);
 
+// Why a newcomer would be refused now by a registry in that state, whatever it asks for. Reads and writes nothing else.
+core::Refusal reason_for_newcomers(FleetState state);
+
+int64_t server_start_us();
+
+// Error: the synchronous standby does not have what the registry has committed.
+[[noreturn]] void report_not_durable();
+
 // What follows is called under the lock.
 
 // Compares this server with the one that was the registry. If it was promoted, it draws a term, with a fence unless
 // it knows of every grant. If it differs in another way, the registry is unclaimed.
 void settle_environment(Registry *registry);
 
-// Why a newcomer would be refused now by a registry in that state, whatever it asks for. Reads and writes nothing else.
-core::Refusal reason_for_newcomers(FleetState state);
-
 // Draws a term, writes this server into the state as the registry, and logs it. If commits may be lost, it raises a
 // fence. The reason is for the log.
 using core::Commits;
 void draw_term(Registry *registry, Commits of_former, const char *reason);
-
-int64_t server_start_us();
-
-// Error: the synchronous standby does not have what the registry has committed.
-[[noreturn]] void report_not_durable();
 
 } // namespace uidgen::pg
