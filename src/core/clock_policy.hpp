@@ -160,7 +160,7 @@ constexpr int64_t lease_end(const ClockPolicy &p, const Bounds &t, int64_t from)
     return std::min({from + p.lease, t.now + p.max_ahead + 1, t.until});
 }
 
-// Takes positions from `next` on, in ticks up to `ahead` above the clock, or up to `held` if that is later.
+// What to do to draw from `next` on, in ticks up to `ahead` above the clock, or up to `held` if that is later.
 constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Bounds &t, uint64_t next, int64_t ahead,
                         int64_t held) noexcept {
     const auto position = [&p](int64_t tick) { return static_cast<uint64_t>(tick) << p.sequence_bits; };

@@ -20,7 +20,7 @@
 
 namespace uidgen::core {
 
-struct Block {
+struct CipherBlock {
     uint8_t bytes[16];
 };
 
@@ -77,7 +77,7 @@ template <typename Cipher> class Ff1 {
 
     // A CBC-MAC of the bytes so far [the PRF].
     struct Mac {
-        Block state;
+        CipherBlock state;
         int32_t filled; // bytes of the block that is not full yet
     };
 

@@ -32,8 +32,8 @@ class Aes {
                                                       : EVP_aes_256_ecb();
         EXPECT_EQ(EVP_EncryptInit_ex(context_.get(), cipher, nullptr, key.data(), nullptr), 1);
     }
-    Block operator()(const Block &text) const {
-        Block result = {};
+    CipherBlock operator()(const CipherBlock &text) const {
+        CipherBlock result = {};
         int length = 0;
         EXPECT_EQ(EVP_EncryptUpdate(context_.get(), result.bytes, &length, text.bytes, sizeof(text.bytes)), 1);
         return result;
@@ -142,8 +142,8 @@ TEST(ConcealedId, AnotherImplementationAgrees) {
 
 // Any function will do as the cipher (ff1.hpp, 1), so this one is fast.
 TEST(ConcealedId, IsAPermutationOfAllIdsOfTwentyBits) {
-    const auto cipher = [](const Block &block) {
-        Block result = {};
+    const auto cipher = [](const CipherBlock &block) {
+        CipherBlock result = {};
         uint64_t words[2];
         std::memcpy(words, block.bytes, sizeof(words));
         words[0] = mix(words[0] + 3 * mix(words[1] + 1));

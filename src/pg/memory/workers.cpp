@@ -23,7 +23,7 @@ constexpr struct {
 WorkerState &registration(SingleWorker kind) { return server_state->workers[static_cast<uint32_t>(kind)]; }
 
 // True for one process, which then starts it. Relaxed: the time guards no other data, and the swap lets one through.
-bool claim_start(WorkerState *own, int64_t now_us) {
+bool take_start(WorkerState *own, int64_t now_us) {
     int64_t last = own->started_at_us.load(std::memory_order_relaxed);
     return (last == 0 || now_us - last > pause_us) &&
            own->started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
@@ -71,7 +71,7 @@ bool wake_worker(SingleWorker kind) {
         SetLatch(running);
         return true;
     }
-    return !claim_start(&own, monotonic_us()) || start_worker(kind);
+    return !take_start(&own, monotonic_us()) || start_worker(kind);
 }
 
 void begin_as_worker(SingleWorker kind) {

@@ -49,8 +49,8 @@ AesKey *aes_open(const uint8_t *secret) {
 void aes_close(AesKey *key) { EVP_CIPHER_CTX_free(key); }
 
 // Each text is one whole block, so the mode does not matter, and nothing waits for padding.
-core::Block aes_encrypt(AesKey *key, const core::Block &text) {
-    core::Block result;
+core::CipherBlock aes_encrypt(AesKey *key, const core::CipherBlock &text) {
+    core::CipherBlock result;
     int length = 0;
     if (EVP_EncryptUpdate(key, result.bytes, &length, text.bytes, sizeof(text.bytes)) != 1 ||
         length != sizeof(result.bytes))
@@ -70,13 +70,13 @@ struct AesKey;
 
 AesKey *aes_open(const uint8_t *) { report_no_openssl(); }
 void aes_close(AesKey *) {}
-core::Block aes_encrypt(AesKey *, const core::Block &) { report_no_openssl(); }
+core::CipherBlock aes_encrypt(AesKey *, const core::CipherBlock &) { report_no_openssl(); }
 
 #endif
 
 struct Aes {
     AesKey *key;
-    core::Block operator()(const core::Block &text) const { return aes_encrypt(key, text); }
+    core::CipherBlock operator()(const core::CipherBlock &text) const { return aes_encrypt(key, text); }
 };
 
 // ---------------------------------------------------------------------------------------------------------
