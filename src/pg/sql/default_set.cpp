@@ -24,7 +24,7 @@ void check_may_choose_default() {
 }
 
 // The new default.
-struct Change {
+struct NewDefault {
     Oid schema;
     Oid next;
     GeneratorConfig config;
@@ -42,7 +42,7 @@ struct Other {
     bool has_same_layout;
 };
 
-Other read_other(const Change &c, Oid generator, const GeneratorConfig &config) {
+Other read_other(const NewDefault &c, Oid generator, const GeneratorConfig &config) {
     const int64_t mark = high_water_mark_of(generator);
     const bool has_ids = mark > core::no_lease_yet;
     return {generator, config, mark, has_ids ? core::largest_leased_id(config.layout, config.policy, mark) : -1,
@@ -57,7 +57,7 @@ int64_t end_us_of(const Other &o) {
     return core::start_of(o.config.layout, core::tick_of_mark(o.config.policy, o.mark) + 1);
 }
 
-const char *ask_for_node(const Change &c) {
+const char *ask_for_node(const NewDefault &c) {
     const bool has_workers = core::drawn_worker_bits(c.config.layout) > 0;
     return psprintf("Choose a %s id N that no id from %lld on has, and run SELECT uid_generator_alter(%s, %s => N).",
                     has_workers ? "worker" : "datacenter",
@@ -73,7 +73,7 @@ const char *ask_for_generator(const Other &o) {
                     similar.statements);
 }
 
-[[noreturn]] void report_cannot_start_below(const Change &c, const Other &o, const char *why, const char *hint) {
+[[noreturn]] void report_cannot_start_below(const NewDefault &c, const Other &o, const char *why, const char *hint) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("generator \"%s\" cannot start below ids of generator \"%s\"", get_rel_name(c.next),
                            get_rel_name(o.generator)),
@@ -82,7 +82,7 @@ const char *ask_for_generator(const Other &o) {
 
 // What is known of the nodes, as a sentence; error if they are known to be equal. `hint` stays null if nothing is left
 // to do.
-const char *say_nodes(const Change &c, const Other &o, const NodeHistory &history, const char **hint) {
+const char *say_nodes(const NewDefault &c, const Other &o, const NodeHistory &history, const char **hint) {
     if (core::drawn_node_bits(c.config.layout) == 0)
         report_cannot_start_below(c, o, "The layout has no datacenter and worker bits", ask_for_generator(o));
     // The grants of the old ids may have ended, and the server does not remember when it joined the fleet.
@@ -106,7 +106,7 @@ const char *say_nodes(const Change &c, const Other &o, const NodeHistory &histor
 }
 
 // The new default begins at the clock, although ids of the other generator lie ahead of it.
-void start_at_clock(Change *c, const Other &o, const NodeHistory &history) {
+void start_at_clock(NewDefault *c, const Other &o, const NodeHistory &history) {
     const char *hint = nullptr;
     const char *nodes = o.has_same_layout ? say_nodes(*c, o, history, &hint)
                                           : "If that generator was the default, new ids can be equal to those.";
@@ -128,7 +128,7 @@ bool may_meet(const Other &o) {
 
 // Has the new default start above ids of the generators that may have been the default before the former one. Where
 // it cannot, it starts at the clock. No lock keeps them from drawing, since what they draw now is not the default's.
-void start_beside_others(Change *c, Oid former) {
+void start_beside_others(NewDefault *c, Oid former) {
     for_each_definition(core::DefinitionKind::generator, [&](Oid generator, const core::Definition &definition) {
         if (generator == former || generator == c->next)
             return;
@@ -142,7 +142,7 @@ void start_beside_others(Change *c, Oid former) {
 
 // The same for the former default, under its lock. Above it the new one must start, unless `above` is false.
 // Returns the hint for the case that it cannot.
-const char *start_beside_former(Change *c, const Other &o, const NodeHistory &history, bool above) {
+const char *start_beside_former(NewDefault *c, const Other &o, const NodeHistory &history, bool above) {
     if (o.largest < 0)
         return use_other_layout;
     if (above || may_start_above(c->config, o.largest))
@@ -157,14 +157,14 @@ const char *start_beside_former(Change *c, const Other &o, const NodeHistory &hi
 }
 
 // A lost generator may have been the default. The first draw looks for those, too, but this start outlives a restart.
-void start_above_lost(Change *c) {
+void start_above_lost(NewDefault *c) {
     const int64_t tick = find_tick_to_pass(c->next, c->config);
     if (tick >= c->now)
         c->highest = Max(c->highest, core::first_id_of(c->config.layout, tick + 1) - 1);
 }
 
 // At the clock it does not start below, even if that goes back once more before it draws.
-void start(Change *c, bool above, const char *hint) {
+void start(NewDefault *c, bool above, const char *hint) {
     if (c->is_at_clock)
         end_lease(c->next); // it draws another number (core/other_nodes.hpp, 3)
     if (c->is_at_clock || (!above && c->now < c->config.policy.end))
@@ -179,7 +179,7 @@ Oid lock_and_start(Oid schema, Oid generator, Oid chosen, bool above) {
     lock_sequences({generator}, ShareUpdateExclusiveLock); // is not altered meanwhile, but drawn from
     const GeneratorConfig config = read_generator_config(generator);
     const auto now = [&config] { return core::tick_at(config.layout, wall_clock_us()); };
-    Change c = {schema, generator, config, now(), -1, false};
+    NewDefault c = {schema, generator, config, now(), -1, false};
     start_beside_others(&c, chosen);
     NodeHistory history = {};
     if (OidIsValid(chosen) && !above) // before the lock, because it takes long where worker_node is long

@@ -11,21 +11,21 @@ namespace uidgen::pg {
 namespace {
 
 // A row that is filled from left to right.
-struct Row {
+struct ResultRow {
     int count;
     Datum values[20];
     bool nulls[20];
 };
 
-void put(Row *row, Datum value, bool known = true) {
+void put(ResultRow *row, Datum value, bool known = true) {
     row->values[row->count] = value;
     row->nulls[row->count++] = !known;
 }
 
-void put_time(Row *row, int64_t unix_us) { put(row, TimestampTzGetDatum(to_timestamptz(unix_us)), unix_us != 0); }
+void put_time(ResultRow *row, int64_t unix_us) { put(row, TimestampTzGetDatum(to_timestamptz(unix_us)), unix_us != 0); }
 
 // Text that may be in the encoding of another database.
-void put_text(Row *row, const char *text) {
+void put_text(ResultRow *row, const char *text) {
     char *copy = pstrdup(text);
     if (!pg_verifymbstr(copy, static_cast<int>(strlen(copy)), true))
         for (char *c = copy; *c != '\0'; c++)
@@ -61,7 +61,7 @@ const char *said_by(const RegistrarStatus &s) {
 
 // The server's columns, and those of a member unless it is null.
 void put_row(const ReturnSetInfo *result, const RegistrarStatus &s, const Member *member) {
-    Row row = {};
+    ResultRow row = {};
     const core::FleetSeen seen = fleet_seen();
     const bool shows_hosts = superuser() || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
     memset(row.nulls, true, sizeof(row.nulls));

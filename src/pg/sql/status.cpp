@@ -13,7 +13,7 @@ namespace uidgen::pg {
 namespace {
 
 // A row of a function's result. What nothing is put in is NULL.
-struct Row {
+struct ResultRow {
     TupleDesc desc;
     Datum values[32]; // more than there are columns
     bool nulls[32];
@@ -27,7 +27,7 @@ Datum datum_of(double value) { return Float8GetDatum(value); }
 Datum datum_of(const char *value) { return CStringGetTextDatum(value); }
 Datum datum_of(const std::atomic<uint64_t> &counter) { return datum_of(counter.load(std::memory_order_relaxed)); }
 
-template <typename T> void put(Row *row, const char *column, const T &value) {
+template <typename T> void put(ResultRow *row, const char *column, const T &value) {
     const int number = column_number(row->desc, column) - 1;
     row->values[number] = datum_of(value);
     row->nulls[number] = false;
@@ -35,17 +35,17 @@ template <typename T> void put(Row *row, const char *column, const T &value) {
 
 // Adds a row to the result, if put_all(&row) puts something into it.
 template <typename Put> void add_row(const ReturnSetInfo *result, Put put_all) {
-    Row row = {result->setDesc, {}, {}};
+    ResultRow row = {result->setDesc, {}, {}};
     memset(row.nulls, true, sizeof(row.nulls));
     if (put_all(&row))
         tuplestore_putvalues(result->setResult, row.desc, row.values, row.nulls);
 }
 
-void put_instant(Row *row, const char *column, const core::Layout &layout, int64_t tick) {
+void put_instant(ResultRow *row, const char *column, const core::Layout &layout, int64_t tick) {
     put(row, column, to_timestamptz(core::start_of(layout, tick)));
 }
 
-void put_ring(Row *row, Slot *slot) {
+void put_ring(ResultRow *row, Slot *slot) {
     const CachedConfig &cached = generator_of(slot).config.cached;
     const RingState &ring = generator_of(slot).ring;
     put(row, "ring_size", cached.cells * cached.run);
@@ -58,7 +58,7 @@ void put_ring(Row *row, Slot *slot) {
 }
 
 // The node that the next id will have, as far as it is known.
-void put_node(Row *row, const Slot *slot) REQUIRES_SHARED(slot_lock) {
+void put_node(ResultRow *row, const Slot *slot) REQUIRES_SHARED(slot_lock) {
     const GeneratorConfig &config = generator_of(slot).config;
     const NodeGrant grant = present_grant(slot);
     const int64_t number = generator_of(slot).number.load(std::memory_order_acquire);
@@ -75,7 +75,7 @@ void put_node(Row *row, const Slot *slot) REQUIRES_SHARED(slot_lock) {
         put_instant(row, "granted_until", config.layout, Min(grant.view.until, config.policy.end));
 }
 
-void put_generator(Row *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
+void put_generator(ResultRow *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
     const GeneratorState &generator = generator_of(slot);
     const core::Layout &layout = generator.config.layout;
     const auto tick_of = [&layout](uint64_t position) {
@@ -95,7 +95,7 @@ void put_generator(Row *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
         put_ring(row, slot);
 }
 
-void put_segment(Row *row, const Slot *slot, Relation rel) {
+void put_segment(ResultRow *row, const Slot *slot, Relation rel) {
     const SegmentState &segment = segment_of(slot);
     const BlockAnswer next = blocks_look(slot);
     const SegmentConfig config = segment_config(slot);
@@ -152,7 +152,7 @@ Look look_at(Slot *slot) {
 }
 
 // One column for each Stat. Times are milliseconds, as in PostgreSQL's own views.
-void put_stats(Row *row, const Stats &stats) {
+void put_stats(ResultRow *row, const Stats &stats) {
     for (uint32_t i = 0; i < stat_count; i++)
         if (is_time(static_cast<Stat>(i)))
             put(row, stat_names[i], static_cast<double>(stats.values[i]) / us_per_ms);
@@ -174,7 +174,7 @@ Relation open_unless_dropped(Oid sequence) {
 }
 
 // False: there is no live state any more. A slot may be reset at any time.
-bool put_live_generator(Row *row, Slot *slot, const Look &look) {
+bool put_live_generator(ResultRow *row, Slot *slot, const Look &look) {
     if (!look.is_ready)
         return false;
     lock_slot_shared(slot);
@@ -183,7 +183,7 @@ bool put_live_generator(Row *row, Slot *slot, const Look &look) {
     return slot->generation.load(std::memory_order_acquire) == look.generation;
 }
 
-bool put_live_segment(Row *row, Slot *slot, const Look &look) {
+bool put_live_segment(ResultRow *row, Slot *slot, const Look &look) {
     Relation rel = look.is_ready ? open_unless_dropped(look.sequence) : nullptr;
     if (rel == nullptr)
         return false;
@@ -192,7 +192,7 @@ bool put_live_segment(Row *row, Slot *slot, const Look &look) {
     return slot->generation.load(std::memory_order_acquire) == look.generation;
 }
 
-bool put_counters(Row *row, Slot *slot, const Look &look) {
+bool put_counters(ResultRow *row, Slot *slot, const Look &look) {
     put(row, "kind", slot->kind == SlotKind::generator ? "generator" : "segment");
     put_stats(row, look.counted);
     return true;
@@ -204,11 +204,11 @@ const ReturnSetInfo *new_result(FunctionCallInfo fcinfo) {
 }
 
 // A row for each slot of the kind, if put_rest() finds what to put into it.
-void add_slots(const ReturnSetInfo *result, SlotKind kind, bool (*put_rest)(Row *, Slot *, const Look &)) {
+void add_slots(const ReturnSetInfo *result, SlotKind kind, bool (*put_rest)(ResultRow *, Slot *, const Look &)) {
     for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
         CHECK_FOR_INTERRUPTS();
         const Look look = look_at(slot);
-        add_row(result, [&](Row *row) {
+        add_row(result, [&](ResultRow *row) {
             put(row, "sequence", static_cast<int64_t>(look.sequence));
             return OidIsValid(look.sequence) && put_rest(row, slot, look);
         });
@@ -221,7 +221,7 @@ int32_t slots_of(SlotKind kind) {
     return slots;
 }
 
-bool put_server(Row *row) {
+bool put_server(ResultRow *row) {
     if (!attach_server_state())
         return false;
     put_stats(row, slots_counted());
