@@ -80,8 +80,7 @@ void note_member(Registry *registry, const FleetRequest &r) {
         return;
     write_state(state);
     ereport(LOG, (errmsg("registry accepts no newcomers for %.0f s: another one has granted until %s",
-                         static_cast<double>(core::fence_end_us(state.view) - state.view.now_us) / 1e6,
-                         instant(r.other.granted_us)),
+                         seconds(core::fence_end_us(state.view) - state.view.now_us), instant(r.other.granted_us)),
                   errdetail("%s:%s has found it, in term " INT64_FORMAT ".", r.host, r.port, r.other.term.number)));
 }
 

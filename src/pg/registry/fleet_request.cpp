@@ -126,7 +126,7 @@ const char *message_of_ahead(const core::RegistryView &view, const FleetRequest 
     const int64_t claimed = r.former_node == no_node ? r.generator.lowest : Max(r.generator.lowest, r.former_until);
     const int64_t ahead_us = (claimed - core::beginning(r.layout, view, r.generator)) * r.layout.tick_us;
     return psprintf("the generator is too far ahead of the clocks of the fleet, by %.3f s",
-                    static_cast<double>(ahead_us + view.bound_us) / 1e6);
+                    seconds(ahead_us + view.bound_us));
 }
 
 } // namespace

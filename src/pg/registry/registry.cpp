@@ -274,8 +274,8 @@ void draw_term(Registry *registry, Commits of_former, const char *reason) {
     write_state(state);
     if (of_former == Commits::may_be_lost)
         ereport(LOG,
-                (errmsg("registry accepts no newcomers for %.0f s: %s",
-                        static_cast<double>(core::fence_end_us(view) - view.now_us) / 1e6, reason),
+                (errmsg("registry accepts no newcomers for %.0f s: %s", seconds(core::fence_end_us(view) - view.now_us),
+                        reason),
                  errdetail(
                      "Grants may have been lost. Members that renew theirs in time keep their nodes. The term is %lld.",
                      static_cast<long long>(view.term.number)),

@@ -93,7 +93,7 @@ void wait_out_lead(Oid generator, const core::Layout &layout, int64_t mark, int6
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("cannot reduce max_ahead_ms of generator \"%s\" yet", get_rel_name(generator)),
                             errdetail("The generator has leased ids up to %.3f s ahead of the clock.",
-                                      static_cast<double>(lead * layout.tick_us) / 1e6),
+                                      seconds(lead * layout.tick_us)),
                             errhint("Try again in %lld s.", static_cast<long long>((missing_us + 999999) / 1000000))));
         sleep_for(Min(missing_us, Min(left_us, 100 * us_per_ms)), wait_event("UidgenClock"));
     }

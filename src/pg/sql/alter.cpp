@@ -76,7 +76,6 @@ void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, co
 // What a preset says, and of the rest what the builtin generator says. The layout of a preset without an epoch begins
 // today.
 core::Definition preset_named(Oid schema, const text *preset) {
-    constexpr int64_t day_us = INT64_C(86400) * 1000000;
     core::Definition definition = read_definition(builtin_generator(), core::DefinitionKind::generator);
     const char *select = psprintf("SELECT * FROM %s.uid_preset WHERE preset OPERATOR(pg_catalog.=) $1",
                                   quote_identifier(get_namespace_name(schema)));
@@ -99,7 +98,7 @@ core::Definition preset_named(Oid schema, const text *preset) {
     g.created = to_unix_us(GetCurrentTransactionStartTimestamp());
     g.is_default = 0;
     if (g.epoch == core::null_number)
-        g.epoch = g.created / day_us * day_us;
+        g.epoch = g.created / us_per_day * us_per_day;
     return definition;
 }
 
