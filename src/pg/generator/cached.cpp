@@ -154,6 +154,7 @@ void carry_out(DrawCall *call, const Reading &reading, const core::Decision &dec
         (void)conclude(call, reading, decision, execute(call, reading, {decision}, &none));
 }
 
+// By the policy: refills the ring, waits for the refiller, or raises an error.
 void handle_empty_ring(DrawCall *call, const Reading &reading, const core::Decision &decision, uint64_t floor) {
     GeneratorState &generator = generator_of(call->e->slot);
     const WhenRingEmpty policy = policy_now(generator);

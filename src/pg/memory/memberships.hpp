@@ -98,8 +98,8 @@ bool is_in_fleet();
 // The setting changes. Does nothing but in the postmaster.
 void set_in_fleet(bool in_fleet);
 
-// Says what is asked of the registry. A new membership begins if the layout differs, or if the generator never leased
-// and the membership comes from the file: the grant there is not its own.
+// Says what is asked of the registry, and wakes the registrar. A new membership begins if the layout differs, or if the
+// generator never leased and the membership comes from the file: the grant there is not its own.
 void membership_request(Slot *slot, const GrantRequest &request) EXCLUDES(slot_lock, state_lock);
 
 GrantView membership_view(Slot *slot) EXCLUDES(slot_lock, state_lock);

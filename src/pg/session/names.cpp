@@ -166,6 +166,7 @@ bool has_constant_argument(const FmgrInfo *flinfo) {
     return list_length(arguments) == 1 && IsA(linitial(arguments), Const);
 }
 
+// What the name means, looked up unless it is remembered; error if it means nothing.
 const Name *find_name(const text *name) {
     if (names != nullptr) {
         const uint64 hash = hash_of_name(name);

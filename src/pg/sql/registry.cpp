@@ -1,5 +1,5 @@
 // The entry points of a registry: what members call, and what its administrator calls: what it is, fence, handover,
-// takeover of a node, reservation of nodes for generators outside. Each takes the registry's lock.
+// takeover, reservation of nodes for generators outside. All but uid_fleet_refuses() take the registry's lock.
 
 #include "base/errors.hpp"
 #include "base/settings.hpp"
