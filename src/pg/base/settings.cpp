@@ -67,7 +67,7 @@ const config_enum_entry fault_names[] = {UIDGEN_FAULT(none) UIDGEN_ALL_FAULTS(UI
 
 bool is_set() { return registry[0] != '\0' || datacenter_id >= 0; }
 
-const char *set_without_preload() {
+const char *unreliable_setting() {
     if (is_preloaded || hidden != nullptr)
         return hidden;
     if (registry[0] != '\0')

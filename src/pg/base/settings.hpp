@@ -18,7 +18,7 @@ extern bool is_preloaded;
 // The setting that keeps databases apart, uidgen.registry or uidgen.datacenter_id, if one of them is set although the
 // library is not preloaded; else null. What a session reads of them then cannot be relied on: a client may pass another
 // value before the library is loaded, and a parallel worker has an old one.
-const char *set_without_preload();
+const char *unreliable_setting();
 
 // Whether this session sees a value of one of them.
 bool is_set();

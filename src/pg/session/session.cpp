@@ -93,7 +93,7 @@ SessionEntry *make_entry(Oid sequence) {
 void check_may_draw() {
     if (likely(settings::is_preloaded))
         return;
-    const char *setting = settings::set_without_preload();
+    const char *setting = settings::unreliable_setting();
     if (setting != nullptr)
         report_not_preloaded(setting);
     if (!attach_server_state())
