@@ -213,7 +213,21 @@ foreach my $case ([ 'serial', 'postgres' ], [ 'of_alice', 'alice', '--no-owner',
 	cmp_ok(sql($highest, "odd_$name"), '>', $before, '... and ids rise');
 	is(sql("SELECT uid_reveal($concealed, 'k')", "odd_$name"), 77, '... and what was concealed is revealed');
 }
+my $given = sql("SELECT current_val + 2 * increment_val FROM t_sequence WHERE pk_seq_name = 'renamed'", 'odd');
+my $shown = "SELECT current_val - increment_val FROM t_sequence WHERE pk_seq_name = 'renamed'";
+is(sql($shown, 'odd_serial'), '', 'no dump has current_val of t_sequence');
+sql(block_of('docs/originals/t_sequence.md', qr/increment_val = increment_val/), 'odd_serial');
+cmp_ok(sql($shown, 'odd_serial'), '>=', $given, '... and an UPDATE puts it above all that was reserved');
 like($next, qr/^plain\|(?!1$)\d+$/m, 'segments are above what was drawn');
+
+# Definitions and data apart, the data without triggers.
+sql('DROP DATABASE shop; CREATE DATABASE shop TEMPLATE template0');
+rename "$directory/odd.dump", "$directory/shop.dump" or die;
+shell_ok($node, block_of('docs/operations.md', qr/--disable-triggers/), 'data without triggers', directory => $directory);
+rename "$directory/shop.dump", "$directory/odd.dump" or die;
+draws_as_the_original('shop', 'data without triggers');
+is(sql($values, 'shop'), $next, '... and segments continue');
+is(sql('SELECT * FROM uid_internal.uid_default_moved', 'shop'), 'f', '... and one row says that the default is not the builtin generator');
 
 # Into a database that has all of it, in other figures: what is there stays.
 sql('CREATE DATABASE live TEMPLATE odd_template');
