@@ -206,12 +206,14 @@ Relation open_to_draw(Oid sequence, SlotKind kind) {
         report_not_a_sequence(sequence);
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
         report_no_privilege(sequence);
+    const bool is_temporary = rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP;
     if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("cannot draw from %s sequence \"%s\"",
-                               rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP ? "temporary" : "unlogged", name),
+                        errmsg("cannot draw from %s sequence \"%s\"", is_temporary ? "temporary" : "unlogged", name),
                         errdetail("After a crash, such a sequence could return values again."),
-                        errhint("Use a permanent sequence, or draw with nextval().")));
+                        is_temporary ? errhint("Use a permanent sequence, or draw with nextval().")
+                                     : errhint("The owner of the sequence can run: ALTER SEQUENCE %s SET LOGGED;",
+                                               qualified_name(sequence))));
     if (kind == SlotKind::generator)
         check_not_rewritten(rel);
     return rel;
