@@ -44,11 +44,12 @@ int64_t saturating_add(int64_t value, int64_t length) {
     return __builtin_add_overflow(value, length, &sum) ? (length < 0 ? PG_INT64_MIN : PG_INT64_MAX) : sum;
 }
 
-// A NULL counts as 0 here.
+// A NULL before counts as 0 here.
 [[noreturn]] void report_move(const BlockRow &r) {
+    const char *to = is_null(r.after, r.column) ? "NULL" : psprintf(INT64_FORMAT, r.to());
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("cannot move \"%s\" of segment \"%s\" from %lld to %lld", r.column, shown(r.name),
-                           static_cast<long long>(r.from()), static_cast<long long>(r.to())),
+                    errmsg("cannot move \"%s\" of segment \"%s\" from %lld to %s", r.column, shown(r.name),
+                           static_cast<long long>(r.from()), to),
                     errhint("Add the length of a block to \"%s\" (in t_sequence at most increment_val), or set it "
                             "to 0.",
                             r.column)));
