@@ -237,7 +237,8 @@ SET ROLE regress_stranger;
 SELECT segment_next('altered');
 SELECT * FROM outcomes('%s', $$SELECT segment_alter('altered', step => 5)$$,
   $$SELECT uid_internal.uid_change_segment('uid_segments.altered', 5)$$,
-  $$SELECT uid_internal.uid_change_segment('pg_class', 5)$$);
+  $$SELECT uid_internal.uid_change_segment('pg_class', 5)$$,
+  $$SELECT segment_set('altered', 5)$$);
 RESET ROLE;
 CREATE SEQUENCE no_row;
 SELECT outcome($$SELECT uid_internal.uid_change_segment('no_row', 5)$$);

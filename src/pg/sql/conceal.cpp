@@ -198,7 +198,7 @@ Oid key_named(const text *name) {
 const Key &open_key(const text *name, int32_t version) {
     const Oid sequence = key_named(name);
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE) != ACLCHECK_OK)
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, get_rel_name(sequence));
+        report_no_privilege(sequence);
     Key *place = &kept[(sequence + static_cast<uint32_t>(version)) % lengthof(kept)];
     if (place->sequence != sequence || place->requested != version || place->as_of != definition_changes)
         load(name, sequence, version, place);

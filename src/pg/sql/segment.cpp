@@ -140,14 +140,16 @@ Datum segment_last(PG_FUNCTION_ARGS) {
     PG_RETURN_INT64(e->last_value);
 }
 
-// setval does all the checks. Every session compares its page at its next transaction's first call; this session at its
-// next call.
+// setval does the other checks. Every session compares its page at its next transaction's first call; this session at
+// its next call.
 Datum segment_set(PG_FUNCTION_ARGS) {
     const Oid sequence = sequence_named(PG_GETARG_TEXT_PP(0));
     check_is_sequence(sequence);
     if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
     check_not_attached(sequence);
+    if (pg_class_aclcheck(sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
+        report_no_privilege(sequence, "UPDATE");
     lock_sequence(sequence, RowExclusiveLock); // as setval does, which expects that the sequence exists
     OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), PG_GETARG_DATUM(1), BoolGetDatum(false));
     open_all_again();
