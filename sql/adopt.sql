@@ -172,6 +172,35 @@ ALTER TABLE seg ALTER id SET DEFAULT nextval('seg_id_seq');
 SELECT count(*) > 0 AS adopted FROM uidgen.uid_adopt('seg', 'id', dry_run => false);
 INSERT INTO seg DEFAULT VALUES;
 SELECT plan($$ uidgen.uid_adopt('seg', 'id', 'seg_id_seq') $$);
+-- The hint works when it is pasted, before uid_release() and after it. An identity is left.
+\set ECHO none
+CREATE FUNCTION hinted_default(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  hint text;
+BEGIN
+  EXECUTE 'SELECT ' || call;
+  RETURN 'no error';
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+  GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+  EXECUTE substring(hint FROM '(ALTER TABLE .*::regclass\))\. ');
+  RETURN 'pasted';
+END
+$$;
+\set ECHO all
+BEGIN;
+SELECT hinted_default($$ uidgen.uid_adopt('seg', 'id', 'seg_id_seq') $$);
+INSERT INTO seg DEFAULT VALUES RETURNING id;
+ROLLBACK;
+SELECT moved($$ uidgen.uid_release('seg', 'id') $$);
+SELECT hinted_default($$ uidgen.uid_adopt('seg', 'id', 'seg_id_seq') $$);
+INSERT INTO seg DEFAULT VALUES RETURNING id;
+CREATE TABLE own (id bigint GENERATED ALWAYS AS IDENTITY);
+SELECT moved($$ uidgen.uid_adopt('own', 'id') $$);
+INSERT INTO own DEFAULT VALUES;
+SELECT moved($$ uidgen.uid_release('own', 'id') $$);
+SELECT plan($$ uidgen.uid_adopt('own', 'id', 'own_id_seq') $$);
+DROP TABLE own;
+DROP FUNCTION hinted_default;
 
 -- integer, and the columns that refer to it, directly and not: the hint converts them.
 CREATE TABLE customer (id serial PRIMARY KEY, name text, referrer int REFERENCES customer);
@@ -271,6 +300,7 @@ SELECT plan($$ uidgen.uid_release('kinds', 'big_serial') $$);
 INSERT INTO kinds DEFAULT VALUES RETURNING none, big > 100000000000000000 AS big, big_serial > 100000000000000000 AS big_serial;
 SELECT * FROM outcomes('SELECT uidgen.uid_adopt(%s)', $$'kinds', 'small'$$, $$'kinds', 'txt'$$, $$'kinds', 'dec'$$, $$'kinds', 'gen'$$,
   $$'kinds', 'missing'$$, $$'kinds', 'ctid'$$, $$'kind_view', 'none'$$, $$'orders_id_seq', 'last_value'$$, $$4294967295, 'none'$$,
+  $$'uidgen.worker_node', 'id'$$,
   $$NULL, 'none'$$);
 SELECT outcome('SELECT uidgen.uid_release(''kinds'', NULL)');
 -- The lines of a dry run, run by psql.
@@ -367,6 +397,15 @@ SELECT moved($$ uidgen.uid_adopt('shop.kept', 'id', 'shop.kept_id_seq') $$);
 SET ROLE regress_clerk;
 INSERT INTO shop.kept DEFAULT VALUES;
 RESET ROLE;
+-- The schema of the extension belongs to a role that could rename it, which a transaction can prevent only if it writes.
+BEGIN READ ONLY;
+SELECT count(*) > 0 AS planned FROM uidgen.uid_adopt('shop.sale', 'id');
+ROLLBACK;
+BEGIN;
+ALTER SCHEMA uidgen OWNER TO regress_owner;
+SET TRANSACTION READ ONLY;
+SELECT * FROM outcomes('SELECT uidgen.%s', $$uid_adopt('shop.sale', 'id')$$, $$uid_generator_create('unmade')$$);
+ROLLBACK;
 -- The owner of the table is another role than the caller.
 SET ROLE "regress Admin";
 SELECT run($$ uidgen.uid_adopt('shop.sale', 'id', 'uid_generators.web') $$);

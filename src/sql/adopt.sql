@@ -9,20 +9,6 @@
 -- set the counter to the largest id of the generator, and the identity.
 -- With this search_path a relation's name is printed with its schema.
 
-CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass, OUT next numeric)
-LANGUAGE plpgsql STRICT
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  IF EXISTS (SELECT FROM pg_sequence q WHERE q.seqrelid = sequence) THEN
-    EXECUTE format('SELECT last_value::numeric + CASE WHEN is_called THEN q.seqincrement ELSE 0 END
-                      FROM %s, pg_sequence q WHERE q.seqrelid = $1', sequence) INTO next USING sequence;
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_sequence_next(regclass) IS
-  'Returns the value that nextval() would return, which may be beyond the end of the sequence; NULL if it is none.';
-
 CREATE FUNCTION uid_internal.uid_movable_column(table_name regclass, column_name name,
     OUT attnum smallint, OUT identity text, OUT expression text, OUT drawn_by text, OUT source regclass,
     OUT sequence regclass, OUT increment bigint, OUT options text, OUT comment text, OUT noted_next numeric,
@@ -67,10 +53,14 @@ BEGIN
        ORDER BY o.deptype DESC, n.note IS NULL, o.objid LIMIT 1) q ON true
    WHERE t.oid = table_name AND t.relkind IN ('r', 'p') AND a.attname = column_name AND a.attnum > 0;
   IF NOT FOUND THEN
-    RAISE EXCEPTION 'column "%" of table % does not exist', column_name, coalesce(table_name::text, 'NULL')
+    RAISE EXCEPTION 'relation % is not a table with a column "%"', coalesce(table_name::text, 'NULL'), column_name
       USING ERRCODE = 'undefined_column', HINT = 'Use a column of an ordinary table or a partitioned one.';
   ELSIF NOT pg_has_role(owner, 'USAGE') THEN
     RAISE EXCEPTION 'must be owner of table %', table_name USING ERRCODE = 'insufficient_privilege';
+  ELSIF EXISTS (SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'uidgen'
+                 WHERE d.classid = 'pg_class'::regclass AND d.objid = table_name AND d.deptype = 'e') THEN
+    RAISE EXCEPTION 'table % belongs to extension uidgen', table_name
+      USING ERRCODE = 'wrong_object_type', HINT = 'Use a column of a table of your own.';
   ELSIF is_inherited THEN
     RAISE EXCEPTION 'column "%" of table % is inherited', column_name, table_name
       USING ERRCODE = 'wrong_object_type', HINT = 'Name the parent instead. Its partitions and children change with it.';
@@ -148,8 +138,8 @@ COMMENT ON FUNCTION uid_internal.uid_check_width(regclass, name) IS
   'Fails unless the ids of a column fit all columns that would have to hold them: itself, the columns that refer to '
   'it by foreign keys, and so on, each with its partitions and children.';
 
-CREATE FUNCTION uid_internal.uid_beyond_plan(table_name regclass, column_name name, source regclass,
-    is_generator boolean) RETURNS text
+CREATE FUNCTION uid_internal.uid_beyond_plan(table_name regclass, column_name name, c record,
+    source regclass, is_generator boolean) RETURNS text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -158,6 +148,11 @@ DECLARE
   stride bigint := 1;
   end_of text := 'max';
   furthest bigint;
+  -- Ids of a generator do not matter to the sequence that the column has or had.
+  remedy text := CASE WHEN source IS DISTINCT FROM c.sequence THEN 'pass a generator'
+                      WHEN c.identity IS NOT NULL THEN 'keep its identity'
+                      ELSE format('run ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.segment_next(%L::regclass)',
+                                  table_name, column_name, uid_internal.uid_home(), source::text) END;
 BEGIN
   IF is_generator THEN
     PERFORM uid_internal.uid_check_width(table_name, column_name);
@@ -166,7 +161,7 @@ BEGIN
   ELSE
     -- Of an attached segment, only the registry knows which values come next.
     SELECT q.seqincrement, CASE WHEN q.seqincrement > 0 THEN 'max' ELSE 'min' END INTO stride, end_of
-      FROM pg_sequence q JOIN pg_class c ON c.oid = q.seqrelid AND c.relpersistence = 'p'
+      FROM pg_sequence q JOIN pg_class s ON s.oid = q.seqrelid AND s.relpersistence = 'p'
      WHERE q.seqrelid = source
        AND NOT EXISTS (SELECT FROM uid_internal.segments g WHERE g.sequence = source AND g.fleet > 0);
     IF NOT FOUND THEN
@@ -182,16 +177,18 @@ BEGIN
       USING ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = format('The next id is %s, and the column has the id %s.', next, furthest),
             HINT = CASE WHEN is_generator THEN
-                     format('Call again when the clock is past the time of that id, or pass a generator with an earlier '
-                            'epoch or more bits below the time, made with uid_generator_create(above => %s).', furthest)
+                     format('Call again when the clock is past the time of that id, or pass a generator with an '
+                            'earlier epoch or more bits below the time: uid_generator_create(''name'', above => %s).',
+                            furthest)
                    ELSE
-                     format('If the column has ids of a generator, call uid_release() first. Otherwise run SELECT '
-                            'setval(%L, %s(%I)) FROM %s.', source::text, end_of, column_name, table_name) END;
+                     format('If the column has ids of a generator, %s. Otherwise run SELECT setval(%L, %s(%I)) '
+                            'FROM %s.',
+                            remedy, source::text, end_of, column_name, table_name) END;
   END IF;
   RETURN format('-- furthest id: %s; the next one of %s is %s', coalesce(furthest::text, 'none'), source, next);
 END
 $$;
-COMMENT ON FUNCTION uid_internal.uid_beyond_plan(regclass, name, regclass, boolean) IS
+COMMENT ON FUNCTION uid_internal.uid_beyond_plan(regclass, name, record, regclass, boolean) IS
   'Returns the comment that says which ids a column gets now, and fails unless they fit and are beyond those in it.';
 
 CREATE FUNCTION uid_internal.uid_grant_plan(table_name regclass, sequence regclass, is_new boolean) RETURNS text
@@ -249,7 +246,7 @@ BEGIN
       of_column || format('SET DEFAULT %s.uid_next(%s);', home, quote_literal(generator::text) || '::text::regclass')];
   END IF;
   grants := uid_internal.uid_grant_plan(table_name, chosen, c.identity IS NOT NULL AND chosen = c.sequence);
-  beyond := uid_internal.uid_beyond_plan(table_name, column_name, chosen, is_generator);
+  beyond := uid_internal.uid_beyond_plan(table_name, column_name, c, chosen, is_generator);
   RETURN ARRAY[
       format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', table_name),
       format('-- former default: %s', coalesce(c.expression, 'GENERATED ' || c.identity || ' AS IDENTITY', 'none')),

@@ -203,3 +203,17 @@ COMMENT ON FUNCTION segment_set(text, bigint) IS
   'Makes value the next value of the segment with that name, as setval(sequence, value, false) does. This session '
   'uses it at once, and other sessions from the first call of their next transaction on. A lower value makes the '
   'segment repeat values. The caller needs UPDATE on the sequence.';
+
+CREATE FUNCTION uid_internal.uid_sequence_next(sequence regclass, OUT next numeric)
+LANGUAGE plpgsql STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_sequence q WHERE q.seqrelid = sequence) THEN
+    EXECUTE format('SELECT last_value::numeric + CASE WHEN is_called THEN q.seqincrement ELSE 0 END
+                      FROM %s, pg_sequence q WHERE q.seqrelid = $1', sequence) INTO next USING sequence;
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION uid_internal.uid_sequence_next(regclass) IS
+  'Returns the value that nextval() would return, which may be beyond the end of the sequence; NULL if it is none.';

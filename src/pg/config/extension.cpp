@@ -128,13 +128,15 @@ Oid hold_names() {
     const Extension extension = find_extension();
     const Oid schema = extension.schema;
     uint64 held = OidIsValid(schema) ? 1 : 0;
-    if (!is_superusers(owner_in(NAMESPACEOID, schema, Anum_pg_namespace_nspowner)) || !is_superusers(extension.owner))
+    if (!is_superusers(owner_in(NAMESPACEOID, schema, Anum_pg_namespace_nspowner)) || !is_superusers(extension.owner)) {
+        PreventCommandIfReadOnly("this function of uidgen");
         held = execute_as(BOOTSTRAP_SUPERUSERID,
                           "SELECT FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n "
                           "ON n.oid OPERATOR(pg_catalog.=) e.extnamespace "
                           "WHERE e.extname OPERATOR(pg_catalog.=) 'uidgen'::pg_catalog.name "
                           "AND n.oid OPERATOR(pg_catalog.=) $1 FOR KEY SHARE",
                           {{OIDOID, ObjectIdGetDatum(schema)}});
+    }
     AcceptInvalidationMessages();
     if (held == 0)
         report_dropped();
