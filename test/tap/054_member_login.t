@@ -149,7 +149,7 @@ is(sql("SELECT last_value FROM uid_segments.orders WHERE last_value > 17 * 10000
 unlike($error, qr/spoiled|server closed the connection|PANIC|XX000|syntax error|subquery|procedure .* does not exist/, 'each call is understood, and none ends the session');
 my $log = slurp_file($registry->logfile);
 like($log, qr/LOG:  .*$_/, "what is refused is logged: $_")
-  foreach ('presented a proof that this registry did not issue', 'lies too far beyond all that');
+  foreach ('login "uid_fleet" presented a proof that this registry did not issue', 'lies too far beyond all that');
 note(scalar(@hostile) . ' calls');
 
 # The call is committed before it answers. So what a statement has shown that fails afterwards proves no lost commit.

@@ -237,8 +237,8 @@ bool shows_lost_commits(const Registry &registry, const Call &call) {
 
 void refuse_unproven(Call *call) {
     const FleetRequest &request = call->request;
-    ereport(LOG, (errmsg("a member presented a proof that this registry did not issue"),
-                  errdetail("It says that it is on %s:%s.", request.host, request.port),
+    ereport(LOG, (errmsg("login \"%s\" presented a proof that this registry did not issue", call->login),
+                  errdetail("The login says that it is on %s:%s.", request.host, request.port),
                   errhint("If the key of the registry was changed, run SELECT uid_fleet_move() on the member.")));
     refuse(call, core::Refusal::unproven);
 }
