@@ -49,10 +49,23 @@ my $second = standby_of($first, 'second');
 $second->start;
 my $member = new_member('member', '', $first, $second);
 my %nodes = (member => $member);
+# Another one draws from a segment alone.
+my $counter = new_node('counter', conf => "autovacuum = off\n");
+name_registries($counter, $first, $second);
+start_uidgen($counter);
+$first->safe_psql('postgres', "SELECT segment_create('orders', step => 20, max_step => 60); GRANT USAGE ON SEQUENCE uid_segments.orders TO fleet_app1");
+$_->safe_psql('postgres', "SELECT segment_attach('orders', without_standby => true)") foreach $member, $counter;
+sub values_of ($node) { return split /\n/, $node->safe_psql('postgres', "SELECT segment_next('orders') FROM generate_series(1, 70)") }
+
 sub run_on ($name, $node, %opts)
 {
 	checks_fail($name, $node, nodes => \%nodes);
 	return run_page($name, $node, dbname => 'postgres', nodes => \%nodes, %opts);
+}
+sub is_over ($name, $node)
+{
+	my $check = block_of("docs/runbooks/$name.md", qr/bool_and\(connected/);
+	ok(poll_until("$name: a segment", sub { $node->safe_psql('postgres', $check) eq 't' }), "$name: it is over where only a segment is used, too");
 }
 
 # What a member says of a generator, which the page of questions has.
@@ -73,6 +86,7 @@ logs($member, 'registry-away');
 says($member, 'registry-away', 'unreachable');
 fires($member, 'UidgenRegistryAway', bound => 0);
 run_on('registry-away', $first);
+is_over('registry-away', $counter);
 
 $first->wait_for_catchup('second', 'replay', $first->lsn('flush'));
 my %old = (OLD_HOST => $first->host, OLD_PORT => $first->port);
