@@ -90,10 +90,17 @@ is_over('registry-away', $counter);
 
 $first->wait_for_catchup('second', 'replay', $first->lsn('flush'));
 my %old = (OLD_HOST => $first->host, OLD_PORT => $first->port);
+# The standby lacks the last blocks that the members have.
+my @values = (values_of($member), values_of($counter));
+$second->stop;
+push @values, map { values_of($counter) } 1 .. 3;
 $first->stop('immediate');
+$second->start;
 $member->safe_psql('postgres', "SELECT uid_generator_create('orders')");
 run_on('registry-failover', $second, %old,
 	before => sub {
+		isnt($member->psql('postgres', "SET uidgen.max_wait = '500ms'; SELECT count(segment_next('orders')) FROM generate_series(1, 200)"), 0, '... no member gets values until they are raised')
+		  if $_[0] =~ /segment_set/;
 		return unless $_[0] =~ /cancel/;
 		fails($member, 'registry-failover', 'the registry may have lost grants and accepts no newcomer yet', q{SELECT uid_next('uid_generators.orders')});
 		says($member, 'registry-failover', 'fenced', 'orders');
@@ -101,6 +108,10 @@ run_on('registry-failover', $second, %old,
 		fires($second, 'UidgenFenceStands');
 	});
 ok($member->safe_psql('postgres', q{SELECT uid_next('uid_generators.orders')}), '... and the newcomer draws');
+is_over('registry-failover', $counter);
+push @values, values_of($member), values_of($counter);
+is(repeated(@values), '', '... and no value of a segment came twice');
+$counter->stop;
 
 my $log = -s $member->logfile;
 $first->start;

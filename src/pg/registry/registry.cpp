@@ -273,14 +273,15 @@ void draw_term(Registry *registry, Commits of_former, const char *reason) {
     registry->unclaimed = nullptr;
     write_state(state);
     if (of_former == Commits::may_be_lost)
-        ereport(LOG,
-                (errmsg("registry accepts no newcomers for %.0f s: %s", seconds(core::fence_end_us(view) - view.now_us),
-                        reason),
-                 errdetail(
-                     "Grants may have been lost. Members that renew theirs in time keep their nodes. The term is %lld.",
-                     static_cast<long long>(view.term.number)),
-                 errhint("If nodes are reserved for generators outside, make sure that uid_fleet lists all of them. A "
-                         "lost reservation must be replaced by another node.")));
+        ereport(
+            LOG,
+            (errmsg("registry accepts no newcomers for %.0f s: %s", seconds(core::fence_end_us(view) - view.now_us),
+                    reason),
+             errdetail(
+                 "Grants may have been lost. Members that renew theirs in time keep their nodes. The term is %lld.",
+                 static_cast<long long>(view.term.number)),
+             errhint("If members are attached to segments, run segment_set() with a value above all that they had. If "
+                     "nodes are reserved for generators outside, replace each that uid_fleet does not list.")));
     else
         ereport(LOG,
                 (errmsg("registry continues in term " INT64_FORMAT " without a fence: %s", view.term.number, reason)));
