@@ -3,7 +3,6 @@
 #include "base/errors.hpp"
 #include "base/settings.hpp"
 #include "base/time_source.hpp"
-#include "config/definition.hpp"
 #include "memory/registry_status.hpp"
 #include "node/fleet_term.hpp"
 #include "sequence/sequence.hpp"
@@ -162,8 +161,7 @@ BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count
         answer.error.refusal = core::Refusal::none; // that of an error that passes by itself
     const bool is_used_up = answer.error.refusal == core::Refusal::used_up;
     wait->counters->count(is_used_up ? Stat::refused_used_up : Stat::refused_registry);
-    report_no_block(config, read_segment(sequence_of(slot)).name, in_fleet ? &answer.error : nullptr,
-                    monotonic_us() - wait->began_us);
+    report_no_block(config, in_fleet ? &answer.error : nullptr, monotonic_us() - wait->began_us);
 }
 
 SegmentValues draw_segment(SessionEntry *e, uint64_t want) {
