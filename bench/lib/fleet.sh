@@ -85,6 +85,9 @@ had=$(nodes)
 psql -At -c "SELECT format('%s nodes: table %s, indexes %s; worker_node %s', count(*),
     pg_size_pretty(pg_table_size('uid_fleet_node')), pg_size_pretty(pg_indexes_size('uid_fleet_node')),
     pg_size_pretty(pg_total_relation_size('worker_node'))) FROM uid_fleet_node"
+before=$(date +%s%N)
+psql -c 'SELECT count(*) FROM uid_fleet' >/dev/null
+echo "    the view uid_fleet took $((($(date +%s%N) - before) / 1000000)) ms"
 newcomers 'the same with that many nodes: 8 newcomers' -c 8 -j 2 -t 250
 renewals '8 members renew' -c 8 -j 2 -t 250
 stop_server server-bench "$tree" immediate

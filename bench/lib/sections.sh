@@ -132,15 +132,20 @@ area() {
     du -sk "$UIDGEN_WORK/sizes/pg_dynshmem" | awk '{printf "%.0f MB", $1 / 1024}'
 }
 
-# Segments up to a number, all drawn from: fill_up sequence-of-numbers
+# Draws from so many segments, each in a transaction of its own: draw_of numbers of-a-number track_counts
+draw_of() {
+    on sizes -c "SET track_counts = $3" -c "DO \$\$ BEGIN FOR i IN $1 LOOP PERFORM segment_next($2); COMMIT; END LOOP; END \$\$"
+}
+
+# Makes segments, and draws from each: fill_up numbers
 fill_up() {
-    on sizes -c "DO \$\$ BEGIN FOR i IN $1 LOOP PERFORM segment_next(segment_create('of_' || i)); COMMIT; END LOOP; END \$\$"
+    draw_of "$1" "segment_create('of_' || i)" off
     echo "segments $1: $(area)"
 }
 
 section_sizes() {
     printf '%s\n' "shared_preload_libraries = 'uidgen'" 'port = 5433' 'dynamic_shared_memory_type = mmap' \
-        'track_counts = off' 'fsync = off' >"$UIDGEN_WORK/sizes.conf"
+        'fsync = off' >"$UIDGEN_WORK/sizes.conf"
     make_server sizes "$tree" "$UIDGEN_WORK/sizes.conf"
     start_server sizes "$tree"
     database=postgres
@@ -148,9 +153,10 @@ section_sizes() {
     echo "dynamic shared memory of an empty database: $(area)"
     fill_up 1..20000
     fill_up 20001..40000
-    on sizes -c 'SET track_counts = on' -c 'SELECT count(segment_next(sequence)) FROM uid_segment' >/dev/null
+    draw_of 1..40000 "('uid_segments.of_' || i)::regclass" on
     echo "with the statistics of PostgreSQL: $(area)"
     fill_up 40001..100000
+    on sizes -c 'VACUUM ANALYZE' # which autovacuum has done where segments are made one by one
     for view in uid_stat_server uid_stat segment_status; do
         before=$(date +%s%N)
         on sizes -c "SELECT count(*) FROM $view" >/dev/null
