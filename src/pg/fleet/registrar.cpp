@@ -76,12 +76,6 @@ bool fail_if_unsendable(Ask *ask, const GrantError &unstored) {
     return ask->is_over;
 }
 
-// Whether uid_fleet_move(), which waits for the file's lock, has begun no other membership.
-bool is_present(const Member &member) {
-    Member now;
-    return membership_copy(member.slot, &now) && now.membership.incarnation == member.membership.incarnation;
-}
-
 // Whether the answer changes the membership. No registry gives a grant that accept() does not take, since it refuses a
 // server that has seen another fleet, or a later answer than its own.
 bool take_answer(Ask *ask, core::FleetSeen *seen) {
@@ -90,7 +84,7 @@ bool take_answer(Ask *ask, core::FleetSeen *seen) {
         *seen = core::seen_after_block(*seen, ask->given);
         block->term = seen->term.number;
     }
-    if (ask->is_block || (ask->error.at_us != 0 && ask->given.why == core::Refusal::none) || !is_present(ask->member))
+    if (ask->is_block || (ask->error.at_us != 0 && ask->given.why == core::Refusal::none))
         return false;
     const bool is_granted = core::accept(&ask->member.membership, seen, ask->given);
     if (is_granted)
@@ -107,9 +101,10 @@ void publish(const List *changed) {
         membership_publish(*static_cast<const Member *>(lfirst(cell)));
 }
 
-// The answers do not count if a database knows of a later term by now. What could not be stored is not published: the
-// copies of the members become again what they were, but that a superseded one ends: should a start forget it, the
-// registry says it again.
+// The answers do not count if a database knows of a later term by now, or after uid_fleet_move(), which waits for the
+// file's lock. That of a membership which has ended otherwise changes nothing (memberships.hpp, 2). What could not be
+// stored is not published: the copies of the members become again what they were, but that a superseded one ends.
+// Should a start forget it, the registry says it again.
 void take_answers(Ask *const *asks, int count) {
     auto *unchanged = static_cast<Member *>(palloc(sizeof(Member) * static_cast<Size>(count)));
     List *changed = NIL;
