@@ -87,7 +87,7 @@ psql -At -c "SELECT format('%s nodes: table %s, indexes %s; worker_node %s', cou
     pg_size_pretty(pg_total_relation_size('worker_node'))) FROM uid_fleet_node"
 before=$(date +%s%N)
 psql -c 'SELECT count(*) FROM uid_fleet' >/dev/null
-echo "    the view uid_fleet took $((($(date +%s%N) - before) / 1000000)) ms"
+echo "    the view uid_fleet took $(ms_since "$before") ms"
 newcomers 'the same with that many nodes: 8 newcomers' -c 8 -j 2 -t 250
 renewals '8 members renew' -c 8 -j 2 -t 250
 stop_server server-bench "$tree" immediate

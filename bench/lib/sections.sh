@@ -58,7 +58,7 @@ first_draws() {
     done
     before=$(date +%s%N)
     until [ "$(on "$1" -At -c "SELECT count(*) >= $2 FROM worker_node WHERE generator ~ 'of_'")" = t ]; do sleep 0.1; done
-    echo "$2 first draws: their rows were there $((($(date +%s%N) - before) / 1000000)) ms after the last one, in" \
+    echo "$2 first draws: their rows were there $(ms_since "$before") ms after the last one, in" \
         "$(on "$1" -At -c "SELECT count(DISTINCT xmin::text) FROM worker_node WHERE generator ~ 'of_'") transactions"
 }
 
@@ -71,7 +71,7 @@ choose_default() {
     sleep 1
     before=$(date +%s%N)
     on "$1" -c "SELECT uid_default_set('uid_generators.next_default')" >/dev/null
-    took=$((($(date +%s%N) - before) / 1000000))
+    took=$(ms_since "$before")
     kill -INT "$job"
     wait "$job" || true
     cat "$UIDGEN_WORK"/log/default* | awk -v on="$1" -v took="$took" '{if ($3 > most) most = $3}
@@ -160,7 +160,7 @@ section_sizes() {
     for view in uid_stat_server uid_stat segment_status; do
         before=$(date +%s%N)
         on sizes -c "SELECT count(*) FROM $view" >/dev/null
-        echo "$view: $((($(date +%s%N) - before) / 1000000)) ms"
+        echo "$view: $(ms_since "$before") ms"
     done
     stop_server sizes "$tree" immediate
 }

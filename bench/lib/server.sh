@@ -42,6 +42,11 @@ calls() {
     awk -v n="$1" -v f="$2" 'BEGIN {for (i = 1; i <= n; i++) {g = f; gsub(/#/, i, g); printf "%s%s", (i > 1 ? ", " : ""), g}}'
 }
 
+# Milliseconds since an instant of date +%s%N: ms_since instant
+ms_since() {
+    echo $((($(date +%s%N) - $1) / 1000000))
+}
+
 # Of the calls in pgbench's logs, in milliseconds: percentiles prefix-of-logs
 percentiles() {
     cat "$1"* | awk '{print $3 / 1000}' | sort -n | awk '
