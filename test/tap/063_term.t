@@ -88,11 +88,7 @@ finds_only_a_former_registry($standby, 'SELECT uid_next()', 'a promoted standby 
 
 my $upgraded = new_node('upgraded', conf => "autovacuum = off\n");
 join_fleet($upgraded, $first, $second);
-my $bin = $member->config_data('--bindir');
-# It leaves a script where it runs.
-my @command = ('sh', '-c', 'cd "$0" && exec "$@"', $upgraded->basedir,
-	'pg_upgrade', '--old-datadir', $member->data_dir, '--new-datadir', $upgraded->data_dir, '--old-bindir', $bin, '--new-bindir', $bin,
-	'--old-port', $member->port, '--new-port', $upgraded->port, '--socketdir', $member->host);
+my @command = pg_upgrade_command($member, $upgraded);
 $member->command_ok(\@command, 'pg_upgrade');
 ok(!-e $upgraded->data_dir . "/$file", '... leaves the file of grants out');
 start_node($upgraded);

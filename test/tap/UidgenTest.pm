@@ -77,7 +77,7 @@ use Test::More;
 use Time::HiRes;
 use UidgenNode;
 
-our @EXPORT = qw(new_node start_uidgen start_node copy_installation skip_with_assertions standby_of make_synchronous
+our @EXPORT = qw(new_node start_uidgen start_node pg_upgrade_command copy_installation skip_with_assertions standby_of make_synchronous
   has_assertions parallel_setting use_fake_clock set_clock freeze_clock send_query finish_query sqlstate
   background_loop stop_loop wait_for_loop repeated assert_unique hold_open freeze_walsender freeze_process thaw
   wait_for_node_rows reads_of_node_rows background_pids make_registry registry_line join_fleet node_of create_load
@@ -181,6 +181,16 @@ sub start_node ($node, %opts)
 {
 	local %ENV = (%ENV, %{ $node->{uidgen_env} // {} });
 	return $node->start(%opts);
+}
+
+# Both servers have the same programs unless an option gives others. pg_upgrade leaves a script where it runs.
+sub pg_upgrade_command ($old, $new, @options)
+{
+	my $programs = $new->config_data('--bindir');
+	return (
+		'sh', '-c', 'cd "$0" && exec pg_upgrade "$@"', $new->basedir, '--no-sync', '--socketdir', $new->host,
+		'--old-bindir', $programs, '--old-datadir', $old->data_dir, '--old-port', $old->port,
+		'--new-bindir', $programs, '--new-datadir', $new->data_dir, '--new-port', $new->port, @options);
 }
 
 sub standby_of ($primary, $name, %opts)

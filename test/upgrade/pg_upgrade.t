@@ -13,13 +13,7 @@ my $older = "$ENV{UIDGEN_WORK}/old";
 
 sub upgrade ($from, $to, @options)
 {
-	return run_log(
-		[
-			'pg_upgrade', '--no-sync', '--copy', @options,
-			'--old-datadir', $from->data_dir, '--new-datadir', $to->data_dir,
-			'--old-bindir', "$older/bin", '--new-bindir', $to->config_data('--bindir'),
-			'--old-port', $from->port, '--new-port', $to->port, '--socketdir', $to->host
-		]);
+	return run_log([ pg_upgrade_command($from, $to, '--copy', '--old-bindir', "$older/bin", @options) ]);
 }
 
 # PostgreSQL 15.20 gives each column of a relation the option pg_attver, which minor releases of later majors may be too

@@ -691,11 +691,8 @@ sub upgrade ($self, $dice)
 
 sub run_pg_upgrade ($old, $new, @options)
 {
-	my $programs = $new->config_data('--bindir');
 	local %ENV = (%ENV, %{ $new->{uidgen_env} // {} });
-	return PostgreSQL::Test::Utils::system_log('pg_upgrade', '--no-sync', @options, '--socketdir', $new->host,
-		'--old-bindir', $programs, '--old-datadir', $old->data_dir, '--old-port', $old->port,
-		'--new-bindir', $programs, '--new-datadir', $new->data_dir, '--new-port', $new->port) == 0;
+	return PostgreSQL::Test::Utils::system_log(pg_upgrade_command($old, $new, @options)) == 0;
 }
 
 # ---------------------------------------------------------------------------------------------------------------
