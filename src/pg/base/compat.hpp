@@ -12,10 +12,13 @@
 #define UIDGEN_MINOR_RELEASE PG_VERSION_NUM
 #endif
 
-// Declares an entry point of SQL. PostgreSQL 15's own macro would leave the function hidden in the library.
+// The head of an entry point of SQL. PostgreSQL 15's own macro would leave the function hidden in the library.
 #define UIDGEN_SQL_FUNCTION(name)                                                                                      \
+    extern "C" {                                                                                                       \
     PGDLLEXPORT Datum name(PG_FUNCTION_ARGS);                                                                          \
-    PG_FUNCTION_INFO_V1(name)
+    PG_FUNCTION_INFO_V1(name);                                                                                         \
+    }                                                                                                                  \
+    Datum name(PG_FUNCTION_ARGS)
 
 namespace uidgen::pg {
 

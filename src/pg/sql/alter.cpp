@@ -126,28 +126,8 @@ Oid segment_named(FunctionCallInfo fcinfo) {
 // As the caller, who must own it.
 void drop(Oid sequence) { run_statement(psprintf("DROP SEQUENCE %s", qualified_name(sequence))); }
 
-} // namespace
-
-} // namespace uidgen::pg
-
-using namespace uidgen::pg;
-namespace core = uidgen::core;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_generator_create);
-UIDGEN_SQL_FUNCTION(uid_define_segment);
-UIDGEN_SQL_FUNCTION(uid_generator_drop);
-UIDGEN_SQL_FUNCTION(segment_drop);
-UIDGEN_SQL_FUNCTION(uid_definition);
-UIDGEN_SQL_FUNCTION(uid_generator_alter);
-UIDGEN_SQL_FUNCTION(segment_alter);
-UIDGEN_SQL_FUNCTION(uid_change_segment);
-UIDGEN_SQL_FUNCTION(uid_place_segment);
-UIDGEN_SQL_FUNCTION(uid_generator_raise);
-
 // On a member a segment of its own is seldom what was meant. A segment of the registry is what members attach to.
-static void notify_of_fleet(const core::SegmentDefinition &segment) {
+void notify_of_fleet(const core::SegmentDefinition &segment) {
     if (segment.registry_name != nullptr || settings::registry[0] == '\0' ||
         write_as_owner(required_table(extension_schema(), "uid_fleet_state"), "SELECT FROM %1$s") > 0)
         return;
@@ -157,8 +137,10 @@ static void notify_of_fleet(const core::SegmentDefinition &segment) {
                      errhint("Use segment_attach() for values of the registry's segment.")));
 }
 
+} // namespace
+
 // A sequence that has no label is one that was restored without it.
-Datum uid_generator_create(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_generator_create) {
     const char *name = PG_ARGISNULL(0) ? "<NULL>" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     const Oid schema = hold_names();
     if (PG_ARGISNULL(0) || name[0] == '\0' || strlen(name) >= NAMEDATALEN)
@@ -181,7 +163,7 @@ Datum uid_generator_create(PG_FUNCTION_ARGS) {
     PG_RETURN_OID(sequence);
 }
 
-Datum uid_define_segment(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_define_segment) {
     const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
     core::Definition definition = {};
     definition.kind = core::DefinitionKind::segment;
@@ -195,7 +177,7 @@ Datum uid_define_segment(PG_FUNCTION_ARGS) {
 }
 
 // NULL for a label that cannot be read, or is of another kind than the row.
-Datum uid_definition(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_definition) {
     TupleDesc desc = row_type(fcinfo);
     core::Definition definition;
     const bool is_read = parses(text_to_cstring(PG_GETARG_TEXT_PP(0)), &definition);
@@ -205,24 +187,24 @@ Datum uid_definition(PG_FUNCTION_ARGS) {
     return HeapTupleGetDatum(form_fields(fields, &definition, desc));
 }
 
-Datum uid_generator_alter(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_generator_alter) {
     if (!PG_ARGISNULL(0))
         change(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::generator, &generator_null);
     PG_RETURN_VOID();
 }
 
-Datum segment_alter(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(segment_alter) {
     change(fcinfo, segment_named(fcinfo), core::DefinitionKind::segment, &segment_null);
     PG_RETURN_VOID();
 }
 
-Datum uid_change_segment(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_change_segment) {
     if (!PG_ARGISNULL(0))
         change(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::segment, nullptr);
     PG_RETURN_VOID();
 }
 
-Datum uid_generator_drop(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_generator_drop) {
     const Oid generator = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
     hold_names();
     const core::Definition definition = read_definition(generator, core::DefinitionKind::generator);
@@ -247,14 +229,14 @@ Datum uid_generator_drop(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-Datum segment_drop(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(segment_drop) {
     hold_names();
     drop(segment_named(fcinfo));
     PG_RETURN_VOID();
 }
 
 // What an INSERT into t_sequence says. The trigger of the row reserves the block that it shows.
-Datum uid_place_segment(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_place_segment) {
     check_owner(PG_GETARG_OID(0));
     write_as_owner(segment_row_table(),
                    "UPDATE %1$s SET current_val = $2, increment_val = $3 WHERE sequence OPERATOR(pg_catalog.=) $1",
@@ -264,8 +246,9 @@ Datum uid_place_segment(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-Datum uid_generator_raise(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_generator_raise) {
     raise(PG_GETARG_OID(0), PG_GETARG_INT64(1));
     PG_RETURN_VOID();
 }
-}
+
+} // namespace uidgen::pg

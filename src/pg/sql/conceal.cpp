@@ -264,18 +264,8 @@ int32_t rotate_key(const text *name) {
 }
 
 } // namespace
-} // namespace uidgen::pg
 
-using namespace uidgen::pg;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_conceal);
-UIDGEN_SQL_FUNCTION(uid_reveal);
-UIDGEN_SQL_FUNCTION(uid_key_create);
-UIDGEN_SQL_FUNCTION(uid_key_rotate);
-
-Datum uid_conceal(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_conceal) {
     const int64_t id = PG_GETARG_INT64(0);
     const text *name = PG_GETARG_TEXT_PP(1);
     const Key &key = open_key(name, newest_version);
@@ -287,7 +277,7 @@ Datum uid_conceal(PG_FUNCTION_ARGS) {
     PG_RETURN_INT64(uidgen::core::conceal(key.format, key.permutation, key.version, id));
 }
 
-Datum uid_reveal(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_reveal) {
     const int64_t value = PG_GETARG_INT64(0);
     const text *name = PG_GETARG_TEXT_PP(1);
     const Key &newest = open_key(name, newest_version);
@@ -302,6 +292,7 @@ Datum uid_reveal(PG_FUNCTION_ARGS) {
     PG_RETURN_INT64(uidgen::core::reveal(key.format, key.permutation, value));
 }
 
-Datum uid_key_create(PG_FUNCTION_ARGS) { PG_RETURN_OID(create_key(fcinfo)); }
-Datum uid_key_rotate(PG_FUNCTION_ARGS) { PG_RETURN_INT32(rotate_key(PG_GETARG_TEXT_PP(0))); }
-}
+UIDGEN_SQL_FUNCTION(uid_key_create) { PG_RETURN_OID(create_key(fcinfo)); }
+UIDGEN_SQL_FUNCTION(uid_key_rotate) { PG_RETURN_INT32(rotate_key(PG_GETARG_TEXT_PP(0))); }
+
+} // namespace uidgen::pg

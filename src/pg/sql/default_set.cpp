@@ -200,15 +200,8 @@ Oid lock_and_start(Oid schema, Oid generator, Oid chosen, bool above) {
 }
 
 } // namespace
-} // namespace uidgen::pg
 
-using namespace uidgen::pg;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_default_set);
-
-Datum uid_default_set(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_default_set) {
     const Oid generator = PG_GETARG_OID(0);
     const bool above = PG_GETARG_BOOL(1);
     const Oid schema = extension_schema();
@@ -224,4 +217,5 @@ Datum uid_default_set(PG_FUNCTION_ARGS) {
     set_is_default(generator, true);
     PG_RETURN_VOID();
 }
-}
+
+} // namespace uidgen::pg

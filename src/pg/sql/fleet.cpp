@@ -92,16 +92,8 @@ void put_row(const ReturnSetInfo *result, const RegistrarStatus &s, const Member
 }
 
 } // namespace
-} // namespace uidgen::pg
 
-using namespace uidgen::pg;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_registrar);
-UIDGEN_SQL_FUNCTION(uid_fleet_move);
-
-Datum uid_registrar(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_registrar) {
     InitMaterializedSRF(fcinfo, 0);
     if (!settings::is_preloaded)
         return static_cast<Datum>(0);
@@ -120,7 +112,7 @@ Datum uid_registrar(PG_FUNCTION_ARGS) {
     return static_cast<Datum>(0);
 }
 
-Datum uid_fleet_move(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_move) {
     (void)fcinfo;
     if (!settings::is_preloaded)
         report_not_preloaded();
@@ -129,4 +121,5 @@ Datum uid_fleet_move(PG_FUNCTION_ARGS) {
     (void)wake_worker(SingleWorker::registrar);
     PG_RETURN_VOID();
 }
-}
+
+} // namespace uidgen::pg

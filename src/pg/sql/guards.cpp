@@ -7,22 +7,13 @@
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
 
-using namespace uidgen::pg;
+namespace uidgen::pg {
 
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_home);
-UIDGEN_SQL_FUNCTION(uid_forget_dropped);
-UIDGEN_SQL_FUNCTION(uid_default_is_moved);
-UIDGEN_SQL_FUNCTION(uid_keep_local);
-
-Datum uid_home(PG_FUNCTION_ARGS) {
-    PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(hold_names()))));
-}
+UIDGEN_SQL_FUNCTION(uid_home) { PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(hold_names())))); }
 
 // The library is loaded when the function is called, and registers the provider of labels. The event trigger uid_load
 // calls it for that alone.
-Datum uid_forget_dropped(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_forget_dropped) {
     if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
         report_other_call("uid_forget_dropped", "trigger of DDL");
     if (strcmp(reinterpret_cast<EventTriggerData *>(fcinfo->context)->event, "sql_drop") != 0)
@@ -51,7 +42,7 @@ Datum uid_forget_dropped(PG_FUNCTION_ARGS) {
 // dump were restored, one of them has taken the default. A row that says that there was another one takes it only where
 // labels are missing. It is not taken from a builtin generator that sessions of this incarnation have used: the restore
 // is into a database that was there. That it has a mark says less, because the restore may have brought it before.
-Datum uid_default_is_moved(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_default_is_moved) {
     const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
         report_other_call("uid_default_is_moved", "BEFORE trigger for INSERT");
@@ -75,7 +66,7 @@ Datum uid_default_is_moved(PG_FUNCTION_ARGS) {
 // with the extension has them. The trigger is ENABLE ALWAYS, and acts only in an apply or tablesync worker. It does not
 // check session_replication_role, because restores set that too. A worker can leave out rows, but not a TRUNCATE, so no
 // session may send one.
-Datum uid_keep_local(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_keep_local) {
     const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event))
         report_other_call("uid_keep_local", "BEFORE trigger");
@@ -90,4 +81,5 @@ Datum uid_keep_local(PG_FUNCTION_ARGS) {
         return static_cast<Datum>(0); // leaves the change out
     return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple);
 }
-}
+
+} // namespace uidgen::pg

@@ -191,28 +191,16 @@ core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
 }
 
 } // namespace
-} // namespace uidgen::pg
-
-using namespace uidgen::pg;
-namespace core = uidgen::core;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_next_default);
-UIDGEN_SQL_FUNCTION(uid_next_of);
-UIDGEN_SQL_FUNCTION(uid_next_array);
-UIDGEN_SQL_FUNCTION(uid_next_uuid);
-UIDGEN_SQL_FUNCTION(uid_last);
 
 // Not STRICT: a test of one argument costs less than the executor's loop over all.
-Datum uid_next_default(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_next_default) {
     const Oid role = GetUserId();
     int64_t id;
     SessionEntry *e = last_used.default_generator;
     return likely(draw_next<SlotKind::generator>(e, role, &id)) ? hand_out(id) : next_default_id();
 }
 
-Datum uid_next_of(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_next_of) {
     const Oid role = GetUserId();
     int64_t id;
     if (unlikely(PG_ARGISNULL(0)))
@@ -222,7 +210,7 @@ Datum uid_next_of(PG_FUNCTION_ARGS) {
 }
 
 // A draw may process invalidations, which clear last_used. So the entry is kept here.
-Datum uid_next_uuid(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_next_uuid) {
     const bool is_named = PG_NARGS() > 0;
     SessionEntry *e = is_named ? known_entry<SlotKind::generator>(PG_GETARG_OID(0)) : last_used.default_generator;
     int64_t id;
@@ -233,13 +221,13 @@ Datum uid_next_uuid(PG_FUNCTION_ARGS) {
 }
 
 // The last id is that of the last call that did not fail.
-Datum uid_next_array(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_next_array) {
     const bool is_named = PG_NARGS() > 1;
     SessionEntry *e = open_generator(fcinfo, is_named);
     return PointerGetDatum(draw_array(e, PG_GETARG_INT64(is_named ? 1 : 0), draw_some_ids, &last_id));
 }
 
-Datum uid_last(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_last) {
     (void)fcinfo;
     if (last_id < 0)
         ereport(ERROR,
@@ -248,15 +236,7 @@ Datum uid_last(PG_FUNCTION_ARGS) {
     PG_RETURN_INT64(last_id);
 }
 
-UIDGEN_SQL_FUNCTION(uid_decode);
-UIDGEN_SQL_FUNCTION(uid_encode);
-UIDGEN_SQL_FUNCTION(uid_timestamp);
-UIDGEN_SQL_FUNCTION(uid_timestamp_fixed);
-UIDGEN_SQL_FUNCTION(uid_lower_bound);
-UIDGEN_SQL_FUNCTION(uid_lower_bound_fixed);
-UIDGEN_SQL_FUNCTION(uid_layout);
-
-Datum uid_decode(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_decode) {
     TupleDesc desc = row_type(fcinfo);
     core::Parts parts;
     const core::Layout *layout = layout_of(fcinfo, 1);
@@ -270,7 +250,7 @@ Datum uid_decode(PG_FUNCTION_ARGS) {
                      Int32GetDatum(static_cast<int32>(parts.sequence)), BoolGetDatum((parts.worker & backup) != 0)});
 }
 
-Datum uid_encode(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_encode) {
     const core::Layout *layout = layout_of(fcinfo, 4);
     if (layout == nullptr)
         PG_RETURN_NULL();
@@ -281,7 +261,7 @@ Datum uid_encode(PG_FUNCTION_ARGS) {
     return Int64GetDatum(core::encode(*layout, parts));
 }
 
-Datum uid_timestamp(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_timestamp) {
     core::Parts parts;
     const core::Layout *layout = layout_of(fcinfo, 1);
     if (layout == nullptr || !find_parts(fcinfo, *layout, &parts))
@@ -289,7 +269,7 @@ Datum uid_timestamp(PG_FUNCTION_ARGS) {
     return TimestampTzGetDatum(to_timestamptz(core::start_of(*layout, parts.tick)));
 }
 
-Datum uid_timestamp_fixed(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_timestamp_fixed) {
     const core::TimeField field = field_of_arguments(fcinfo);
     const int64_t id = PG_GETARG_INT64(0);
     if (id < 0 || id >> field.shift >= field.end)
@@ -301,25 +281,20 @@ Datum uid_timestamp_fixed(PG_FUNCTION_ARGS) {
     PG_RETURN_TIMESTAMPTZ(to_timestamptz(field.epoch_us + (id >> field.shift) * field.tick_us));
 }
 
-Datum uid_lower_bound(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_lower_bound) {
     const core::Layout *layout = layout_of(fcinfo, 1);
     if (layout == nullptr)
         PG_RETURN_NULL();
     PG_RETURN_INT64(lower_bound_at(core::time_field(*layout), PG_GETARG_TIMESTAMPTZ(0)));
 }
 
-Datum uid_lower_bound_fixed(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_lower_bound_fixed) {
     PG_RETURN_INT64(lower_bound_at(field_of_arguments(fcinfo), PG_GETARG_TIMESTAMPTZ(0)));
 }
 
-Datum uid_layout(PG_FUNCTION_ARGS) { return CStringGetTextDatum(layout_text(*layout_of(fcinfo, 0))); }
+UIDGEN_SQL_FUNCTION(uid_layout) { return CStringGetTextDatum(layout_text(*layout_of(fcinfo, 0))); }
 
-UIDGEN_SQL_FUNCTION(uid_to_base62);
-UIDGEN_SQL_FUNCTION(uid_from_base62);
-UIDGEN_SQL_FUNCTION(uid_to_uuid);
-UIDGEN_SQL_FUNCTION(uid_from_uuid);
-
-Datum uid_to_base62(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_to_base62) {
     const int64_t id = PG_GETARG_INT64(0);
     if (id < 0)
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
@@ -330,7 +305,7 @@ Datum uid_to_base62(PG_FUNCTION_ARGS) {
     return PointerGetDatum(cstring_to_text_with_len(characters, core::short_form_width));
 }
 
-Datum uid_from_base62(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_from_base62) {
     const text *value = PG_GETARG_TEXT_PP(0);
     const int64_t id = core::read_short_form(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
     if (id == core::no_id)
@@ -342,7 +317,7 @@ Datum uid_from_base62(PG_FUNCTION_ARGS) {
 }
 
 // The same id gives the same uuid: its random bits are 0.
-Datum uid_to_uuid(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_to_uuid) {
     const core::Layout *layout = layout_of(fcinfo, 1);
     if (layout == nullptr)
         PG_RETURN_NULL();
@@ -350,7 +325,7 @@ Datum uid_to_uuid(PG_FUNCTION_ARGS) {
     return id_as_uuid(*layout, PG_GETARG_INT64(0), 0);
 }
 
-Datum uid_from_uuid(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_from_uuid) {
     const core::Layout *layout = layout_of(fcinfo, 1);
     if (layout == nullptr)
         PG_RETURN_NULL();
@@ -365,4 +340,5 @@ Datum uid_from_uuid(PG_FUNCTION_ARGS) {
                         errhint("Pass the generator that issued the id as the second argument.")));
     PG_RETURN_INT64(id);
 }
-}
+
+} // namespace uidgen::pg

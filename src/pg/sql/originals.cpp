@@ -217,17 +217,9 @@ Datum change_t_sequence(BlockRow r, const Bitmapset *columns) {
 }
 
 } // namespace
-} // namespace uidgen::pg
-
-using namespace uidgen::pg;
-namespace core = uidgen::core;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_reserve_block);
 
 // Any role may use it as a trigger on its own tables, with columns of any type.
-Datum uid_reserve_block(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_reserve_block) {
     const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
         TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
@@ -240,4 +232,5 @@ Datum uid_reserve_block(PG_FUNCTION_ARGS) {
     return RelationGetRelid(trigger->tg_relation) == segment_row_table() ? change_t_sequence(r, trigger->tg_updatedcols)
                                                                          : change_leaf_alloc(r);
 }
-}
+
+} // namespace uidgen::pg

@@ -240,32 +240,15 @@ void reserve(const Registry &registry, int32_t pool, int32_t count, const Return
 }
 
 } // namespace
-} // namespace uidgen::pg
 
-using namespace uidgen::pg;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_fleet_refuses);
-UIDGEN_SQL_FUNCTION(uid_fleet_call);
-UIDGEN_SQL_FUNCTION(uid_fleet_admit);
-UIDGEN_SQL_FUNCTION(uid_fleet_expel);
-UIDGEN_SQL_FUNCTION(uid_fleet_key);
-UIDGEN_SQL_FUNCTION(uid_fleet_fork);
-UIDGEN_SQL_FUNCTION(uid_fleet_fence);
-UIDGEN_SQL_FUNCTION(uid_fleet_handover);
-UIDGEN_SQL_FUNCTION(uid_fleet_takeover);
-UIDGEN_SQL_FUNCTION(uid_fleet_reserve);
-UIDGEN_SQL_FUNCTION(uid_fleet_drop_pool);
-
-Datum uid_fleet_refuses(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_refuses) {
     const uidgen::core::Refusal why = reason_for_newcomers(state_in(PG_GETARG_HEAPTUPLEHEADER(0)));
     if (why == uidgen::core::Refusal::none)
         PG_RETURN_NULL();
     PG_RETURN_TEXT_P(cstring_to_text(uidgen::core::row_of(why).word));
 }
 
-Datum uid_fleet_call(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_call) {
     if (PG_ARGISNULL(0))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("requests must not be null")));
     const bytea *message = PG_GETARG_BYTEA_PP(0);
@@ -283,7 +266,7 @@ Datum uid_fleet_call(PG_FUNCTION_ARGS) {
     return result;
 }
 
-Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_admit) {
     const Oid role = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
     const char *name = quote_identifier(GetUserNameFromId(role, false));
     if (superuser_arg(role))
@@ -301,7 +284,7 @@ Datum uid_fleet_admit(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-Datum uid_fleet_expel(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_expel) {
     const Oid role = PG_GETARG_OID(0);
     const char *name = quote_identifier(GetUserNameFromId(role, false));
     Registry registry = open_registry(fcinfo);
@@ -314,7 +297,7 @@ Datum uid_fleet_expel(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-Datum uid_fleet_key(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_key) {
     Registry registry = open_registry(fcinfo);
     lock_registry(&registry);
     const char *key = registry.state.key != nullptr ? registry.state.key : "";
@@ -324,7 +307,7 @@ Datum uid_fleet_key(PG_FUNCTION_ARGS) {
 }
 
 // A copy that was promoted, or that differs from the original in another way, has no members.
-Datum uid_fleet_fork(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_fork) {
     Registry registry = open_registry(fcinfo);
     lock_registry(&registry);
     const FleetState &state = registry.state;
@@ -340,7 +323,7 @@ Datum uid_fleet_fork(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_fence) {
     const bool cancel = PG_GETARG_BOOL(0);
     Registry registry = enter(fcinfo);
     check_may_open(registry);
@@ -354,7 +337,7 @@ Datum uid_fleet_fence(PG_FUNCTION_ARGS) {
 }
 
 // A switchover may take five minutes.
-Datum uid_fleet_handover(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_handover) {
     Registry registry = enter(fcinfo);
     FleetState *state = &registry.state;
     if (PG_GETARG_BOOL(0)) { // cancel
@@ -370,14 +353,14 @@ Datum uid_fleet_handover(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-Datum uid_fleet_takeover(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_takeover) {
     Registry registry = enter_open(fcinfo);
     const int64_t free_at_us = take_over(registry, PG_GETARG_INT32(0), PG_GETARG_INT64(1));
     close_registry(registry);
     return time_datum(free_at_us);
 }
 
-Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_reserve) {
     constexpr int32_t most = 10000;
     if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2))
         ereport(ERROR,
@@ -397,7 +380,7 @@ Datum uid_fleet_reserve(PG_FUNCTION_ARGS) {
     return static_cast<Datum>(0);
 }
 
-Datum uid_fleet_drop_pool(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_fleet_drop_pool) {
     const int32_t pool = PG_GETARG_INT32(0);
     Registry registry = enter_open(fcinfo);
     const uidgen::core::Layout layout = required_pool(pool);
@@ -410,4 +393,5 @@ Datum uid_fleet_drop_pool(PG_FUNCTION_ARGS) {
     close_registry(registry);
     PG_RETURN_VOID();
 }
-}
+
+} // namespace uidgen::pg

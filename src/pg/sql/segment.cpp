@@ -81,25 +81,9 @@ void lock_owned(Oid sequence) {
 }
 
 } // namespace
-} // namespace uidgen::pg
-
-using namespace uidgen::pg;
-namespace core = uidgen::core;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(segment_next_of);
-UIDGEN_SQL_FUNCTION(segment_next_named);
-UIDGEN_SQL_FUNCTION(segment_next_array_of);
-UIDGEN_SQL_FUNCTION(segment_next_array_named);
-UIDGEN_SQL_FUNCTION(segment_reserve_of);
-UIDGEN_SQL_FUNCTION(segment_reserve_named);
-UIDGEN_SQL_FUNCTION(segment_last);
-UIDGEN_SQL_FUNCTION(segment_set);
-UIDGEN_SQL_FUNCTION(uid_look_up_segment);
 
 // Not STRICT: the function's own test of one argument costs less than the executor's loop over all.
-Datum segment_next_of(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(segment_next_of) {
     const Oid role = GetUserId();
     int64_t value;
     if (unlikely(PG_ARGISNULL(0)))
@@ -109,7 +93,7 @@ Datum segment_next_of(PG_FUNCTION_ARGS) {
                                                                  : open_and_draw<open_entry_of>(fcinfo);
 }
 
-Datum segment_next_named(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(segment_next_named) {
     const Oid role = GetUserId();
     int64_t value;
     if (unlikely(PG_ARGISNULL(0)))
@@ -119,14 +103,14 @@ Datum segment_next_named(PG_FUNCTION_ARGS) {
                                                                  : open_and_draw<open_entry_named>(fcinfo);
 }
 
-Datum segment_next_array_of(PG_FUNCTION_ARGS) { return next_values(open_entry_of(fcinfo), PG_GETARG_INT64(1)); }
-Datum segment_next_array_named(PG_FUNCTION_ARGS) { return next_values(open_entry_named(fcinfo), PG_GETARG_INT64(1)); }
+UIDGEN_SQL_FUNCTION(segment_next_array_of) { return next_values(open_entry_of(fcinfo), PG_GETARG_INT64(1)); }
+UIDGEN_SQL_FUNCTION(segment_next_array_named) { return next_values(open_entry_named(fcinfo), PG_GETARG_INT64(1)); }
 
-Datum segment_reserve_of(PG_FUNCTION_ARGS) { return reserve(fcinfo, open_entry_of); }
-Datum segment_reserve_named(PG_FUNCTION_ARGS) { return reserve(fcinfo, open_entry_named); }
+UIDGEN_SQL_FUNCTION(segment_reserve_of) { return reserve(fcinfo, open_entry_of); }
+UIDGEN_SQL_FUNCTION(segment_reserve_named) { return reserve(fcinfo, open_entry_named); }
 
 // Like currval: this session's last value of a sequence, whatever other sessions have drawn since.
-Datum segment_last(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(segment_last) {
     const Oid sequence = sequence_named(PG_GETARG_TEXT_PP(0));
     check_is_sequence(sequence);
     const SessionEntry *e = find_entry(sequence);
@@ -142,7 +126,7 @@ Datum segment_last(PG_FUNCTION_ARGS) {
 
 // setval does the other checks. Every session compares its page at its next transaction's first call; this session at
 // its next call.
-Datum segment_set(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(segment_set) {
     const Oid sequence = sequence_named(PG_GETARG_TEXT_PP(0));
     check_is_sequence(sequence);
     if (is_lease_sequence(sequence))
@@ -158,7 +142,7 @@ Datum segment_set(PG_FUNCTION_ARGS) {
 
 // Its arguments are the sequence, and the names of the segment here and at the registry. No session draws meanwhile. So
 // the slot may have the definition to be looked up until it is opened next, which reads its own again.
-Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);
     const SegmentConfig config = segment_config_of(
@@ -180,4 +164,5 @@ Datum uid_look_up_segment(PG_FUNCTION_ARGS) {
     return make_row(desc, {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment),
                            BoolGetDatum(found.is_synchronous)});
 }
-}
+
+} // namespace uidgen::pg

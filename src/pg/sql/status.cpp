@@ -234,36 +234,27 @@ bool put_server(ResultRow *row) {
 }
 
 } // namespace
-} // namespace uidgen::pg
 
-using namespace uidgen::pg;
-
-extern "C" {
-
-UIDGEN_SQL_FUNCTION(uid_live_generators);
-UIDGEN_SQL_FUNCTION(uid_live_segments);
-UIDGEN_SQL_FUNCTION(uid_counters);
-UIDGEN_SQL_FUNCTION(uid_server_counters);
-
-Datum uid_live_generators(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_live_generators) {
     add_slots(new_result(fcinfo), SlotKind::generator, put_live_generator);
     return static_cast<Datum>(0);
 }
 
-Datum uid_live_segments(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_live_segments) {
     add_slots(new_result(fcinfo), SlotKind::segment, put_live_segment);
     return static_cast<Datum>(0);
 }
 
-Datum uid_counters(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_counters) {
     const ReturnSetInfo *result = new_result(fcinfo);
     add_slots(result, SlotKind::generator, put_counters);
     add_slots(result, SlotKind::segment, put_counters);
     return static_cast<Datum>(0);
 }
 
-Datum uid_server_counters(PG_FUNCTION_ARGS) {
+UIDGEN_SQL_FUNCTION(uid_server_counters) {
     add_row(new_result(fcinfo), put_server);
     return static_cast<Datum>(0);
 }
-}
+
+} // namespace uidgen::pg
