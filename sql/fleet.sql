@@ -342,9 +342,31 @@ b;
 SELECT (drew(), closed_until, timeline > 0, fence_base) AS recorded FROM uid_fleet_state;
 -- A dump that was made after it needs nobody's word.
 SELECT uid_fleet_handover();
-UPDATE uid_fleet_state SET directory = 'the former one';
+UPDATE uid_fleet_state SET database = 'the former one';
 b;
-SELECT (drew(), closed_until, directory <> 'the former one', fence_base) AS recorded FROM uid_fleet_state;
+SELECT (drew(), closed_until, database <> 'the former one', fence_base) AS recorded FROM uid_fleet_state;
+-- The closed server itself does, wherever it is.
+SELECT uid_fleet_handover();
+UPDATE uid_fleet_state SET directory = directory || '0';
+b;
+UPDATE uid_fleet_state SET directory = left(directory, -1);
+b;
+UPDATE uid_fleet_state SET closed_until = closed_until - interval '321 s';
+SELECT uid_fleet_handover(cancel => true);
+-- One that may not know of all grants hands nothing over, and one that was not done waiting is followed with a fence.
+UPDATE uid_fleet_state SET started = started - interval '1 s';
+b;
+$$);
+SELECT calls('uid_fleet_handover()') \gexec
+CALL run($$
+UPDATE uid_fleet_state SET closed_until = now() + interval '5 min', timeline = 0;
+b;
+SELECT (drew(), fence_base IS NOT NULL, serial_at_start) AS fenced FROM uid_fleet_state;
+UPDATE uid_fleet_state SET fence_base = NULL, shown_term = term + 1, closed_until = now() + interval '5 min', timeline = 0;
+b;
+SELECT (drew(), fence_base IS NOT NULL, shown_term) AS fenced FROM uid_fleet_state;
+UPDATE uid_fleet_state SET fence_base = NULL;
+b;
 -- It is too late for that if its clock and the bound are not below closed_until.
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET timeline = 0, closed_until = clock_timestamp() + interval '9 s';
@@ -431,10 +453,10 @@ UPDATE uid_fleet_state SET term = term - 1;
 z2, a worker_bits=2;
 SELECT (shown_term > term, refuses) FROM uid_fleet_state;
 -- It says when it granted last, whatever is done with a handover meanwhile.
-SELECT uid_fleet_handover();
-UPDATE uid_fleet_state SET closed_until = closed_until - interval '400 s';
+UPDATE uid_fleet_state SET closed_until = now() - interval '100 s';
 SELECT uid_fleet_handover(cancel => true);
 $$, 'worker_bits=6');
+SELECT calls('uid_fleet_handover()') \gexec
 CALL call('{}') \gset
 SELECT (a).refusal, (a).granted_last_us > 0 AS granted FROM (SELECT :'answer'::fleet_answer AS a) t;
 CALL run($$
@@ -636,6 +658,12 @@ UPDATE uid_fleet_claim SET shown_at = now(), term = term + 1000000;
 new;
 SELECT uid_fleet_fence() IS NOT NULL AS fenced;
 SELECT (drew(), first_term = term, (SELECT count(*) FROM uid_fleet_claim)) AS above FROM uid_fleet_state;
+-- What nobody can prove is forgotten then: an invented grant takes no node.
+INSERT INTO member SELECT (jsonb_populate_record(m, '{"name": "thief", "incarnation": 7, "held_membership": 7,
+  "held_seal": 1, "seal": 1}')).* FROM member m WHERE name = 'new';
+UPDATE member SET held_until = held_until + 1 WHERE name = 'thief';
+thief, new;
+DELETE FROM member WHERE name = 'thief';
 UPDATE uid_fleet_state SET fence_base = NULL;
 new;
 DELETE FROM member WHERE name IN ('z3', 'new');

@@ -238,15 +238,16 @@ constexpr bool ends_wait(const Layout &l, const RegistryView &r, const Request &
            a.held.serial <= last_serial && a.held.until > tick_at(l, r.now_us);
 }
 
-// What a registry has given whose key is lost (before `first`) has no proof. A grant of it counts while the fence lasts
-// that this one began with, and at most to its end. The rest is forgotten.
+// What a registry with another key has given (before `first`) has no proof. If this one was made because that one was
+// lost with its key, a grant of it counts while the fence lasts that this one began with, and at most to its end. All
+// else is forgotten, because any caller can invent it.
 constexpr Request without_proof(const Layout &l, const RegistryView &r, Request a) noexcept {
     if (a.seen.term.number < r.first)
         a.seen = {a.seen.fleet, {}, 0, 0};
     if (!a.holds || a.held.term.number >= r.first)
         return a;
     a.held.until = std::min(a.held.until, fence_tick(l, r));
-    return r.now_us >= fence_end_us(r) || a.held.from >= a.held.until ? without_held(a) : a;
+    return r.now_us >= r.unproven_until_us || a.held.from >= a.held.until ? without_held(a) : a;
 }
 
 // The judgement, and the request and the row that it is about.

@@ -276,6 +276,11 @@ TEST(Term, ANumberFarAheadDoesNotExist) {
     EXPECT_TRUE(is_claim(r, {now_us + 3600 * s_us, 1}));
     EXPECT_FALSE(is_claim(r, {far_us, 1}));
     EXPECT_FALSE(is_claim(r, {largest_term, 1}));
+    const int64_t latest_us = now_us + 86400 * s_us - r.bound_us - longest_step;
+    EXPECT_TRUE(is_claim(r, {latest_us, 1}));
+    EXPECT_FALSE(is_claim(r, {latest_us + 1, 1}));
+    r.claimed = latest_us;
+    EXPECT_EQ(fenced(fenced(r)).term.number, latest_us + 2) << "the number would fall";
     r.claimed = far_us;
     EXPECT_EQ(fenced(r).term.number, now_us);
     r.term.number = far_us; // by a wrong clock, so that no member has taken it

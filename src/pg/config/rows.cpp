@@ -2,6 +2,7 @@
 
 #include "extension.hpp"
 #include "base/errors.hpp"
+#include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
 
@@ -74,6 +75,18 @@ Relation open_required_table(Oid schema, const char *name, LOCKMODE mode, char k
     while (rel == nullptr)
         rel = try_relation_open(required_table(schema, name, kind), mode);
     return rel;
+}
+
+// The sequence's lock is released at once, because the draw belongs to no transaction.
+int64_t draw_number_of(Oid schema, const char *sequence) {
+    Relation rel = open_required_table(schema, sequence, RowExclusiveLock, RELKIND_SEQUENCE);
+    const core::SequenceRule rule = {1, 1, PG_INT64_MAX, true};
+    SequencePage page = lock_page_for_writing(rel);
+    const core::PlannedRange draw = core::plan_range(read_page(page).counter, rule, 1);
+    write_page(&page, draw.last);
+    unlock_page(&page);
+    relation_close(rel, RowExclusiveLock);
+    return draw.first;
 }
 
 TupleDesc row_type(FunctionCallInfo fcinfo) {

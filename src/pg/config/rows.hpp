@@ -50,6 +50,10 @@ Oid required_table(Oid schema, const char *name, char kind = RELKIND_RELATION);
 Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = AccessShareLock,
                              char kind = RELKIND_RELATION);
 
+// The next value of a sequence of the extension. Unlike nextval it logs each one, so neither a crash nor a promotion
+// skips any: a serial that was not reached is known.
+int64_t draw_number_of(Oid schema, const char *sequence);
+
 // Copies a name into a field of that size, without cutting a character in two.
 void copy_clipped(char *to, const char *from, size_t size);
 

@@ -124,17 +124,7 @@ ServerAddress address_of_server() {
     return address;
 }
 
-// The sequence's lock is released at once, because the draw belongs to no transaction.
-int64_t draw_node_id(Oid schema) {
-    Relation rel = open_required_table(schema, sequence_name, RowExclusiveLock, RELKIND_SEQUENCE);
-    const core::SequenceRule rule = {1, 1, PG_INT64_MAX, true};
-    SequencePage page = lock_page_for_writing(rel);
-    const core::PlannedRange draw = core::plan_range(read_page(page).counter, rule, 1);
-    write_page(&page, draw.last);
-    unlock_page(&page);
-    relation_close(rel, RowExclusiveLock);
-    return draw.first;
-}
+int64_t draw_node_id(Oid schema) { return draw_number_of(schema, sequence_name); }
 
 int64_t last_node_id(Oid schema) {
     Relation rel = open_required_table(schema, sequence_name, AccessShareLock, RELKIND_SEQUENCE);

@@ -108,13 +108,14 @@ void put(const char *table, const char *key, const Fields &fields, const void *f
 constexpr Field of_state[] = {
     STATE(view.fleet, "fleet", required), STATE(view.term.number, "term", required),
     STATE(view.term.nonce, "term_nonce", required), STATE(view.first, "first_term", required),
-    STATE(view.former.number, "former_term", 0), STATE(view.former.nonce, "former_term_nonce", 0),
-    STATE(view.former_serial, "former_serial", 0), STATE(view.shown.number, "shown_term", 0),
-    STATE_TIME(view.fence_base_us, "fence_base"), STATE_TIME(view.covered_us, "covered_until"),
-    STATE_TIME(closed_until_us, "closed_until"), STATE_TIME(started_us, "started"),
-    STATE(serial_at_start, "serial_at_start", 0), STATE_TIME(granted_at_start_us, "granted_at_start"),
-    STATE(refuses, "refuses", 0), STATE(environment.timeline, "timeline", required),
-    STATE(environment.database, "database", required), STATE(environment.directory, "directory", required),
+    STATE_TIME(view.unproven_until_us, "unproven_until"), STATE(view.former.number, "former_term", 0),
+    STATE(view.former.nonce, "former_term_nonce", 0), STATE(view.former_serial, "former_serial", 0),
+    STATE(view.shown.number, "shown_term", 0), STATE_TIME(view.fence_base_us, "fence_base"),
+    STATE_TIME(view.covered_us, "covered_until"), STATE_TIME(closed_until_us, "closed_until"),
+    STATE_TIME(started_us, "started"), STATE(serial_at_start, "serial_at_start", 0),
+    STATE_TIME(granted_at_start_us, "granted_at_start"), STATE(refuses, "refuses", 0),
+    STATE(environment.timeline, "timeline", required), STATE(environment.database, "database", required),
+    STATE(environment.directory, "directory", required),
     // Of the view only: what an administrator sets, and claims.
     STATE(synchronous, "synchronous", required), STATE(view.longest_us, "longest_us", required),
     STATE(view.bound_us, "bound_us", required), STATE(view.claimed, "claimed", 0)};
@@ -195,7 +196,7 @@ void put_clock_bound(int64_t us) {
     execute("UPDATE @uid_fleet_state SET clock_bound = $1 * interval '1 microsecond'", us);
 }
 
-int64_t draw_serial() { return nextval_internal(required_table(home, "uid_fleet_serial", RELKIND_SEQUENCE), false); }
+int64_t draw_serial() { return draw_number_of(home, "uid_fleet_serial"); }
 
 void forget_grants(const char *key) {
     execute("DELETE FROM @uid_fleet_node");

@@ -173,21 +173,24 @@ bool lock_and_read_state(Registry *registry) {
 }
 
 // A server on a later timeline was promoted. One that knows of a handover, or that can only be a synchronous standby,
-// knows of every grant.
+// knows of every grant of the former one. These are all, unless that one had met another registry, or was still waiting
+// to find out. A closed server is not handed over to itself: only its place has changed.
 void settle_environment(Registry *registry) {
-    const core::RegistryView &view = registry->state.view;
-    const Environment &before = registry->state.environment;
+    const FleetState &state = registry->state;
+    const core::RegistryView &view = state.view;
     const Environment now = present_environment(*registry);
-    const bool handed_over = view.now_us + view.bound_us < registry->state.closed_until_us ||
-                             (fault_is(Fault::any_closing) && is_closed(*registry));
-    const bool promoted = now.timeline > before.timeline && strcmp(now.database, before.database) == 0;
-    const char *change = change_of(before, now);
+    const bool moved = strcmp(now.database, state.environment.database) != 0;
+    const bool promoted = now.timeline > state.environment.timeline && !moved;
+    const bool handed_over = (promoted || moved) && (view.now_us + view.bound_us < state.closed_until_us ||
+                                                     (fault_is(Fault::any_closing) && is_closed(*registry)));
+    const bool knew_all = core::judge_rivals(view) == core::Refusal::none && state.serial_at_start == 0;
+    const char *change = change_of(state.environment, now);
     if (change == nullptr || fault_is(Fault::no_fence))
         return;
     if (!handed_over && !promoted)
         registry->unclaimed = change;
     else
-        draw_term(registry, handed_over || registry->state.synchronous ? Commits::are_known : Commits::may_be_lost,
+        draw_term(registry, knew_all && (handed_over || state.synchronous) ? Commits::are_known : Commits::may_be_lost,
                   change);
 }
 
@@ -226,6 +229,9 @@ void enter_registry(Registry *registry) {
     if (state.started_us != server_start_us()) {
         note_start(&state, read_latest_grants(state.view).last_us);
         write_state(state);
+    } else if (state.serial_at_start != 0 && !core::is_in_wait(state.view, state.started_us)) {
+        state.serial_at_start = 0; // for a server that takes over: the wait is over
+        write_state(state);
     }
     note_wait(&state);
     const uint64_t fleet = is_in_fleet() ? fleet_seen().fleet : 0;
@@ -256,7 +262,7 @@ void commit_registry(const Registry &registry) {
 void draw_term(Registry *registry, Commits of_former, const char *reason) {
     FleetState &state = registry->state;
     core::RegistryView &view = state.view;
-    const core::RandomParts drawn = {random_number(), 1 + random_number() % us_per_second};
+    const core::RandomParts drawn = {random_number(), 1 + random_number() % core::longest_step};
     view = core::succeeded(view, drawn, of_former, read_latest_grants(view));
     drop_claims(nullptr);
     if (fault_is(Fault::clock_term))

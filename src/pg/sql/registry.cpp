@@ -37,6 +37,13 @@ Registry enter_open(FunctionCallInfo fcinfo) {
     return registry;
 }
 
+// Of a registry that hands over: the next one must know of all grants by what this one knows.
+void check_knows_all(const Registry &registry) {
+    const core::RegistryView &view = registry.state.view;
+    check(registry, registry.unclaimed != nullptr ? core::Refusal::unclaimed : core::judge_server(view, {}));
+    check(registry, core::judge_admission(view));
+}
+
 // Until then a standby that knows of the closing, and of nothing after it, may take over without a fence.
 void check_may_open(const Registry &registry) {
     const int64_t at_us = registry.state.closed_until_us + 2 * registry.state.view.bound_us;
@@ -100,6 +107,8 @@ void begin_fleet(Registry *registry, const Lost &lost = {}) {
     (void)read_state(&state); // with what an administrator sets
     state.view.now_us = now_us;
     draw_term(registry, Commits::may_be_lost, "it follows a registry that was lost");
+    state.view.unproven_until_us = lost.key == nullptr ? core::fence_end_us(state.view) : 0;
+    write_state(state);
 }
 
 [[noreturn]] void report_kind(const Registry &registry, const char *kind) {
@@ -242,10 +251,10 @@ void reserve(const Registry &registry, int32_t pool, int32_t count, const Return
 } // namespace
 
 UIDGEN_SQL_FUNCTION(uid_fleet_refuses) {
-    const uidgen::core::Refusal why = reason_for_newcomers(state_in(PG_GETARG_HEAPTUPLEHEADER(0)));
-    if (why == uidgen::core::Refusal::none)
+    const core::Refusal why = reason_for_newcomers(state_in(PG_GETARG_HEAPTUPLEHEADER(0)));
+    if (why == core::Refusal::none)
         PG_RETURN_NULL();
-    PG_RETURN_TEXT_P(cstring_to_text(uidgen::core::row_of(why).word));
+    PG_RETURN_TEXT_P(cstring_to_text(core::row_of(why).word));
 }
 
 UIDGEN_SQL_FUNCTION(uid_fleet_call) {
@@ -332,8 +341,8 @@ UIDGEN_SQL_FUNCTION(uid_fleet_fence) {
     else
         draw_term(&registry, Commits::may_be_lost, "uid_fleet_fence() was called");
     close_registry(registry);
-    const uidgen::core::RegistryView &view = registry.state.view;
-    return time_datum(cancel ? view.now_us : uidgen::core::fence_end_us(view));
+    const core::RegistryView &view = registry.state.view;
+    return time_datum(cancel ? view.now_us : core::fence_end_us(view));
 }
 
 // A switchover may take five minutes.
@@ -344,8 +353,7 @@ UIDGEN_SQL_FUNCTION(uid_fleet_handover) {
         check_may_open(registry);
         state->closed_until_us = 0;
     } else {
-        if (registry.unclaimed != nullptr)
-            check(registry, uidgen::core::Refusal::unclaimed);
+        check_knows_all(registry);
         state->closed_until_us = Max(state->closed_until_us, state->view.now_us + 300 * us_per_second);
     }
     write_state(*state);
@@ -383,8 +391,8 @@ UIDGEN_SQL_FUNCTION(uid_fleet_reserve) {
 UIDGEN_SQL_FUNCTION(uid_fleet_drop_pool) {
     const int32_t pool = PG_GETARG_INT32(0);
     Registry registry = enter_open(fcinfo);
-    const uidgen::core::Layout layout = required_pool(pool);
-    const int64_t now = uidgen::core::tick_at(layout, registry.state.view.now_us);
+    const core::Layout layout = required_pool(pool);
+    const int64_t now = core::tick_at(layout, registry.state.view.now_us);
     if (count_nodes(all_nodes(pool, layout), now, 1) > 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE), errmsg("nodes of pool %d are in use", pool),
                         errhint("Drop its generators, and wait until uid_fleet shows no node of it that is not free. "
