@@ -47,8 +47,8 @@ sub set_registry ($node, $conninfo)
 
 sub new_member ($name, $conninfo, %opts)
 {
-	my $node = new_server($name, %opts, conf => "uidgen.registry = '$conninfo'\n");
-	return $node;
+	my $conf = delete $opts{conf} // '';
+	return new_server($name, %opts, conf => "uidgen.registry = '$conninfo'\n$conf");
 }
 
 sub status ($node, $columns)
@@ -306,6 +306,22 @@ is($unstored->safe_psql('postgres', 'SELECT is_called FROM uid_internal.uid_flee
 rmdir $unstored->data_dir . "/$file.tmp" or die;
 like(drawn_node($unstored), qr/^\d+$/, '... until it can be written');
 $unstored->stop;
+
+# A registrar that has ended is started by the next lease, long before the grant ends, so that it renews it.
+
+my $left = new_member('left', $good, conf => "uidgen.registry_lease = '30s'\n");
+$node = drawn_node($left);
+my $renewals = status($left, 'renewals');
+my $waits = $left->safe_psql('postgres', 'SELECT sum(registry_waits) FROM uid_stat');
+$pid = registrar_pid($left);
+kill 'TERM', $pid;
+wait_until('the end of the registrar', sub { !kill 0, $pid });
+ok(poll_until('a registrar', sub { drawn_node($left); background_pids($left, 'registrar') == 1 }, 5), 'a draw starts the registrar again');
+$pid = registrar_pid($left);
+ok(poll_until('a renewal', sub { drawn_node($left); status($left, 'renewals') > $renewals }, 25), '... which renews the grant');
+is(join(' ', background_pids($left, 'registrar')), $pid, '... and stays');
+is($left->safe_psql('postgres', 'SELECT sum(registry_waits) FROM uid_stat'), $waits, '... so that no draw has waited for a grant');
+$left->stop;
 
 # Refusals
 

@@ -1,9 +1,9 @@
 // The registrar: a background process that asks the registry of the fleet for grants, and for blocks of segments, ahead
 // of use.
 //
-// The first draw that needs it starts it. It ends when no generator of the server has drawn for ten grants' length, or
-// when uidgen.registry is empty. It has no database connection, so it blocks no other command. It can be killed at any
-// moment:
+// The first draw that needs it starts it, and so does each lease in a grant while none runs. It ends when no generator
+// of the server has drawn for ten grants' length, or when uidgen.registry is empty. It has no database connection, so
+// it blocks no other command. It can be killed at any moment:
 //   1. An incarnation that follows another one is in the file of grants before it asks (grant_file_restore()), so that
 //      the registry can tell which of two lives is the later one, even if the answer is lost.
 //   2. A grant is in the file before sessions see it.

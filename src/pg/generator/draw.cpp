@@ -180,7 +180,9 @@ Outcome execute(DrawCall *call, const Reading &reading, const WorkerDecision &de
 }
 
 // Publishing under the page's exclusive lock makes this session the only writer of the word's bounds. If the grant
-// begins above what was leased before, both workers skip the gap.
+// begins above what was leased before, both workers skip the gap. The registrar may have ended, by a signal or because
+// nothing was drawn for long. It must not stay away until the grant ends, because then an outage of the registry would
+// end the draws at once.
 void write_lease(const DrawCall &call, const Reading &reading, int64_t until_tick, Needed needed) {
     Slot *slot = call.e->slot;
     GeneratorState &generator = generator_of(slot);
@@ -199,6 +201,8 @@ void write_lease(const DrawCall &call, const Reading &reading, int64_t until_tic
     });
     if (needed == Needed::later)
         make_durable_soon(lsn);
+    if (reading.grant.in_fleet)
+        start_worker_if_gone(SingleWorker::registrar);
 }
 
 void confirm_lease(DrawCall *call, core::Durability level) {

@@ -59,19 +59,29 @@ bool start_worker(SingleWorker kind) {
     return RegisterDynamicBackgroundWorker(&worker, nullptr);
 }
 
+// Null: none runs. Acquire pairs with the release in become_worker(), so that the latch is seen initialized. The fence
+// pairs with the one in worker_resigns().
+Latch *running_worker(SingleWorker kind) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return registration(kind).latch.load(std::memory_order_acquire);
+}
+
+// False: it was due, and none can be started.
+bool start_if_due(SingleWorker kind) { return !take_start(&registration(kind), monotonic_us()) || start_worker(kind); }
+
 } // namespace
 
-// Acquire pairs with the release in become_worker(), so that the latch is seen initialized. The fence pairs with the
-// one in worker_resigns().
 bool wake_worker(SingleWorker kind) {
-    WorkerState &own = registration(kind);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    Latch *running = own.latch.load(std::memory_order_acquire);
-    if (running != nullptr) {
-        SetLatch(running);
-        return true;
-    }
-    return !take_start(&own, monotonic_us()) || start_worker(kind);
+    Latch *running = running_worker(kind);
+    if (running == nullptr)
+        return start_if_due(kind);
+    SetLatch(running);
+    return true;
+}
+
+void start_worker_if_gone(SingleWorker kind) {
+    if (running_worker(kind) == nullptr)
+        (void)start_if_due(kind);
 }
 
 void begin_as_worker(SingleWorker kind) {

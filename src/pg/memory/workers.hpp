@@ -29,6 +29,9 @@ enum class SingleWorker : uint32_t {
 // worker_resigns(). Allocates nothing and raises no error. False: no background worker can be started.
 bool wake_worker(SingleWorker kind);
 
+// The same, but leaves a worker alone that runs. So it may be called often.
+void start_worker_if_gone(SingleWorker kind);
+
 // For the worker's main function, after it has set its signal handlers: registers the process until its end. If another
 // one is running, this one ends.
 void begin_as_worker(SingleWorker kind);
