@@ -17,6 +17,9 @@
 //      shows that term to the others, and tells that one when the others granted last (term.hpp, 11). A generator whose
 //      grant lasts renews it where its server is connected. A connected server says hello to all of them at least once
 //      in half the longest grant.
+//   6. A later term of its fleet counts from the hello of its registry on (seen_after_hello()). Otherwise a server that
+//      needed nothing there yet would end the wait of a former registry (term.hpp, 12), although the later one has
+//      admitted newcomers without a fence, by the word of an administrator.
 #pragma once
 
 #include "grant.hpp"
@@ -80,6 +83,13 @@ constexpr FleetSeen seen_after_block(const FleetSeen &seen, const Answer &answer
     if (seen.fleet == answer.fleet)
         return seen_after(seen, answer);
     return seen.fleet == 0 ? FleetSeen{0, {answer.grant.term.number, 0}, 0, 0} : seen;
+}
+
+// The same after the hello of the registry that the server goes to (6). A server without a fleet keeps nothing, because
+// a registry of whatever fleet may say hello.
+constexpr FleetSeen seen_after_hello(const FleetSeen &seen, const Answer &hello) noexcept {
+    const bool is_later = hello.fleet == seen.fleet && hello.grant.term.number > seen.term.number;
+    return is_later && hello.why != Refusal::unclaimed ? seen_after(seen, hello) : seen;
 }
 
 // True: the membership has a grant of that answer, and must be stored before it is used. False: the answer is ignored

@@ -234,4 +234,38 @@ is(draw($holder, 'thirteen'), 500, 'the new one is back, and the newcomer draws'
 draw(@$_) foreach [ $holder, 'one' ], [ $holder, 'twelve' ], [ $member, 'four' ], [ $fresh, 'eleven' ];
 is(repeated(@ids), '', 'without the key: no id came twice');
 
+# A former primary comes back after its successor has admitted a newcomer without a fence and has stopped. A member that
+# has only said hello to the successor does not end the former one's wait.
+
+$_->stop foreach $anew, $keyless, $holder, $member, $lonely, $fresh;
+my $former = make_registry(new_server('former', conf => "autovacuum = off\n"));
+my $later = standby_of($former, 'later');
+$later->start;
+my $keeper = new_member('keeper', $former, $later);
+is(new_generator($keeper, 'kept'), 500, 'a member draws');
+my $in_way = $keeper->data_dir . '/global/pgsql_tmp_uidgen.grants.tmp';
+mkdir $in_way or die "could not make a directory: $!";
+my $of_former = term_of($former);
+$former->wait_for_catchup('later', 'replay', $former->lsn('flush'));
+$former->stop('immediate');
+$later->promote;
+$later->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+$keeper->poll_query_until('postgres', "SELECT bool_and(last_error = 'could not write the file of grants') FROM uid_registry_status") or die 'no error';
+is(status($keeper, 'DISTINCT connected, term FROM uid_registry_status'), "f|$of_former", '... and uses no new primary whose term it cannot store');
+rmdir $in_way or die "could not remove a directory: $!";
+$keeper->poll_query_until('postgres', "SELECT bool_and(connected AND host = '" . host_of($later) . "') FROM uid_registry_status") or die 'not connected';
+is(status($keeper, 'DISTINCT term, renewals FROM uid_registry_status'), term_of($later) . '|1', '... until it can, although it has asked nothing of it');
+my $early = new_member('early', $later);
+is(new_generator($early, 'x'), 500, '... which admits a newcomer without a fence');
+$later->stop('immediate');
+crash($keeper);
+is(draw($keeper, 'kept'), 500, 'the member draws in the grant of the former one');
+$former->start;
+my $tardy = new_member('tardy', $former);
+my $why = '';
+poll_until('the former one has heard of the new one', sub { ($why = refusal_of($tardy, 'y')) ne 'starting' });
+is($why, 'stale_registry', '... which gives away no node, because that could be the one of the newcomer');
+state_becomes($keeper, 'outdated', 'the member says that only a former registry answers');
+is(status($keeper, 'DISTINCT connected, term FROM uid_registry_status'), 'f|' . status($early, 'DISTINCT term FROM uid_registry_status'), '... and in which term the new one is');
+
 done_testing();

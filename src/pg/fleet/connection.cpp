@@ -186,6 +186,7 @@ void count_registries(const core::Hello *hellos, int best, Found *found) {
 // Goes to the best registry, if that is open.
 void choose(const FleetRequest &hello, core::Hello *hellos, const core::Best &best, Found *found) {
     Host *chosen = &hosts[best.index];
+    found->hello = answer_of(*chosen)->given;
     show_terms(hello, hellos, best.index);
     const int last = core::last_of_others(hellos, host_count, best.index);
     if (last != core::no_registry) {

@@ -17,6 +17,7 @@ void connection_limit_memory();
 struct Found {
     bool is_alone;  // false: newcomers must wait, because there is another registry that cannot be told from this one
     int registries; // that answered, of whatever fleet
+    core::Answer hello;     // of the registry, whether it may grant or not; fleet 0: there is none
     GrantedLast other;      // of a registry with another term
     const char *host;       // "host:port" of the registry; null: none
     bool awaits_member;     // the registry waits for a member whose grant lasts

@@ -101,9 +101,29 @@ void publish(const List *changed) {
         membership_publish(*static_cast<const Member *>(lfirst(cell)));
 }
 
-// The answers do not count if a database knows of a later term by now, or after uid_fleet_move(), which waits for the
-// file's lock. That of a membership which has ended otherwise changes nothing (memberships.hpp, 2). What could not be
-// stored is not published: the copies of the members become again what they were, but that a superseded one ends.
+struct Kept {
+    bool counts;
+    GrantError error; // at_us 0: nothing, or it was stored
+};
+
+// Keeps what answers have shown and changed. They do not count if they could not be stored, if a database knows of a
+// later term by now, or after uid_fleet_move(), which waits for the file's lock. That of a membership which has ended
+// otherwise changes nothing (memberships.hpp, 2). Under that lock.
+Kept keep(const core::FleetSeen &before, const core::FleetSeen &seen, const List *changed) {
+    const bool is_moved = server_state->fleet.moves.load(std::memory_order_relaxed) != moves;
+    const bool is_past = is_moved || core::is_past(before, seen.fleet, seen.term);
+    const bool is_news = !is_past && (changed != NIL || seen.term != before.term);
+    const GrantError error = is_news ? grant_file_store(seen, changed) : GrantError{};
+    const bool is_stored = error.at_us == 0;
+    const bool counts = !is_past && is_stored && fleet_note_seen(seen);
+    if (counts)
+        publish(changed);
+    else if (is_news && is_stored) // a database has shown a later term meanwhile: the file must not have these answers
+        (void)grant_file_store(fleet_seen(), NIL);
+    return {counts, error};
+}
+
+// Of what could not be stored the copies of the members become again what they were, but that a superseded one ends.
 // Should a start forget it, the registry says it again.
 void take_answers(Ask *const *asks, int count) {
     auto *unchanged = static_cast<Member *>(palloc(sizeof(Member) * static_cast<Size>(count)));
@@ -116,27 +136,19 @@ void take_answers(Ask *const *asks, int count) {
         if (take_answer(asks[i], &seen))
             changed = lappend(changed, &asks[i]->member);
     }
-    const bool is_moved = server_state->fleet.moves.load(std::memory_order_relaxed) != moves;
-    const bool is_past = is_moved || core::is_past(before, seen.fleet, seen.term);
-    const bool is_news = !is_past && (changed != NIL || seen.term != before.term);
-    const GrantError error = is_news ? grant_file_store(seen, changed) : GrantError{};
-    const bool is_stored = error.at_us == 0;
+    const Kept kept = keep(before, seen, changed);
+    const bool is_stored = kept.error.at_us == 0;
     is_block_lost = !is_stored && seen.term != before.term;
-    const bool counts = !is_past && is_stored && fleet_note_seen(seen);
-    if (counts)
-        publish(changed);
-    else if (is_news && is_stored) // a database has shown a later term meanwhile: the file must not have these answers
-        (void)grant_file_store(fleet_seen(), NIL);
     unlock_grant_file();
     for (int i = 0; i < count; i++) {
-        asks[i]->is_over = counts || !is_stored;
+        asks[i]->is_over = kept.counts || !is_stored;
         if (is_stored)
             continue;
         const bool is_superseded = asks[i]->member.membership.superseded;
         asks[i]->member = unchanged[i];
         asks[i]->member.membership.superseded = is_superseded;
         if (!is_superseded)
-            asks[i]->error = error;
+            asks[i]->error = kept.error;
     }
 }
 
@@ -246,12 +258,28 @@ void publish_error(const GrantError &error) {
     note_away(error, found);
 }
 
-// Asks all hosts of the connection string.
+// An error: a later term could not be stored.
+GrantError take_hello(const core::Answer &hello) {
+    lock_grant_file();
+    const core::FleetSeen before = fleet_known();
+    const Kept kept = keep(before, core::seen_after_hello(before, hello), NIL);
+    unlock_grant_file();
+    return kept.error;
+}
+
+// Asks all hosts of the connection string. A registry whose term cannot be stored is not used: nothing that it gives
+// would count, and the next attempt stores it.
 void connect() {
     GrantError error;
     const core::FleetSeen seen = fleet_known();
-    const bool connected = connection_inquire(new_request(seen), seen, &found, &error);
+    bool connected = connection_inquire(new_request(seen), seen, &found, &error);
+    const GrantError unstored = take_hello(found.hello);
     last_inquiry_us = monotonic_us();
+    if (connected && unstored.at_us != 0) {
+        connection_close();
+        connected = false;
+        error = unstored;
+    }
     if (connected && found.awaits_member)
         ask_for_lasting_grant();
     if (connected)
