@@ -280,6 +280,17 @@ SELECT uid_next('of_another_kind');
 ROLLBACK;
 DROP SEQUENCE of_another_kind;
 
+-- A name means the segment of that name, although a sequence has it, whose segment has another name with the same hash.
+SELECT segment_create('before');
+UPDATE t_sequence SET pk_seq_name = 'orders' WHERE pk_seq_name = 'before';
+SELECT segment_next('orders');
+CREATE SEQUENCE uid_segments.orders START 500;
+SELECT FROM uid_internal.uid_define_segment('uid_segments.orders', '.P#QELK2xxft', NULL, NULL);
+SELECT segment_next('uid_segments.orders'::regclass);
+GRANT USAGE ON SEQUENCE uid_segments.before TO CURRENT_USER; -- what the session remembers of its name is void
+SELECT segment_next('orders');
+SELECT count(segment_drop(name)) FROM unnest('{orders, .P#QELK2xxft}'::text[]) AS name;
+
 DROP FUNCTION draws, along_paths, outcome, outcomes;
 DROP TABLE customers, origins;
 DROP SEQUENCE start_at, by_seven, downward, cut_short, cut_by_step, below_zero, rounds, rounds_down, pair, at_top, at_bottom,

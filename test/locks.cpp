@@ -122,11 +122,11 @@ int members() {
 }
 
 // Not found, because all locks of a kind are one: the field of a slot is read under the lock of another slot.
-uint64_t name_under_other(const Slot *slot, const Slot *other) {
+uint64_t fleet_under_other(const Slot *slot, const Slot *other) {
     lock_slot_shared(other);
-    const uint64_t name = segment_of(slot).config.name_hash;
+    const uint64_t fleet = segment_of(slot).config.fleet;
     unlock_slot(other);
-    return name;
+    return fleet;
 }
 
 // Not found, because clang looks at one function at a time: a function that does not say what it does raises an error.

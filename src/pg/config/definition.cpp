@@ -201,7 +201,6 @@ SegmentConfig segment_config_of(const core::SegmentDefinition &segment) {
     config.step = or_zero(segment.step);
     config.max_step = or_zero(segment.max_step);
     if (segment.name != nullptr) {
-        config.name_hash = hash_of_name(cstring_to_text(segment.name));
         copy_clipped(config.name, segment.name, sizeof(config.name));
     }
     if (segment.registry_name == nullptr)
@@ -244,11 +243,6 @@ Oid find_segment(const text *name) {
         find_row(get_namespace_oid("uid_internal", true), "uid_segment_row", "name", F_TEXTEQ, PointerGetDatum(name));
     const Oid other = row.tuple != nullptr ? DatumGetObjectId(column(row, "sequence")) : InvalidOid;
     return is_named(other, name) ? other : InvalidOid;
-}
-
-uint64_t hash_of_name(const text *name) {
-    return hash_bytes_extended(reinterpret_cast<const unsigned char *>(VARDATA_ANY(name)),
-                               static_cast<int>(VARSIZE_ANY_EXHDR(name)), 0);
 }
 
 Oid segment_row_table() { return get_relname_relid("uid_segment_row", get_namespace_oid("uid_internal", true)); }

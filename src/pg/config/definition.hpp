@@ -96,7 +96,6 @@ SegmentConfig segment_config_of(const core::SegmentDefinition &segment);
 // because it is longer than an identifier, or the sequence was renamed or moved.
 Oid own_sequence_of(const text *name);
 Oid find_segment(const text *name); // InvalidOid: there is none of that name
-uint64_t hash_of_name(const text *name);
 
 // The table with one row for each segment. InvalidOid if it does not exist.
 Oid segment_row_table();

@@ -29,8 +29,7 @@ constexpr int longest_registry_name = 255; // bytes
 struct SegmentConfig {
     int64_t step; // 0: the setting, as the next one
     int64_t max_step;
-    uint64_t name_hash;         // 0: it has no name
-    char name[2 * NAMEDATALEN]; // shortened if need be
+    char name[2 * NAMEDATALEN]; // shortened if need be, to more than a sequence's; empty: it has none
     uint64_t fleet;             // whose registry gives its values; 0: they are of the sequence itself
     int64_t increment;          // there, as the next one
     char registry_name[longest_registry_name + 1]; // in UTF-8

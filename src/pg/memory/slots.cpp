@@ -345,13 +345,13 @@ void give_back_node(const core::Layout &layout, int64_t node) {
     (void)change_node_count(layout, core::no_node, -1);
 }
 
-bool slot_has_name(const SlotKey &key, uint64_t name_hash) {
+bool slot_has_name(const SlotKey &key, const char *name) {
     Slot *slot = find_slot(key, SlotKind::segment);
     if (slot == nullptr)
         return false;
     lock_slot_shared(slot);
-    const bool has = slot->phase == SlotPhase::ready && same_key(slot->key, key) && name_hash != 0 &&
-                     segment_of(slot).config.name_hash == name_hash;
+    const bool has =
+        slot->phase == SlotPhase::ready && same_key(slot->key, key) && strcmp(segment_of(slot).config.name, name) == 0;
     unlock_slot(slot);
     return has;
 }

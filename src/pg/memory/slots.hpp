@@ -145,8 +145,9 @@ struct NodeHolders {
 NodeHolders take_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 void give_back_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Whether the slot is ready, and of a segment whose name has that hash. Callers need no lock on the sequence.
-bool slot_has_name(const SlotKey &key, uint64_t name_hash) EXCLUDES(table_lock, slot_lock, state_lock);
+// Whether the slot is ready, and of a segment of that name, which is short enough for a sequence. Callers need no lock
+// on the sequence.
+bool slot_has_name(const SlotKey &key, const char *name) EXCLUDES(table_lock, slot_lock, state_lock);
 
 // The default generator of this database, so that no session reads labels to find it; InvalidOid: they must be read.
 //

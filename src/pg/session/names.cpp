@@ -85,6 +85,11 @@ bool are_too_many() { return names_kept >= (relation_changes == names_as_of ? mo
 
 constexpr Size longest_qualified_name = 1024;
 
+uint64 hash_of_name(const text *name) {
+    return hash_bytes_extended(reinterpret_cast<const unsigned char *>(VARDATA_ANY(name)),
+                               static_cast<int>(VARSIZE_ANY_EXHDR(name)), 0);
+}
+
 void renew_names() {
     if (names_context == nullptr)
         names_context = AllocSetContextCreate(TopMemoryContext, "uidgen segment names", ALLOCSET_DEFAULT_SIZES);
@@ -113,7 +118,7 @@ void renew_names() {
 
 Oid named_segment(const text *name) {
     const Oid own = own_sequence_of(name);
-    if (OidIsValid(own) && slot_has_name(slot_key(own), hash_of_name(name)))
+    if (OidIsValid(own) && slot_has_name(slot_key(own), text_to_cstring(name)))
         return own;
     const Oid found = find_segment(name);
     // It may have been dropped meanwhile.
