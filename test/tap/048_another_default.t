@@ -331,6 +331,22 @@ symlink $elsewhere, $node->data_dir or die "could not make a link: $!";
 start_node($node);
 like(replaced('moved', 'second', "worker_bits => 4"), $unknown, 'a server in another directory: nothing is known of the nodes');
 
+# A generator that is dropped while its ids are compared, in a statement that waits meanwhile.
+{
+	my $layout = "epoch => '2026-01-01 00:00:00+00', tick_us => 1000, time_bits => 41, datacenter_bits => 0, worker_bits => 0, sequence_bits => 2";
+	sql("SELECT uid_generator_create('far', 'snowflake', $layout, lease_ms => 1000, max_ahead_ms => 600000), uid_generator_create('near', 'snowflake', $layout)");
+	sql('SELECT uid_next_array($$uid_generators.far$$, 400000)');
+	my ($holder, $chooser) = map { hold_open($node) } 1, 2;
+	$holder->query_safe('BEGIN; LOCK TABLE worker_node');
+	send_query($chooser, q{SELECT uid_default_set('uid_generators.near')});
+	$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation = 'worker_node'::regclass}) or die 'does not wait';
+	sql(q{SELECT uid_generator_drop('uid_generators.far')});
+	$holder->query_safe('COMMIT');
+	like((finish_query($chooser))[1], qr/ERROR:  generator "near" cannot start below ids of generator/, 'a generator that is dropped meanwhile: an error');
+	is(sql(q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%uid_generators.near%' AND pid <> pg_backend_pid()}), 1, '... and the session goes on');
+	$_->quit foreach $holder, $chooser;
+}
+
 # Ids that were drawn before the server joined a fleet: the registry does not know all of their nodes.
 
 make('joins', 'spread => false');

@@ -4,15 +4,11 @@
 #include "time_source.hpp"
 
 namespace uidgen::pg {
-namespace {
 
-// For messages only: the name, or the oid of an object that has no name any more.
 const char *name_of(Oid relation) {
     const char *name = get_rel_name(relation);
     return name != nullptr ? name : psprintf("%u", relation);
 }
-
-} // namespace
 
 const char *instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
 

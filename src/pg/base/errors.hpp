@@ -11,6 +11,9 @@ namespace uidgen::pg {
 // A relation's name for use in SQL, with its schema; its oid if it has no name any more.
 const char *qualified_name(Oid relation);
 
+// For messages: the name alone, likewise.
+const char *name_of(Oid relation);
+
 // For messages: a value that the caller has passed, which is cut short if it is long, or a time.
 const char *shown(const char *value);
 inline const char *shown(const text *value) { return shown(text_to_cstring(value)); }

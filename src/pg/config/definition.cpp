@@ -120,11 +120,11 @@ GeneratorConfig generator_config_of(const core::Definition &definition) {
 namespace {
 
 [[noreturn]] void report_lost_definition(Oid generator, Oid to_draw) {
-    const char *name = get_rel_name(generator);
+    const char *name = name_of(generator);
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("cannot draw from generator \"%s\" because sequence \"%s\" has lost its definition",
-                    get_rel_name(to_draw), name),
+                    name_of(to_draw), name),
              errdetail("It has no security label of uidgen. A restore without labels leaves it so."),
              errhint("Run SELECT uid_generator_create(%s, 'preset') with the preset that it had, which takes the "
                      "sequence over, or drop it. If it was the default, run uid_default_set(), too.",

@@ -124,6 +124,13 @@ void report_dropped() {
                     errhint("Run CREATE EXTENSION uidgen.")));
 }
 
+const char *quoted_schema(Oid schema) {
+    const char *name = get_namespace_name(schema);
+    if (name == nullptr)
+        report_dropped();
+    return quote_identifier(name);
+}
+
 Oid hold_names() {
     const Extension extension = find_extension();
     const Oid schema = extension.schema;

@@ -43,6 +43,7 @@ void check_spi(int result, const char *function, const char *statement);
 // schema.
 Oid hold_names();
 [[noreturn]] void report_dropped();
+const char *quoted_schema(Oid schema); // its name; error if the schema was dropped with the extension
 
 struct Argument {
     Oid type;

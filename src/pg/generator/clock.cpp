@@ -146,7 +146,7 @@ const char *similar_grant(Oid generator, const char *qualified) {
 
 SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, int64_t ahead_us) {
     const Oid schema = get_namespace_oid("uid_generators", true);
-    const char *name = ChooseRelationName(get_rel_name(generator), nullptr, "next", schema, false);
+    const char *name = ChooseRelationName(name_of(generator), nullptr, "next", schema, false);
     const char *qualified = quote_qualified_identifier("uid_generators", name);
     const bool is_above = core::drawn_node_bits(layout) == 0;
     const int64_t earlier_s = Max(ahead_us, 0) / us_per_second + 1;

@@ -77,8 +77,8 @@ void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, co
 // today.
 core::Definition preset_named(Oid schema, const text *preset) {
     core::Definition definition = read_definition(builtin_generator(), core::DefinitionKind::generator);
-    const char *select = psprintf("SELECT * FROM %s.uid_preset WHERE preset OPERATOR(pg_catalog.=) $1",
-                                  quote_identifier(get_namespace_name(schema)));
+    const char *select =
+        psprintf("SELECT * FROM %s.uid_preset WHERE preset OPERATOR(pg_catalog.=) $1", quoted_schema(schema));
     if (select_rows(select, {{TEXTOID, PointerGetDatum(preset), preset == nullptr}}) == 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("preset \"%s\" does not exist", preset == nullptr ? "<NULL>" : shown(preset)),

@@ -9,7 +9,7 @@
 
 namespace uidgen::pg {
 
-UIDGEN_SQL_FUNCTION(uid_home) { PG_RETURN_TEXT_P(cstring_to_text(quote_identifier(get_namespace_name(hold_names())))); }
+UIDGEN_SQL_FUNCTION(uid_home) { PG_RETURN_TEXT_P(cstring_to_text(quoted_schema(hold_names()))); }
 
 // The library is loaded when the function is called, and registers the provider of labels. The event trigger uid_load
 // calls it for that alone.
