@@ -179,5 +179,11 @@ foreach my $call ('the first', 'the second')
 	like((sqlstate($node, q{SELECT uid_next('uid_segments.again')}))[1], qr/ERROR:.*again/, "a sequence that has a generator's oid is no generator: $call call");
 }
 is(sql($node, 'SELECT last_value, is_called FROM uid_segments.again'), '1|f', '... and nothing moves it');
+
+# So does the default. No id of uid_next() comes from another generator.
+sql($node, 'DROP SEQUENCE uid_segments.again; ' . with_oid($create{generator}) . "; SELECT uid_default_set('$again')");
+sql($node, 'SELECT uid_next()');
+sql($node, "DROP SEQUENCE $again; " . with_oid($create{generator}));
+like(failure($node, 'SELECT uid_next()'), qr/database has no default generator/, "a generator with the oid of the default is not the default");
 $node->stop;
 done_testing();

@@ -153,10 +153,9 @@ void begin_generator(Oid generator, const core::Definition &definition, const Ex
     forget_generator(generator);
     warn_of_end(generator, config.layout);
     notify_of_datacenter_id(generator, config);
-    if (definition.generator.is_default == 0)
-        return;
-    note_default(InvalidOid); // known may be that of an extension that was dropped
-    take_default(generator, extension);
+    note_default(InvalidOid); // known may be a generator that had the oid, or that of an extension that was dropped
+    if (definition.generator.is_default != 0)
+        take_default(generator, extension);
 }
 
 // ---------------------------------------------------------------------------------------------------------
