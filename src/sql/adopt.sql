@@ -251,9 +251,10 @@ BEGIN
       format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', table_name),
       format('-- former default: %s', coalesce(c.expression, 'GENERATED ' || c.identity || ' AS IDENTITY', 'none')),
       beyond]
-    || CASE WHEN NOT is_generator AND generator IS DISTINCT FROM c.sequence THEN ARRAY[
-      '-- nextval makes sessions discard a range that they have reserved below the largest id.',
-      format('SELECT nextval(%L::regclass);', generator::text)] END
+    || CASE WHEN NOT is_generator AND (generator IS DISTINCT FROM c.sequence OR c.identity IS NULL) THEN ARRAY[
+      '-- All sessions discard what they have reserved below the largest id, even in open transactions.',
+      format('SELECT nextval(%L::regclass);', generator::text),
+      format('SELECT first FROM %s.segment_reserve(%L::regclass, 1::bigint);', home, generator::text)] END
     || CASE WHEN c.identity IS NOT NULL THEN (
     SELECT ARRAY[
       '-- DROP IDENTITY drops the sequence, so another one with the same name and counter takes its place.',

@@ -174,6 +174,23 @@ $_->quit foreach @sessions;
 	$_->quit foreach $writer, $mover, $prepared;
 }
 
+# A column draws from a sequence of which sessions have reserved values below the largest id. Expected: none of them
+# draws one, not even in the transactions in which they have drawn.
+{
+	sql('CREATE TABLE own (id serial PRIMARY KEY, v int); CREATE TABLE other (id bigint PRIMARY KEY, v int);'
+	  . q{ SELECT segment_create('seg'), segment_next('own_id_seq'::regclass); INSERT INTO own VALUES (3); INSERT INTO other VALUES (3)});
+	sql(q{SELECT uid_adopt('own', 'id', 'own_id_seq', false)});
+	cmp_ok(sql('INSERT INTO own (v) VALUES (1) RETURNING id'), '>', 3, 'the sequence of the column: its values are beyond');
+	my ($draws, $adopts) = map { hold_open($node) } 1, 2;
+	$_->query_safe(q{BEGIN; SELECT segment_next('seg')}) foreach $draws, $adopts;
+	$adopts->query_safe(q{SELECT uid_adopt('other', 'id', 'uid_segments.seg', false)});
+	my $insert = 'INSERT INTO other (v) VALUES (1) RETURNING id';
+	cmp_ok($adopts->query_safe($insert), '>', 3, 'another sequence: its values are beyond in the transaction that adopts');
+	$adopts->query_safe('COMMIT');
+	cmp_ok($draws->query_safe($insert), '>', 3, '... and in one that is open');
+	$_->quit foreach $draws, $adopts;
+}
+
 # The hint that converts columns to bigint, beside a client that inserts into the table that refers, in two statements.
 # Expected: no deadlock, of which the client would be the victim, because it looks for one sooner. The conversion is
 # repeated.
@@ -256,7 +273,7 @@ INSERT INTO customers (v) SELECT v FROM orders;
 SQL
 my $new = 'INSERT INTO %s (v) VALUES (0) RETURNING id';
 cmp_ok(in_database(sprintf $new, $_), '>', 10**17, "$_ draw from a generator") foreach 'orders', 'items', 'customers';
-is(in_database(sprintf $new, 'invoices'), 6, 'invoices draw from their segment');
+is(in_database(sprintf $new, 'invoices'), 8, 'invoices draw from their segment');
 run_section('Back to a sequence');
 is(in_database(sprintf $new, $_), 6, "$_ draw from a sequence again") foreach 'orders', 'items';
 my ($repair) = slurp_file('docs/moving.md') =~ /`(setval\('orders_id_seq'.*?)`\./ or die 'no setval in docs/moving.md';
