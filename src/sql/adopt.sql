@@ -359,7 +359,8 @@ SET lock_timeout = '100ms'
 AS $$
 DECLARE
   began timestamptz := clock_timestamp();
-  attempt_ms integer := 0;
+  attempt_ms integer;
+  holds_first boolean;
   c record;
   plan text[];
   line text;
@@ -370,9 +371,11 @@ BEGIN
             DETAIL = 'The snapshot of this transaction may be older than the largest id.';
   END IF;
   -- Sessions that need the table queue behind an attempt. So an attempt is short, and they go on between two attempts.
-  -- It is shorter than deadlock_timeout, so that it ends before a session in a deadlock with it fails.
-  LOOP
-    attempt_ms := least(attempt_ms + 100, 500, nullif(extract(epoch FROM patience) * 1000, 0));
+  -- It is shorter than deadlock_timeout, so that it ends before a session in a deadlock with it fails. A deadlock that
+  -- lasts is found by the first lock. So the table and its sequence take turns.
+  FOR attempt IN 1 .. 2147483647 LOOP
+    holds_first := false;
+    attempt_ms := least(attempt * 100::bigint, 500, nullif(extract(epoch FROM patience) * 1000, 0));
     BEGIN
       PERFORM set_config('lock_timeout', attempt_ms::text, true);
       c := uid_internal.uid_movable_column(table_name, column_name);
@@ -382,11 +385,11 @@ BEGIN
                 HINT = CASE WHEN is_adoption THEN 'Run the statements that a dry run shows.'
                        ELSE 'Set another default with ALTER TABLE.' END;
       ELSIF NOT dry_run THEN
+        PERFORM uid_internal.uid_lock_first(coalesce(CASE attempt % 2 WHEN 0 THEN c.sequence END, table_name));
+        holds_first := true;
         EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', table_name);
-        -- Others may draw from the sequence of a column, too. LOCK takes no sequence, and this changes nothing.
-        IF c.sequence IS NOT NULL AND c.identity IS NULL THEN
-          EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.%I', c.sequence, table_name, column_name);
-        END IF;
+        c := uid_internal.uid_movable_column(table_name, column_name);
+        PERFORM uid_internal.uid_lock_first(c.sequence); -- others may draw from it, too
         c := uid_internal.uid_movable_column(table_name, column_name);
       END IF;
       plan := CASE WHEN is_adoption THEN uid_internal.uid_adopt_plan(table_name, column_name, c, generator)
@@ -396,11 +399,11 @@ BEGIN
       END LOOP;
       EXIT;
     EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-      IF clock_timestamp() - began >= nullif(patience, '0') THEN
+      IF clock_timestamp() - began >= nullif(patience, '0') OR (SQLSTATE = '40P01' AND NOT holds_first) THEN
         RAISE;
       END IF;
     END;
-    PERFORM pg_sleep(2 * attempt_ms / 1000.0);
+    PERFORM pg_sleep((1 + 2 * random()) * attempt_ms / 1000.0); -- two sessions do not miss each other each time
   END LOOP;
   -- So that a name cannot end a comment.
   RETURN QUERY SELECT CASE WHEN p LIKE '--%' THEN translate(p, E'\n\r', '  ') ELSE p END

@@ -49,6 +49,10 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_home';
 COMMENT ON FUNCTION uid_internal.uid_home() IS
   'Returns the name of the extension''s schema, quoted. Until the end of the transaction it keeps this name, and DROP '
   'EXTENSION waits. It fails if the extension was dropped.';
+CREATE FUNCTION uid_internal.uid_lock_first(relation regclass) RETURNS void
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_lock_first';
+COMMENT ON FUNCTION uid_internal.uid_lock_first(regclass) IS
+  'Locks a table or sequence of the caller, as the first lock of an attempt of uid_move().';
 CREATE SCHEMA uid_generators;
 CREATE SCHEMA uid_segments;
 COMMENT ON SCHEMA uid_generators IS

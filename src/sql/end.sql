@@ -45,8 +45,8 @@ GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout, uid_in
   uid_internal.uid_reserve_block, uid_internal.uid_live_generators, uid_internal.uid_live_segments,
   uid_internal.uid_counters, uid_internal.uid_server_counters, uid_internal.uid_sequence_next,
   uid_internal.uid_movable_column, uid_internal.uid_check_width, uid_internal.uid_beyond_plan,
-  uid_internal.uid_grant_plan, uid_internal.uid_adopt_plan, uid_internal.uid_release_plan, uid_internal.uid_move
-  TO PUBLIC;
+  uid_internal.uid_grant_plan, uid_internal.uid_adopt_plan, uid_internal.uid_release_plan, uid_internal.uid_lock_first,
+  uid_internal.uid_move TO PUBLIC;
 GRANT SELECT ON uid_internal.generators, uid_internal.segments, uid_internal.keys TO PUBLIC;
 
 -- The owner of the database creates generators, segments and keys, and dumps and restores.

@@ -1,6 +1,7 @@
 # A t_sequence table whose values go on in segments, as docs/originals describes it, and an ORM's repair statements. Then
 # uid_adopt() and uid_release() beside other sessions, and the statements of docs/moving.md and docs/originals.
 use UidgenTest;
+use Time::HiRes ();
 
 my $node = new_node('migration', conf => "autovacuum = off\n");
 start_node($node);
@@ -172,6 +173,26 @@ $_->quit foreach @sessions;
 	finish_query($mover);
 	like(sql($default), qr/nextval/, '... which succeeds when the reader has ended');
 	$_->quit foreach $writer, $mover, $prepared;
+}
+
+# A deadlock with a session that waits already, and so looks for it no more. Expected: uid_adopt() finds it and fails.
+{
+	my ($mover, $client) = map { hold_open($node) } 1, 2;
+	sql('CREATE TABLE first (id bigserial, v int); CREATE TABLE second (id bigserial, v int)');
+	foreach my $holds ('INSERT INTO second (v) VALUES (1)', q{SELECT nextval('second_id_seq')})
+	{
+		$client->query_safe("BEGIN; $holds");
+		$mover->query_safe(q{BEGIN; SET LOCAL statement_timeout = '60s'; SELECT uid_adopt('first', 'id', dry_run => false)});
+		send_query($client, 'INSERT INTO first (v) VALUES (1) RETURNING id');
+		ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted}), "$holds: the client waits");
+		Time::HiRes::sleep(1.5); # longer than deadlock_timeout
+		is(sqlstate($mover, q{SELECT uid_adopt('second', 'id', dry_run => false)}), '40P01', '... and the move ends as a deadlock');
+		$mover->query_safe('ROLLBACK');
+		like((finish_query($client))[0], qr/^\d+$/m, '... not the client');
+		$client->query_safe('COMMIT');
+	}
+	sql('DROP TABLE first, second');
+	$_->quit foreach $mover, $client;
 }
 
 # A column draws from a sequence of which sessions have reserved values below the largest id. Expected: none of them

@@ -44,6 +44,7 @@ extern "C" {
 #include "common/controldata_utils.h"
 #include "common/hashfn.h"
 #include "common/hmac.h"
+#include "common/pg_prng.h"
 #include "common/sha2.h"
 #include "executor/spi.h"
 #include "fmgr.h"

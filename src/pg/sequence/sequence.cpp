@@ -34,30 +34,47 @@ void lock_sequence(Oid sequence, LOCKMODE mode) {
         report_no_sequence(sequence);
 }
 
+// Half of the shortest attempt. Attempts are many, so log_lock_waits would tell of each.
+void lock_first(Oid relation, LOCKMODE mode) {
+    constexpr int look_after_ms = 50;
+    const int nest_level = NewGUCNestLevel();
+    const auto set = [](const char *name, const char *value) {
+        set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+    };
+    set("deadlock_timeout", psprintf("%d", Min(DeadlockTimeout, look_after_ms)));
+    set("log_lock_waits", "off");
+    LockRelationOid(relation, mode);
+    AtEOXact_GUC(true, nest_level);
+}
+
 namespace {
 
-bool lock_at_once(std::initializer_list<Oid> sequences, LOCKMODE mode) {
-    for (const Oid *sequence = sequences.begin(); sequence != sequences.end(); sequence++)
-        if (!ConditionalLockRelationOid(*sequence, mode)) {
-            while (sequence-- != sequences.begin())
-                UnlockRelationOid(*sequence, mode);
-            return false;
+// Locks all or none. Returns the first one that is not free, or null.
+const Oid *lock_at_once(std::initializer_list<Oid> sequences, LOCKMODE mode) {
+    for (const Oid *busy = sequences.begin(); busy != sequences.end(); busy++)
+        if (!ConditionalLockRelationOid(*busy, mode)) {
+            for (const Oid *locked = sequences.begin(); locked != busy; locked++)
+                UnlockRelationOid(*locked, mode);
+            return busy;
         }
-    return true;
+    return nullptr;
 }
 
 // In a subtransaction, whose end restores lock_timeout and, after an error, releases the locks. The error is raised
 // again unless the attempt may be repeated. It is shorter than deadlock_timeout, so that it ends before a session in a
 // deadlock with it fails.
-bool lock_within(std::initializer_list<Oid> sequences, LOCKMODE mode, int64_t ms, bool may_repeat) {
+bool lock_within(Oid first, std::initializer_list<Oid> sequences, LOCKMODE mode, int64_t ms, bool may_repeat) {
     MemoryContext context = CurrentMemoryContext;
     ResourceOwner owner = CurrentResourceOwner;
+    volatile bool holds_first = false;
     volatile bool locked = false;
     BeginInternalSubTransaction(nullptr);
     PG_TRY();
     {
         set_config_option("lock_timeout", psprintf("%lld", static_cast<long long>(ms)), PGC_USERSET, PGC_S_SESSION,
                           GUC_ACTION_SAVE, true, 0, false);
+        lock_first(first, mode);
+        holds_first = true;
         for (const Oid sequence : sequences)
             LockRelationOid(sequence, mode);
         ReleaseCurrentSubTransaction();
@@ -69,8 +86,9 @@ bool lock_within(std::initializer_list<Oid> sequences, LOCKMODE mode, int64_t ms
         ErrorData *error = CopyErrorData();
         FlushErrorState();
         RollbackAndReleaseCurrentSubTransaction();
-        if (!may_repeat ||
-            (error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE && error->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED))
+        const bool has_ended = error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
+                               (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && holds_first);
+        if (!may_repeat || !has_ended)
             ReThrowError(error);
     }
     PG_END_TRY();
@@ -95,13 +113,15 @@ void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode) {
     const int64_t patience_ms = LockTimeout > 0 ? LockTimeout : PG_INT64_MAX;
     const int64_t begun_us = monotonic_us();
     int64_t ms = 0;
-    while (!lock_at_once(sequences, mode)) {
+    while (const Oid *busy = lock_at_once(sequences, mode)) {
         const int64_t left_ms = patience_ms - (monotonic_us() - begun_us) / us_per_ms;
         const bool all_wait = std::any_of(sequences.begin(), sequences.end(), draws_wait);
         ms = Max(Min(all_wait ? settings::max_wait_ms + grace_ms : Min(ms + 100, longest_ms), left_ms), 1);
-        if (lock_within(sequences, mode, ms, left_ms > 3 * ms))
+        if (lock_within(*busy, sequences, mode, ms, left_ms > 3 * ms))
             break;
-        sleep_for(2 * ms * us_per_ms, wait_event("UidgenLock"));
+        // At random, so that two sessions in a deadlock do not miss each other's attempts each time.
+        sleep_for(static_cast<int64_t>((1 + 2 * pg_prng_double(&pg_global_prng_state)) * ms * us_per_ms),
+                  wait_event("UidgenLock"));
     }
     if (get_rel_relkind(*sequences.begin()) == '\0')
         report_no_sequence(*sequences.begin());

@@ -4,12 +4,26 @@
 #include "base/compat.hpp"
 #include "base/errors.hpp"
 #include "config/rows.hpp"
+#include "sequence/sequence.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
 
 namespace uidgen::pg {
 
 UIDGEN_SQL_FUNCTION(uid_home) { PG_RETURN_TEXT_P(cstring_to_text(quoted_schema(hold_names()))); }
+
+// For the owner of a table or of a sequence, who could do the same by LOCK TABLE or ALTER SEQUENCE. If it was dropped
+// meanwhile, it needs no lock.
+UIDGEN_SQL_FUNCTION(uid_lock_first) {
+    const Oid relation = PG_GETARG_OID(0);
+    if (!is_relation(relation))
+        PG_RETURN_VOID();
+    check_owner(relation);
+    lock_first(relation, get_rel_relkind(relation) == RELKIND_SEQUENCE ? excludes_draws : AccessExclusiveLock);
+    if (is_relation(relation))
+        check_owner(relation); // it may have got another one meanwhile
+    PG_RETURN_VOID();
+}
 
 // The library is loaded when the function is called, and registers the provider of labels. The event trigger uid_load
 // calls it for that alone.
