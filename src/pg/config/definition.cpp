@@ -200,9 +200,8 @@ SegmentConfig segment_config_of(const core::SegmentDefinition &segment) {
     SegmentConfig config = {};
     config.step = or_zero(segment.step);
     config.max_step = or_zero(segment.max_step);
-    if (segment.name != nullptr) {
+    if (segment.name != nullptr)
         copy_clipped(config.name, segment.name, sizeof(config.name));
-    }
     if (segment.registry_name == nullptr)
         return config;
     const char *at_registry =

@@ -61,7 +61,7 @@ template <typename... Values> uint64 execute(const char *statement, Values... ar
         values[i] = all[i].value;
         nulls[i] = all[i].is_null ? 'n' : ' ';
     }
-    const char *prefix = psprintf("%s.", quote_identifier(get_namespace_name(home)));
+    const char *prefix = psprintf("%s.", quoted_schema(home));
     const Datum sql = DirectFunctionCall3Coll(replace_text, C_COLLATION_OID, CStringGetTextDatum(statement),
                                               CStringGetTextDatum("@"), CStringGetTextDatum(prefix));
     SPIPlanPtr plan = plan_of(TextDatumGetCString(sql), count, types);

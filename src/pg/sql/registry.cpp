@@ -166,7 +166,7 @@ void revoke_segments(Oid role, const char *name) {
     run(psprintf("SELECT string_agg(DISTINCT s.sequence::regclass::text, ', ') FROM %s.uid_segment s "
                  "JOIN pg_class c ON c.oid = s.sequence CROSS JOIN LATERAL aclexplode(c.relacl) a "
                  "WHERE a.grantee = '%u'::oid",
-                 quote_identifier(get_namespace_name(extension_schema())), role));
+                 quoted_schema(extension_schema()), role));
     const char *sequences = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
     if (sequences != nullptr)
         run(psprintf("REVOKE ALL ON SEQUENCE %s FROM %s CASCADE", sequences, name));
