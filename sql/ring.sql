@@ -27,6 +27,15 @@ SELECT uid_generator_create('of_js53', 'js53', mode => 'cached', when_full => 'b
 SELECT backup, uid_last() = uid_encode(generated_at, datacenter_id, worker_id, sequence, 'uid_generators.of_js53')
   FROM (SELECT uid_next('uid_generators.of_js53') AS id OFFSET 0) d, uid_decode(id, 'uid_generators.of_js53');
 
+-- A run in hand ends with its transaction, although the next one begins with a call that draws nothing.
+SELECT uid_generator_create('moved', 'baidu_cached', epoch => '2026-02-01 00:00+00', max_ahead_ms => 600000);
+SELECT uid_next('uid_generators.moved') > 0;
+SELECT setval('uid_generators.moved', last_value + 60) AS moved FROM uid_generators.moved \gset
+BEGIN;
+SELECT uid_next_array('uid_generators.moved', 0);
+SELECT uid_timestamp(uid_next('uid_generators.moved'), 'uid_generators.moved') > clock_timestamp() + interval '30 s';
+COMMIT;
+
 -- As a column's default.
 CREATE TABLE t (id bigint DEFAULT uid_next('uid_generators.whole'), n integer);
 INSERT INTO t (n) SELECT generate_series(1, 10000);

@@ -190,6 +190,8 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
         open_afresh(e, kind);
     if (kind == SlotKind::generator)
         note_generator_in_use(e->slot);
+    if (!e->outlives_transaction)
+        e->window.close(); // a call that draws nothing leaves it as it is
     e->checked = checks;
     return e;
 }
