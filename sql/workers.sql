@@ -45,6 +45,17 @@ SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.altered') AS id 
 SELECT segment_drop('parallel');
 DROP SEQUENCE uid_generators.parallel, uid_generators.granted, uid_generators.altered, uid_generators.undone;
 
+-- So is a label that may be rolled back, also if the transaction has written another row of the sequence.
+CREATE SEQUENCE uid_generators.labelled INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+SELECT setval('uid_generators.labelled', 1);
+BEGIN;
+GRANT USAGE ON SEQUENCE uid_generators.labelled TO PUBLIC;
+SELECT uid_generator_create('labelled', 'js53');
+SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.labelled') AS id FROM many OFFSET 0) AS drawn;
+ROLLBACK;
+SELECT uid_next('uid_generators.labelled');
+DROP SEQUENCE uid_generators.labelled;
+
 -- So is a default that the transaction has chosen, by a label or by the function: the same or another one.
 DROP EXTENSION uidgen;
 CREATE EXTENSION uidgen;

@@ -169,20 +169,32 @@ void report_lease_sequence(Oid sequence) {
                     errhint("Draw from it with uid_next(), or raise it with uid_generator_raise().")));
 }
 
-bool is_written_here(Oid relation) {
-    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+namespace {
+
+// What the open transaction has done to a catalog row.
+enum class RowHere { nothing, updated, inserted };
+
+RowHere row_here(SysCacheIdentifier catalog, Oid relation) {
+    HeapTuple tuple = SearchSysCache1(catalog, ObjectIdGetDatum(relation));
     if (!HeapTupleIsValid(tuple))
         elog(ERROR, "cache lookup failed for relation %u", relation);
     const bool is_ours = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data));
+    const bool is_updated = (tuple->t_data->t_infomask & HEAP_UPDATED) != 0;
     ReleaseSysCache(tuple);
-    return is_ours;
+    if (!is_ours)
+        return RowHere::nothing;
+    return is_updated ? RowHere::updated : RowHere::inserted;
 }
 
-// The relcache of a parallel worker does not know what the leader has created. There it must be enough that the
-// transaction wrote the catalog row.
+} // namespace
+
+bool is_written_here(Oid relation) { return row_here(RELOID, relation) != RowHere::nothing; }
+
+// The relcache of a parallel worker does not know what the leader has created. The row of pg_sequence says it, which
+// GRANT and OWNER TO leave alone, unlike that of pg_class.
 bool made_in_this_transaction(Relation sequence) {
     return sequence->rd_createSubid != InvalidSubTransactionId ||
-           (IsParallelWorker() && is_written_here(RelationGetRelid(sequence)));
+           (IsParallelWorker() && row_here(SEQRELID, RelationGetRelid(sequence)) == RowHere::inserted);
 }
 
 namespace {

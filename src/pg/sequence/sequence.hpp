@@ -41,7 +41,7 @@ Relation open_to_draw(Oid sequence, SlotKind kind);
 
 // Whether the open transaction wrote the relation's row in pg_class.
 bool is_written_here(Oid relation);
-// Whether the transaction has created it. In a parallel worker it may have changed it only.
+// Whether the transaction has created it. In a parallel worker not if it has altered it as well.
 bool made_in_this_transaction(Relation sequence);
 
 // Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
