@@ -81,7 +81,44 @@ sub draw_steady ($ids, $values)
 	$session->query_safe('COMMIT');
 }
 draw_steady(100, 50);
+
+# The standby has what these transactions reserve in a new file, but not the commit that makes the file count. Whoever
+# draws after the commit must wait for that, or the former file counts again.
+sql($primary, <<'END');
+SELECT segment_create(name), segment_next(name) FROM (VALUES ('altered'), ('prepared')) AS v(name);
+CREATE TABLE emptied (id bigserial);
+SELECT segment_next('emptied_id_seq'::regclass);
+END
+my $parallel = UidgenTest::parallel_setting();
+my %uncommitted = (
+	"'altered'" => [ 'ALTER SEQUENCE uid_segments.altered MAXVALUE 9000000000', 'COMMIT' ],
+	"'prepared'" => [ 'ALTER SEQUENCE uid_segments.prepared MAXVALUE 9000000000', "COMMIT PREPARED 'altered'" ],
+	"'emptied_id_seq'::regclass" => [ "TRUNCATE emptied RESTART IDENTITY; SET LOCAL $parallel", 'COMMIT' ]);
+my @names = sort keys %uncommitted;
+foreach my $name (@names)
+{
+	my ($change, $end) = @{ $uncommitted{$name} };
+	push @{ $uncommitted{$name} }, my $by = hold_open($primary);
+	$by->query_safe("BEGIN; $change; SELECT segment_next($name)");
+	$by->query_safe("PREPARE TRANSACTION 'altered'") if $end ne 'COMMIT';
+}
+
 my $walsender = freeze_walsender($primary, 'sync');
+my %drawn;
+foreach my $name (@names)
+{
+	my (undef, $end, $by) = @{ $uncommitted{$name} };
+	$by->query_safe("SET synchronous_commit = local; $end");
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	send_query($session, "SELECT segment_next($name)");
+	$primary->poll_query_until('postgres',
+		"SELECT wait_event = 'SyncRep' OR state = 'idle' FROM pg_stat_activity WHERE pid = $pid");
+	cancel_wait($primary);
+	my ($output) = finish_query($session);
+	is($output, '', "segment_next($name) gets no value from a file whose commit the standby has not got");
+	$drawn{$name} = [ lines($output) ];
+	$by->quit;
+}
 # The ranges in use are with the standby, so that there is nothing to wait for.
 draw_steady(100, 40);
 is(scalar(@ids) + scalar(@values), 290, 'while the standby is stalled, ranges that it has are used up');
@@ -113,6 +150,12 @@ is(repeated(@ids, @new_ids), '', 'after the promotion no id comes again');
 cmp_ok($new_ids[0], '>', $ids[-1], '... they are above');
 is(repeated(@values, @new_values), '', 'after the promotion no value comes again');
 cmp_ok($new_values[0], '>', $values[-1], '... they are above');
+sql($standby, "ROLLBACK PREPARED 'altered'");
+foreach my $name (@names)
+{
+	my @again = lines(sql($standby, "SELECT segment_next($name) FROM generate_series(1, 1500)"));
+	is(repeated(@{ $drawn{$name} }, @again), '', "... nor of segment_next($name)");
+}
 freeze_clock($standby, 5);
 is(sqlstate($standby, "SELECT uid_next('uid_generators.fresh'), segment_next('fresh')"),
 	'00000', 'generator and segment whose draws were cancelled work');

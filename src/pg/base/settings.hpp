@@ -58,6 +58,7 @@ namespace uidgen::pg {
     FAULT(short_block)   /* the counter stops before the last value of a block */                                      \
     FAULT(no_swap)       /* a session draws from a segment's window without a swap */                                  \
     FAULT(keep_altered)  /* an altered generator keeps its slot */                                                     \
+    FAULT(trust_commit)  /* what is reserved in a new file is used before its commit is durable */                     \
     FAULT(put_back)      /* a run that a session has taken out of a ring is put back, too */                           \
     FAULT(stay_open)     /* an entry stays open when its transaction has ended */                                      \
     FAULT(unwritten)     /* a row shows what an UPDATE wrote, not what was reserved for it */                          \

@@ -93,6 +93,7 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) R
 void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) UNCHECKED {
     slot->file = init.file;
     slot->expected = init.expected;
+    slot->uncommitted_in = 0;
     slot->passed_over.reset(init.first_position);
     if (slot->kind == SlotKind::generator) {
         const int64_t until_us = slot->phase != SlotPhase::free ? slot_last_time(*slot) : 0;

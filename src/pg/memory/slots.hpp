@@ -58,6 +58,10 @@ struct Slot {
     std::atomic<uint64_t> generation;
     RelationFile file GUARDED_BY(page_lock);  // the sequence's file that `expected` belongs to
     PageState expected GUARDED_BY(page_lock); // what the sequence's page says unless another command moved the counter
+    // The transaction that has created the sequence, or has given it that file, and has reserved since; 0: none. No
+    // other one expects the page that it wrote: until the commit is durable, what was reserved there is not either.
+    uint64_t uncommitted_in GUARDED_BY(page_lock);
+    XLogRecPtr uncommitted_lsn GUARDED_BY(page_lock); // which that transaction expects; `expected` has that of no page
     Counters counters;
     PassedOver passed_over;          // by the word that sessions draw from, except in cached mode
     std::atomic<uint64_t> ids_shown; // the most ids that a reader of the statistics was told

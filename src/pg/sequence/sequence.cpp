@@ -199,6 +199,15 @@ bool made_in_this_transaction(Relation sequence) {
 
 namespace {
 
+// Whether a rollback, or a crash that loses the commit, would take the page away: the transaction has created the
+// sequence, or has given it a new file. In a parallel worker it may have changed the rows only.
+bool has_uncommitted_page(Relation rel) {
+    const Oid sequence = RelationGetRelid(rel);
+    if (!IsParallelWorker())
+        return made_in_this_transaction(rel) || rewritten_in_this_transaction(rel);
+    return row_here(SEQRELID, sequence) != RowHere::nothing || (file_of(rel) != sequence && is_written_here(sequence));
+}
+
 // A parallel worker's relcache does not say whether the leader gave the sequence a new file; with wal_level=minimal it
 // says so of a sequence that the leader created, too. But three facts say it: this transaction wrote the catalog row,
 // the file is not the sequence's first, whose number is the sequence's oid, and no generator draws from that file. (A
@@ -277,8 +286,29 @@ PageState state_on(Page page) {
     return {{counter->last_value, counter->is_called}, PageGetLSN(page)};
 }
 
+constexpr XLogRecPtr lsn_of_no_page = PG_UINT64_MAX;
+
+// Has the slot expect that page, which is of its file.
+void expect_page(Slot *slot, const PageState &state) REQUIRES(page_lock) {
+    slot->expected = state;
+    slot->uncommitted_lsn = state.lsn;
+    if (slot->uncommitted_in != 0 && !fault_is(Fault::trust_commit))
+        slot->expected.lsn = lsn_of_no_page;
+}
+
+// Whether the page is what a transaction wrote that had not committed then. It may be this one.
+bool is_uncommitted_page(const Slot *slot, RelationFile file, const PageState &state) REQUIRES_SHARED(page_lock) {
+    return slot->uncommitted_in != 0 && slot->file == file &&
+           same_state({slot->expected.counter, slot->uncommitted_lsn}, state);
+}
+
+// The open transaction, also in its parallel workers; 0: it has written nothing.
+uint64_t this_transaction() { return U64FromFullTransactionId(GetTopFullTransactionIdIfAny()); }
+
 bool is_expected(const Slot *slot, RelationFile file, const PageState &state) REQUIRES_SHARED(page_lock) {
-    return slot->file == file && same_state(slot->expected, state);
+    if (likely(slot->file == file && same_state(slot->expected, state)))
+        return true;
+    return is_uncommitted_page(slot, file, state) && slot->uncommitted_in == this_transaction();
 }
 
 bool standby_has(uint64_t lsn) {
@@ -305,9 +335,11 @@ SequencePage lock_page_for_writing(Relation sequence) UNCHECKED {
     return lock_page(sequence, GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
 }
 
-// A counter that was moved down does not take a generator back. It continues above its own memory.
+// A counter that was moved down does not take a generator back. It continues above its own memory. What a transaction
+// reserved that has committed since is no disturbance, as no other command takes turns with the draws.
 void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
     core::PositionAllocator<> &word = word_of(slot);
+    const bool is_committed = is_uncommitted_page(slot, file, state);
     uint64_t end = word.written_range().until;
     if (slot->kind == SlotKind::generator) {
         GeneratorState &generator = generator_of(slot);
@@ -318,17 +350,22 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
     const uint64_t expected = slot->passed_over.expect(word.last() + 1, end);
     const uint64_t passed_over = word.discard_below(end);
     slot->passed_over.settle(expected, passed_over);
-    if (slot->kind == SlotKind::segment)
+    if (slot->kind == SlotKind::segment && is_committed)
+        segment_of(slot).steps.begun_us = 0;
+    else if (slot->kind == SlotKind::segment)
         segment_of(slot).steps.disturb(passed_over);
-    slot->expected = state;
     slot->file = file;
+    slot->uncommitted_in = 0;
+    expect_page(slot, state);
 }
 
 SequencePage lock_matched_page(Slot *slot, Relation sequence) {
+    const bool is_uncommitted = has_uncommitted_page(sequence);
     const SequencePage page = lock_page_for_writing(sequence);
     const PageState state = read_page(page);
     if (!is_expected(slot, file_of(sequence), state) && !fault_is(Fault::blind_reserve))
         adopt_page(slot, file_of(sequence), state);
+    slot->uncommitted_in = is_uncommitted ? this_transaction() : 0;
     return page;
 }
 
@@ -374,7 +411,7 @@ uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot) {
     const XLogRecPtr lsn = GenericXLogFinish(page->record);
     page->record = nullptr;
     if (slot != nullptr) {
-        slot->expected = read_page(*page);
+        expect_page(slot, read_page(*page));
         slot->counters.count(Stat::records);
     }
     return lsn;
