@@ -34,8 +34,7 @@ UPDATE t_sequence SET current_val = current_val + increment_val, increment_val =
 PREPARE advance(text) AS UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name LIKE $1 RETURNING *;
 EXECUTE advance('%');
 -- A segment of segment_create() shows nothing until the first UPDATE, and begins where it is told.
-SELECT segment_create('plain', 5, 20), segment_create('placed', 5);
-SELECT segment_next('placed');
+SELECT segment_create('plain', 5, 20), segment_create('placed', 5), segment_next('placed');
 SELECT * FROM t_sequence WHERE pk_seq_name LIKE 'pl%' ORDER BY 1;
 EXECUTE advance('plain');
 UPDATE t_sequence SET current_val = 100, increment_val = 10 WHERE pk_seq_name = 'placed' RETURNING *;

@@ -8,7 +8,7 @@
 //   1. `last` never decreases. take() and raise() are its only writers, and both compare-and-swap upward.
 //   2. Every position is handed out at most once. take() moves `last` from below the position to it or above it in one
 //      step, and by (1) no later step starts below it.
-//   3. usable[d] <= written for each d, and none of them ever decreases.
+//   3. usable[d] <= written for each d, and none of them ever decreases, but in require().
 //   4. A position is handed out at level d only if it is below usable[d] and was leased. When publish() skips from the
 //      old `written` to a higher `from`, it raises `last` to from - 1 before it moves `written`. So no caller can reach
 //      the gap between them.
@@ -109,6 +109,14 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
     uint64_t discard_below(uint64_t next) noexcept {
         const uint64_t passed_over = raise(next - 1);
         return passed_over + publish(next, next, 0);
+    }
+
+    // Only while no process draws: what is written is usable when a later record is durable, which ends at `lsn`.
+    // Relaxed: processes come to the word under a lock, as after reset().
+    void require(uint64_t lsn) noexcept {
+        lsn_.store(lsn, std::memory_order_relaxed);
+        for (auto &usable : usable_)
+            usable.store(last() + 1, std::memory_order_relaxed);
     }
 
     // The record for positions below `until` is durable at `level`. Release: pairs with usable().

@@ -1,7 +1,5 @@
 #include "sequence.hpp"
 
-#include <algorithm>
-
 #include "memory/generator_state.hpp"
 #include "memory/segment_state.hpp"
 #include "base/errors.hpp"
@@ -26,105 +24,6 @@ void check_is_sequence(Oid relation) {
         report_no_sequence(relation);
     if (kind != RELKIND_SEQUENCE)
         report_not_a_sequence(relation);
-}
-
-void lock_sequence(Oid sequence, LOCKMODE mode) {
-    LockRelationOid(sequence, mode);
-    if (get_rel_relkind(sequence) == '\0')
-        report_no_sequence(sequence);
-}
-
-// Half of the shortest attempt. Attempts are many, so log_lock_waits would tell of each.
-void lock_first(Oid relation, LOCKMODE mode) {
-    constexpr int look_after_ms = 50;
-    const int nest_level = NewGUCNestLevel();
-    const auto set = [](const char *name, const char *value) {
-        set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-    };
-    set("deadlock_timeout", psprintf("%d", Min(DeadlockTimeout, look_after_ms)));
-    set("log_lock_waits", "off");
-    LockRelationOid(relation, mode);
-    AtEOXact_GUC(true, nest_level);
-}
-
-namespace {
-
-// Locks all or none. Returns the first one that is not free, or null.
-const Oid *lock_at_once(std::initializer_list<Oid> sequences, LOCKMODE mode) {
-    for (const Oid *busy = sequences.begin(); busy != sequences.end(); busy++)
-        if (!ConditionalLockRelationOid(*busy, mode)) {
-            for (const Oid *locked = sequences.begin(); locked != busy; locked++)
-                UnlockRelationOid(*locked, mode);
-            return busy;
-        }
-    return nullptr;
-}
-
-// In a subtransaction, whose end restores lock_timeout and, after an error, releases the locks. The error is raised
-// again unless the attempt may be repeated. It is shorter than deadlock_timeout, so that it ends before a session in a
-// deadlock with it fails.
-bool lock_within(Oid first, std::initializer_list<Oid> sequences, LOCKMODE mode, int64_t ms, bool may_repeat) {
-    MemoryContext context = CurrentMemoryContext;
-    ResourceOwner owner = CurrentResourceOwner;
-    volatile bool holds_first = false;
-    volatile bool locked = false;
-    BeginInternalSubTransaction(nullptr);
-    PG_TRY();
-    {
-        set_config_option("lock_timeout", psprintf("%lld", static_cast<long long>(ms)), PGC_USERSET, PGC_S_SESSION,
-                          GUC_ACTION_SAVE, true, 0, false);
-        lock_first(first, mode);
-        holds_first = true;
-        for (const Oid sequence : sequences)
-            LockRelationOid(sequence, mode);
-        ReleaseCurrentSubTransaction();
-        locked = true;
-    }
-    PG_CATCH();
-    {
-        MemoryContextSwitchTo(context);
-        ErrorData *error = CopyErrorData();
-        FlushErrorState();
-        RollbackAndReleaseCurrentSubTransaction();
-        const bool has_ended = error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
-                               (error->sqlerrcode == ERRCODE_T_R_DEADLOCK_DETECTED && holds_first);
-        if (!may_repeat || !has_ended)
-            ReThrowError(error);
-    }
-    PG_END_TRY();
-    MemoryContextSwitchTo(context);
-    CurrentResourceOwner = owner;
-    return locked;
-}
-
-// Whether draws from it wait for the clock or for a grant. They hold their locks meanwhile, one after the other, so no
-// short attempt ever succeeds. A longer one delays nobody who could draw.
-bool draws_wait(Oid sequence) {
-    const Slot *slot = find_slot(slot_key(sequence), SlotKind::generator);
-    return slot != nullptr && ((generator_of(slot).clock_changes.load(std::memory_order_relaxed) & 1) != 0 ||
-                               membership_of(slot).wanted.load(std::memory_order_relaxed) != 0);
-}
-
-} // namespace
-
-void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode) {
-    constexpr int64_t longest_ms = 500;
-    constexpr int64_t grace_ms = 1000;
-    const int64_t patience_ms = LockTimeout > 0 ? LockTimeout : PG_INT64_MAX;
-    const int64_t begun_us = monotonic_us();
-    int64_t ms = 0;
-    while (const Oid *busy = lock_at_once(sequences, mode)) {
-        const int64_t left_ms = patience_ms - (monotonic_us() - begun_us) / us_per_ms;
-        const bool all_wait = std::any_of(sequences.begin(), sequences.end(), draws_wait);
-        ms = Max(Min(all_wait ? settings::max_wait_ms + grace_ms : Min(ms + 100, longest_ms), left_ms), 1);
-        if (lock_within(*busy, sequences, mode, ms, left_ms > 3 * ms))
-            break;
-        // At random, so that two sessions in a deadlock do not miss each other's attempts each time.
-        sleep_for(static_cast<int64_t>((1 + 2 * pg_prng_double(&pg_global_prng_state)) * ms * us_per_ms),
-                  wait_event("UidgenLock"));
-    }
-    if (get_rel_relkind(*sequences.begin()) == '\0')
-        report_no_sequence(*sequences.begin());
 }
 
 namespace {
@@ -335,11 +234,9 @@ SequencePage lock_page_for_writing(Relation sequence) UNCHECKED {
     return lock_page(sequence, GenericXLogStart(sequence), BUFFER_LOCK_EXCLUSIVE);
 }
 
-// A counter that was moved down does not take a generator back. It continues above its own memory. What a transaction
-// reserved that has committed since is no disturbance, as no other command takes turns with the draws.
+// A counter that was moved down does not take a generator back. It continues above its own memory.
 void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
     core::PositionAllocator<> &word = word_of(slot);
-    const bool is_committed = is_uncommitted_page(slot, file, state);
     uint64_t end = word.written_range().until;
     if (slot->kind == SlotKind::generator) {
         GeneratorState &generator = generator_of(slot);
@@ -350,21 +247,36 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
     const uint64_t expected = slot->passed_over.expect(word.last() + 1, end);
     const uint64_t passed_over = word.discard_below(end);
     slot->passed_over.settle(expected, passed_over);
-    if (slot->kind == SlotKind::segment && is_committed)
-        segment_of(slot).steps.begun_us = 0;
-    else if (slot->kind == SlotKind::segment)
+    if (slot->kind == SlotKind::segment)
         segment_of(slot).steps.disturb(passed_over);
     slot->file = file;
     slot->uncommitted_in = 0;
     expect_page(slot, state);
 }
 
+namespace {
+
+// The transaction that has reserved on the page has committed, because this one sees the page. What it has reserved
+// stays, and is durable when a record is that follows the commit's.
+void log_after_commit(Slot *slot, SequencePage *page) REQUIRES(page_lock) {
+    slot->uncommitted_in = 0;
+    word_of(slot).require(write_page(page, slot->expected.counter.last_value, slot));
+}
+
+} // namespace
+
 SequencePage lock_matched_page(Slot *slot, Relation sequence) {
     const bool is_uncommitted = has_uncommitted_page(sequence);
-    const SequencePage page = lock_page_for_writing(sequence);
-    const PageState state = read_page(page);
-    if (!is_expected(slot, file_of(sequence), state) && !fault_is(Fault::blind_reserve))
-        adopt_page(slot, file_of(sequence), state);
+    const RelationFile file = file_of(sequence);
+    SequencePage page = lock_page_for_writing(sequence);
+    if (!is_expected(slot, file, read_page(page)) && slot->kind == SlotKind::segment &&
+        is_uncommitted_page(slot, file, read_page(page))) {
+        log_after_commit(slot, &page);
+        unlock_page(&page);
+        page = lock_page_for_writing(sequence);
+    }
+    if (!is_expected(slot, file, read_page(page)) && !fault_is(Fault::blind_reserve))
+        adopt_page(slot, file, read_page(page));
     slot->uncommitted_in = is_uncommitted ? this_transaction() : 0;
     return page;
 }

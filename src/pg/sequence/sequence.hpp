@@ -1,8 +1,6 @@
 // A sequence: what it is, and the page with its counter.
 #pragma once
 
-#include <initializer_list>
-
 #include "core/position_allocator.hpp"
 #include "core/range.hpp"
 #include "memory/slots.hpp"
@@ -12,20 +10,6 @@ namespace uidgen::pg {
 [[noreturn]] void report_no_sequence(Oid sequence);
 [[noreturn]] void report_not_a_sequence(Oid relation);
 void check_is_sequence(Oid relation); // error if it is not
-
-// Error if another session drops the sequence while this one waits for the lock.
-void lock_sequence(Oid sequence, LOCKMODE mode);
-
-// Takes the first lock of a short attempt, and looks for a deadlock soon. The other session in it looks once, after
-// deadlock_timeout, which may be between two attempts of this one. Nothing is held yet that the end of the attempt
-// would release. So a deadlock that is found here would last, and is an error.
-void lock_first(Oid relation, LOCKMODE mode);
-
-// Takes a lock that excludes draws, on all of these or on none, without making sessions that draw queue behind it for
-// longer than half a second: it waits in short attempts, and lets them draw between two attempts, for as long as
-// lock_timeout says (0: without limit). Where draws wait for the clock or for a grant, attempts are as long as their
-// waits. Error if the first one was dropped meanwhile.
-void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode);
 
 // The definition of a sequence.
 core::SequenceRule sequence_rule(Oid sequence);

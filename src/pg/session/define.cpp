@@ -6,6 +6,7 @@
 #include "base/time_source.hpp"
 #include "config/rows.hpp"
 #include "node/worker_node.hpp"
+#include "sequence/locking.hpp"
 #include "sequence/sequence.hpp"
 #include "session.hpp"
 #include "slot_life.hpp"

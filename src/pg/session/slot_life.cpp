@@ -7,6 +7,7 @@
 #include "config/definition.hpp"
 #include "config/rows.hpp"
 #include "memory/generator_state.hpp"
+#include "sequence/locking.hpp"
 #include "sequence/sequence.hpp"
 #include "session.hpp"
 

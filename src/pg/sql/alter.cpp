@@ -12,6 +12,7 @@
 #include "config/rows.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
+#include "sequence/locking.hpp"
 #include "sequence/sequence.hpp"
 
 namespace uidgen::pg {

@@ -2,6 +2,7 @@
 
 #include "base/errors.hpp"
 #include "base/time_source.hpp"
+#include "sequence/locking.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
 #include "session/session.hpp"

@@ -4,6 +4,7 @@
 #include "base/compat.hpp"
 #include "base/errors.hpp"
 #include "config/rows.hpp"
+#include "sequence/locking.hpp"
 #include "sequence/sequence.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"

@@ -7,6 +7,7 @@
 #include "config/extension.hpp"
 #include "config/rows.hpp"
 #include "node/fleet_term.hpp"
+#include "sequence/locking.hpp"
 #include "sequence/sequence.hpp"
 #include "session/names.hpp"
 #include "segment/blocks.hpp"
