@@ -254,7 +254,9 @@ BEGIN
     || CASE WHEN NOT is_generator AND (generator IS DISTINCT FROM c.sequence OR c.identity IS NULL) THEN ARRAY[
       '-- All sessions discard what they have reserved below the largest id, even in open transactions.',
       format('SELECT nextval(%L::regclass);', generator::text),
-      format('SELECT first FROM %s.segment_reserve(%L::regclass, 1::bigint);', home, generator::text)] END
+      CASE WHEN NOT EXISTS (SELECT FROM pg_locks k WHERE k.pid = pg_backend_pid() AND k.relation = generator AND k.granted
+        AND k.locktype = 'relation' AND k.mode IN ('ShareRowExclusiveLock', 'AccessExclusiveLock')) -- then none is open
+        THEN format('SELECT first FROM %s.segment_reserve(%L::regclass, 1::bigint);', home, generator::text) END] END
     || CASE WHEN c.identity IS NOT NULL THEN (
     SELECT ARRAY[
       '-- DROP IDENTITY drops the sequence, so another one with the same name and counter takes its place.',
@@ -361,6 +363,7 @@ DECLARE
   began timestamptz := clock_timestamp();
   attempt_ms integer;
   holds_first boolean;
+  known regclass;
   c record;
   plan text[];
   line text;
@@ -378,15 +381,18 @@ BEGIN
     attempt_ms := least(attempt * 100::bigint, 500, nullif(extract(epoch FROM patience) * 1000, 0));
     BEGIN
       PERFORM set_config('lock_timeout', attempt_ms::text, true);
+      IF NOT dry_run THEN
+        PERFORM uid_internal.uid_lock_first(coalesce(CASE attempt % 2 WHEN 0 THEN known END, table_name));
+        holds_first := true;
+      END IF;
       c := uid_internal.uid_movable_column(table_name, column_name);
+      known := c.sequence;
       IF c.is_distributed AND NOT (is_adoption AND dry_run IS NOT FALSE) THEN
         RAISE EXCEPTION 'table % is distributed by Citus', table_name
           USING ERRCODE = 'feature_not_supported',
                 HINT = CASE WHEN is_adoption THEN 'Run the statements that a dry run shows.'
                        ELSE 'Set another default with ALTER TABLE.' END;
       ELSIF NOT dry_run THEN
-        PERFORM uid_internal.uid_lock_first(coalesce(CASE attempt % 2 WHEN 0 THEN c.sequence END, table_name));
-        holds_first := true;
         EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', table_name);
         c := uid_internal.uid_movable_column(table_name, column_name);
         PERFORM uid_internal.uid_lock_first(c.sequence); -- others may draw from it, too

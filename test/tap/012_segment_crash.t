@@ -58,20 +58,12 @@ sub compare ($on, $dbname, $what, %hand)
 	is(join(', ', @wasted), '', '... and no more is lost than was in hand');
 }
 
-# A generator's next lease is behind the commit of the transaction that made it and has drawn.
-{
-	my $mark = 'SELECT last_value FROM uid_generators.new';
-	$node->safe_psql('postgres', "BEGIN; SELECT uid_generator_create('new'); SELECT uid_next('uid_generators.new'); COMMIT");
-	my $before = $node->safe_psql('postgres', $mark);
-	$node->safe_psql('postgres', "SELECT uid_next('uid_generators.new')");
-	cmp_ok($node->safe_psql('postgres', $mark), '>', $before, 'after its creation a generator leases anew');
-}
-
 # What is made by a transaction whose commit nobody waits for. Expected: once another session has drawn from it, no
 # crash takes it away, so that no value comes again from one that is made anew. A session that draws waits for the
 # commit, also if only parallel workers have drawn before.
 my $parallel = UidgenTest::parallel_setting();
 foreach my $case (
+	[ 'generator', "SELECT uid_generator_create('new')", "SELECT uid_next('uid_generators.new')", 'uid_generators.new' ],
 	[ 'segment', "SELECT segment_create('new')", "SELECT segment_next('new')", 'uid_segments.new' ],
 	[ 'segment, by a worker', "SELECT segment_create('by_worker'); SET LOCAL $parallel", "SELECT segment_next('by_worker')", 'uid_segments.by_worker' ],
 	[ 'serial column', 'CREATE TABLE new (id serial)', "SELECT segment_next('new_id_seq'::regclass)", 'new_id_seq' ],

@@ -23,7 +23,8 @@ void lock_first(Oid relation, LOCKMODE mode) {
         set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
     };
     set("deadlock_timeout", psprintf("%d", Min(DeadlockTimeout, look_after_ms)));
-    set("log_lock_waits", "off");
+    if (LockTimeout > 0)
+        set("log_lock_waits", "off");
     LockRelationOid(relation, mode);
     AtEOXact_GUC(true, nest_level);
 }

@@ -98,13 +98,24 @@ bool made_in_this_transaction(Relation sequence) {
 
 namespace {
 
+// In a parallel worker: whether its leader holds a lock that excludes draws of others. GRANT takes none.
+bool leader_excludes_draws(Oid sequence) {
+    LOCKTAG tag;
+    int holders = 0;
+    SET_LOCKTAG_RELATION(tag, MyDatabaseId, sequence);
+    (void)GetLockConflicts(&tag, RowExclusiveLock, &holders);
+    return holders > 0;
+}
+
 // Whether a rollback, or a crash that loses the commit, would take the page away: the transaction has created the
-// sequence, or has given it a new file. In a parallel worker it may have changed the rows only.
+// sequence, or has given it a new file. In a parallel worker it may have changed the rows only, but no other session
+// draws meanwhile.
 bool has_uncommitted_page(Relation rel) {
     const Oid sequence = RelationGetRelid(rel);
     if (!IsParallelWorker())
         return made_in_this_transaction(rel) || rewritten_in_this_transaction(rel);
-    return row_here(SEQRELID, sequence) != RowHere::nothing || (file_of(rel) != sequence && is_written_here(sequence));
+    return row_here(SEQRELID, sequence) != RowHere::nothing ||
+           (file_of(rel) != sequence && is_written_here(sequence) && leader_excludes_draws(sequence));
 }
 
 // A parallel worker's relcache does not say whether the leader gave the sequence a new file; with wal_level=minimal it
@@ -257,10 +268,13 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
 namespace {
 
 // The transaction that has reserved on the page has committed, because this one sees the page. What it has reserved
-// stays, and is durable when a record is that follows the commit's.
+// stays, and is durable when a record is that follows the commit's. What is in a ring counts as durable, so it goes.
 void log_after_commit(Slot *slot, SequencePage *page) REQUIRES(page_lock) {
+    core::PositionAllocator<> &word = word_of(slot);
     slot->uncommitted_in = 0;
-    word_of(slot).require(write_page(page, slot->expected.counter.last_value, slot));
+    word.require(write_page(page, slot->expected.counter.last_value, slot));
+    if (slot->kind == SlotKind::generator)
+        core::raise_to(generator_of(slot).ring.discarded_below, word.last() + 1, std::memory_order_relaxed);
 }
 
 } // namespace
@@ -269,15 +283,18 @@ SequencePage lock_matched_page(Slot *slot, Relation sequence) {
     const bool is_uncommitted = has_uncommitted_page(sequence);
     const RelationFile file = file_of(sequence);
     SequencePage page = lock_page_for_writing(sequence);
-    if (!is_expected(slot, file, read_page(page)) && slot->kind == SlotKind::segment &&
-        is_uncommitted_page(slot, file, read_page(page))) {
+    if (!is_expected(slot, file, read_page(page)) && is_uncommitted_page(slot, file, read_page(page))) {
         log_after_commit(slot, &page);
         unlock_page(&page);
         page = lock_page_for_writing(sequence);
     }
     if (!is_expected(slot, file, read_page(page)) && !fault_is(Fault::blind_reserve))
         adopt_page(slot, file, read_page(page));
+    const bool is_over =
+        !is_uncommitted && slot->uncommitted_in != 0; // a worker took it for a new file, which it is not
     slot->uncommitted_in = is_uncommitted ? this_transaction() : 0;
+    if (is_over)
+        expect_page(slot, read_page(page));
     return page;
 }
 

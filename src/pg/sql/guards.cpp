@@ -13,16 +13,12 @@ namespace uidgen::pg {
 
 UIDGEN_SQL_FUNCTION(uid_home) { PG_RETURN_TEXT_P(cstring_to_text(quoted_schema(hold_names()))); }
 
-// For the owner of a table or of a sequence, who could do the same by LOCK TABLE or ALTER SEQUENCE. If it was dropped
-// meanwhile, it needs no lock.
+// For the owner of a table or of a sequence, who could do the same by LOCK TABLE or ALTER SEQUENCE. Others get no lock,
+// and an error from the caller.
 UIDGEN_SQL_FUNCTION(uid_lock_first) {
     const Oid relation = PG_GETARG_OID(0);
-    if (!is_relation(relation))
-        PG_RETURN_VOID();
-    check_owner(relation);
-    lock_first(relation, get_rel_relkind(relation) == RELKIND_SEQUENCE ? excludes_draws : AccessExclusiveLock);
-    if (is_relation(relation))
-        check_owner(relation); // it may have got another one meanwhile
+    if (is_relation(relation) && has_privs_of_role(GetUserId(), owner_of(relation)))
+        lock_first(relation, get_rel_relkind(relation) == RELKIND_SEQUENCE ? excludes_draws : AccessExclusiveLock);
     PG_RETURN_VOID();
 }
 
