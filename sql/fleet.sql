@@ -443,7 +443,17 @@ SELECT setval('uid_fleet_serial', last_value - 5) > 0 AS lost FROM uid_fleet_ser
 z2;
 SELECT drew() FROM uid_fleet_state;
 SELECT setval('uid_fleet_serial', last_value + 100) > 0 AS found FROM uid_fleet_serial;
--- The same of the term before, if nothing was said to be lost with it.
+-- The same of the term before, if nothing was said to be lost with it, even by a hello.
+SELECT uid_fleet_fence(cancel => true) IS NOT NULL AS fine;
+UPDATE uid_fleet_state SET former_serial = 1;
+SELECT drew() FROM uid_fleet_state;
+$$, 'worker_bits=6');
+SELECT jsonb_build_object('fleet', fleet, 'term', term, 'term_nonce', term_nonce, 'serial', serial, 'seal', seal) AS hello
+  FROM member WHERE name = 'z2' \gset
+CALL call(:'hello') \gset
+CALL run($$
+SELECT (drew(), fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
+z2;
 SELECT uid_fleet_fence(cancel => true) IS NOT NULL AS fine;
 UPDATE uid_fleet_state SET former_serial = 1;
 z2;

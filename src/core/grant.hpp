@@ -199,6 +199,13 @@ constexpr bool has_ended(const Layout &l, const RegistryView &r, int64_t until) 
     return until <= tick_at(l, r.now_us);
 }
 
+// Whether a server shows an answer of the term before that the registry has lost, whatever it asks for. (Of the present
+// term a former primary that comes back would take an answer of its successor for a lost one.)
+constexpr bool shows_lost_answer(const RegistryView &r, const FleetSeen &seen) noexcept {
+    return judge_server(r, seen) == Refusal::none && r.former.number != 0 && seen.term == r.former &&
+           seen.serial > r.former_serial;
+}
+
 // What to do with a member, as decide() describes it.
 constexpr Judgement judge(const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) noexcept {
     const Refusal of_server = judge_server(r, a.seen);
@@ -247,7 +254,7 @@ constexpr Request without_proof(const Layout &l, const RegistryView &r, Request 
     if (!a.holds || a.held.term.number >= r.first)
         return a;
     a.held.until = std::min(a.held.until, fence_tick(l, r));
-    return r.now_us >= r.unproven_until_us || a.held.from >= a.held.until ? without_held(a) : a;
+    return r.now_us >= fence_end_us(r, r.unproven_base_us) || a.held.from >= a.held.until ? without_held(a) : a;
 }
 
 // The judgement, and the request and the row that it is about.

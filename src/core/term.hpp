@@ -76,21 +76,21 @@ constexpr FleetSeen with_proof(const FleetSeen &seen) noexcept {
 struct RegistryView {
     uint64_t fleet;
     Term term;
-    Term former;               // the term before it, if no commit of it was lost; 0: none
-    int64_t former_serial;     // the last serial of that term
-    Term shown;                // another one that a member has shown, not smaller; 0: none
-    int64_t claimed;           // the largest number that was shown without a proof and counts (14); 0: none
-    int64_t first;             // the number of the first term that this fleet's key can prove
-    int64_t unproven_until_us; // until then what a registry gave that was lost with its key counts; 0: it never does
-    int64_t own_serial;        // the one drawn for this call's answer
-    int64_t fence_base_us;     // 0: there was no fence yet
-    int64_t covered_us;        // grants that other registries made up to then, by their clocks, are known or fenced
-    int64_t longest_us;        // the longest grant of the fleet
-    int64_t bound_us;          // how far two clocks of the fleet may differ
-    int64_t now_us;            // its clock
-    int64_t ended_by_us;       // only nodes whose grants had ended by then are free (12); 0: any
-    bool awaits_member;        // newcomers wait: is_in_wait(), and no member has ended it
-    bool is_elsewhere;         // its own server draws in another fleet: ids of the two could be equal
+    Term former;              // the term before it, if no commit of it was lost; 0: none
+    int64_t former_serial;    // the last serial of that term
+    Term shown;               // another one that a member has shown, not smaller; 0: none
+    int64_t claimed;          // the largest number that was shown without a proof and counts (14); 0: none
+    int64_t first;            // the number of the first term that this fleet's key can prove
+    int64_t unproven_base_us; // of the fence in which grants of a registry count that was lost with its key; 0: none
+    int64_t own_serial;       // the one drawn for this call's answer
+    int64_t fence_base_us;    // 0: there was no fence yet
+    int64_t covered_us;       // grants that other registries made up to then, by their clocks, are known or fenced
+    int64_t longest_us;       // the longest grant of the fleet
+    int64_t bound_us;         // how far two clocks of the fleet may differ
+    int64_t now_us;           // its clock
+    int64_t ended_by_us;      // only nodes whose grants had ended by then are free (12); 0: any
+    bool awaits_member;       // newcomers wait: is_in_wait(), and no member has ended it
+    bool is_elsewhere;        // its own server draws in another fleet: ids of the two could be equal
 };
 
 // Whether the registry may answer a server that has seen that much.
@@ -122,7 +122,8 @@ constexpr int64_t longest_step = 1000000;
 
 // Whether a number that is shown without a proof is a claim (14). The one that is drawn above it must exist for all.
 constexpr bool is_claim(const RegistryView &r, const Term &shown) noexcept {
-    return shown.number > r.term.number && can_be_drawn(shown.number + r.bound_us + longest_step, r.now_us);
+    return shown.number > r.term.number && shown.number <= largest_term &&
+           can_be_drawn(shown.number + r.bound_us + longest_step, r.now_us);
 }
 
 // How long after it was shown last a claim counts.
@@ -194,9 +195,12 @@ constexpr RegistryView told_of_other(RegistryView r, int64_t granted_last_us) no
     return r;
 }
 
-// When newcomers are accepted again; 0: there was no fence.
-constexpr int64_t fence_end_us(const RegistryView &r) noexcept {
-    return r.fence_base_us == 0 ? 0 : r.fence_base_us + 2 * r.bound_us + r.longest_us;
+// When the fence with that base ends; 0: there was none.
+constexpr int64_t fence_end_us(const RegistryView &r, int64_t base_us) noexcept {
+    return base_us == 0 ? 0 : base_us + 2 * r.bound_us + r.longest_us;
 }
+
+// When newcomers are accepted again.
+constexpr int64_t fence_end_us(const RegistryView &r) noexcept { return fence_end_us(r, r.fence_base_us); }
 
 } // namespace uidgen::core

@@ -12,7 +12,7 @@ CREATE TABLE uid_fleet_state (
   term              bigint      NOT NULL,
   term_nonce        bigint      NOT NULL,
   first_term        bigint      NOT NULL,
-  unproven_until    timestamptz,
+  unproven_base     timestamptz,
   former_term       bigint,
   former_term_nonce bigint,
   former_serial     bigint,
@@ -52,9 +52,9 @@ COMMENT ON COLUMN uid_fleet_state.term_nonce IS
 COMMENT ON COLUMN uid_fleet_state.first_term IS
   'number of the first term that this registry can prove; larger than 1 if this registry replaced one that was lost, '
   'or one with another key';
-COMMENT ON COLUMN uid_fleet_state.unproven_until IS
-  'until then members keep nodes by grants without a proof, because this registry replaced one that was lost with its '
-  'key; otherwise NULL';
+COMMENT ON COLUMN uid_fleet_state.unproven_base IS
+  'fence_base when this registry replaced one that was lost with its key: until that fence ends, members keep nodes by '
+  'grants without a proof. NULL: it replaced none';
 COMMENT ON COLUMN uid_fleet_state.former_term IS
   'number of the term before, if no commit of it was lost when this one began; otherwise NULL';
 COMMENT ON COLUMN uid_fleet_state.former_term_nonce IS 'its random number';
@@ -71,10 +71,10 @@ COMMENT ON COLUMN uid_fleet_state.closed_until IS
 COMMENT ON COLUMN uid_fleet_state.started IS 'when the server started, as of the last call';
 COMMENT ON COLUMN uid_fleet_state.serial_at_start IS
   'last serial before that start: newcomers wait for a call of a member with an earlier grant that still lasts; NULL: '
-  'there was one, or the wait is over';
+  'there was one';
 COMMENT ON COLUMN uid_fleet_state.granted_at_start IS
   'when it last granted before that start. Until one and a half times longest_grant and two clock bounds have passed '
-  'since, newcomers get only nodes whose grants had ended by then';
+  'since, newcomers get only nodes whose grants had ended by then, and nothing is handed over; afterwards NULL';
 COMMENT ON COLUMN uid_fleet_state.refuses IS
   'why the registry refuses all members: unclaimed, handing_over, stale_registry or no_standby; NULL: it does not';
 COMMENT ON COLUMN uid_fleet_state.timeline IS 'timeline of the server that is the registry; a later one is a takeover';

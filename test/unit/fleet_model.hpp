@@ -122,7 +122,7 @@ struct Registry {
     int8_t former_serial, serial, base, covered, last;
     int8_t key;   // what it seals with: the nonces of its terms are even or odd
     int8_t first; // the first term that it can prove
-    int8_t unproven_until;
+    int8_t unproven_base;
     int8_t claimed;    // the largest number that was shown without a proof
     int8_t claimed_at; // 1 + when one was shown last; 0: never
     SmallRow rows[most_nodes];
@@ -605,7 +605,7 @@ class World {
         v.shown = big(r.shown);
         v.own_serial = r.serial + 1;
         v.first = r.first;
-        v.unproven_until_us = r.unproven_until;
+        v.unproven_base_us = r.unproven_base;
         v.fence_base_us = r.base;
         v.covered_us = r.covered;
         v.longest_us = size_.longest;
@@ -626,7 +626,7 @@ class World {
         db.shown = small(r.shown);
         db.serial = small(r.own_serial);
         db.first = small(r.first);
-        db.unproven_until = small(r.unproven_until_us);
+        db.unproven_base = small(r.unproven_base_us);
         db.base = small(r.fence_base_us);
         db.covered = small(r.covered_us);
     }
@@ -770,7 +770,7 @@ class World {
         const bool follows = at.change == Change::unclaimed || p_.says_which_is_new;
         succeed(s, s.primary, r, follows ? core::Commits::may_be_lost : core::Commits::are_known);
         if (at.change == Change::empty)
-            r.unproven_until_us = core::fence_end_us(r);
+            r.unproven_base_us = r.fence_base_us;
         commit(s, s.primary, r);
         at.change = Change::none;
         s.lost_silently = 0;

@@ -216,8 +216,9 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
     answer->is_open = state.refuses == core::Refusal::none;
     answer->awaits_member = view.awaits_member;
     answer->longest_us = view.longest_us;
-    // If it grants nothing any more, a hello asks when it granted last.
-    const bool is_over = is_closed(registry) || view.shown.number > view.term.number;
+    // If it grants nothing, a hello asks when it granted last.
+    const bool is_over =
+        is_closed(registry) || view.shown.number > view.term.number || state.refuses == core::Refusal::no_standby;
     const int64_t last_us = is_hello(request) && is_over ? read_latest_grants(view).last_us : 0;
     answer->granted_last = {last_us, {}, seal_of_number(state, "last", view.term, last_us)};
 }
@@ -230,6 +231,8 @@ bool shows_lost_commits(const Registry &registry, const Call &call) {
     const FleetRequest &r = call.request;
     const core::Request &g = r.generator;
     NodeRecord held = {};
+    if (g.incarnation == 0)
+        return core::shows_lost_answer(registry.state.view, g.seen);
     if (g.holds)
         (void)read_node(find_pool(r.layout, DroppedPool::counts), g.held.node, &held);
     return core::judge(r.layout, registry.state.view, g, held.row).verdict == core::Verdict::fence;
@@ -267,7 +270,7 @@ void note_all_evidence(Registry *registry, const Calls &calls) {
             note_evidence(registry, call);
     note_refusal(registry);
     for (const Call *call = calls.calls; call < end && registry->state.refuses == core::Refusal::none; call++)
-        if (!is_refused(*call) && call->request.generator.incarnation != 0 && shows_lost_commits(*registry, *call)) {
+        if (!is_refused(*call) && shows_lost_commits(*registry, *call)) {
             draw_term(registry, Commits::may_be_lost, "a member has shown an answer that this registry has lost");
             return;
         }

@@ -108,7 +108,7 @@ void put(const char *table, const char *key, const Fields &fields, const void *f
 constexpr Field of_state[] = {
     STATE(view.fleet, "fleet", required), STATE(view.term.number, "term", required),
     STATE(view.term.nonce, "term_nonce", required), STATE(view.first, "first_term", required),
-    STATE_TIME(view.unproven_until_us, "unproven_until"), STATE(view.former.number, "former_term", 0),
+    STATE_TIME(view.unproven_base_us, "unproven_base"), STATE(view.former.number, "former_term", 0),
     STATE(view.former.nonce, "former_term_nonce", 0), STATE(view.former_serial, "former_serial", 0),
     STATE(view.shown.number, "shown_term", 0), STATE_TIME(view.fence_base_us, "fence_base"),
     STATE_TIME(view.covered_us, "covered_until"), STATE_TIME(closed_until_us, "closed_until"),

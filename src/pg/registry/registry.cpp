@@ -183,7 +183,7 @@ void settle_environment(Registry *registry) {
     const bool promoted = now.timeline > state.environment.timeline && !moved;
     const bool handed_over = (promoted || moved) && (view.now_us + view.bound_us < state.closed_until_us ||
                                                      (fault_is(Fault::any_closing) && is_closed(*registry)));
-    const bool knew_all = core::judge_rivals(view) == core::Refusal::none && state.serial_at_start == 0;
+    const bool knew_all = core::judge_rivals(view) == core::Refusal::none && state.granted_at_start_us == 0;
     const char *change = change_of(state.environment, now);
     if (change == nullptr || fault_is(Fault::no_fence))
         return;
@@ -226,13 +226,14 @@ void enter_registry(Registry *registry) {
     // from the next call on, because nothing may be granted under it before it is committed.
     if (bound_us > state.view.bound_us)
         put_clock_bound(bound_us);
-    if (state.started_us != server_start_us()) {
+    const bool is_new_start = state.started_us != server_start_us() && !is_closed(*registry); // it grants nothing
+    if (is_new_start)
         note_start(&state, read_latest_grants(state.view).last_us);
+    const bool ends_wait = state.granted_at_start_us != 0 && !core::is_in_wait(state.view, state.started_us);
+    if (ends_wait)
+        state.granted_at_start_us = 0; // which a server that takes over must know
+    if (is_new_start || ends_wait)
         write_state(state);
-    } else if (state.serial_at_start != 0 && !core::is_in_wait(state.view, state.started_us)) {
-        state.serial_at_start = 0; // for a server that takes over: the wait is over
-        write_state(state);
-    }
     note_wait(&state);
     const uint64_t fleet = is_in_fleet() ? fleet_seen().fleet : 0;
     state.view.is_elsewhere = fleet != 0 && fleet != state.view.fleet;

@@ -37,11 +37,20 @@ Registry enter_open(FunctionCallInfo fcinfo) {
     return registry;
 }
 
-// Of a registry that hands over: the next one must know of all grants by what this one knows.
+// Of a registry that hands over: the next one must know of all grants by what this one knows. (A claim does not matter:
+// a login could prevent the handover by it. The next one then raises a fence.)
 void check_knows_all(const Registry &registry) {
     const core::RegistryView &view = registry.state.view;
-    check(registry, registry.unclaimed != nullptr ? core::Refusal::unclaimed : core::judge_server(view, {}));
-    check(registry, core::judge_admission(view));
+    if (registry.unclaimed != nullptr)
+        check(registry, core::Refusal::unclaimed);
+    if (view.shown.number != 0)
+        check(registry, view.shown.number > view.term.number ? core::Refusal::stale_registry : core::Refusal::rival);
+    if (view.ended_by_us != 0)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("the registry cannot be handed over so soon after its start"),
+                        errdetail("Another server may have granted before, which would have taken over meanwhile."),
+                        errhint("Try again at %s, or switch over without a handover, which raises a fence.",
+                                instant(registry.state.started_us + core::wait_us(view)))));
 }
 
 // Until then a standby that knows of the closing, and of nothing after it, may take over without a fence.
@@ -107,7 +116,7 @@ void begin_fleet(Registry *registry, const Lost &lost = {}) {
     (void)read_state(&state); // with what an administrator sets
     state.view.now_us = now_us;
     draw_term(registry, Commits::may_be_lost, "it follows a registry that was lost");
-    state.view.unproven_until_us = lost.key == nullptr ? core::fence_end_us(state.view) : 0;
+    state.view.unproven_base_us = lost.key == nullptr ? state.view.fence_base_us : 0;
     write_state(state);
 }
 
