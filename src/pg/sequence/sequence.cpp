@@ -268,14 +268,14 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
 namespace {
 
 // The transaction that has reserved on the page has committed, because this one sees the page. What it has reserved
-// stays, and is durable when a record is that follows the commit's. What is in a ring counts as durable, so it goes.
+// stays, and is durable when a record is that follows the commit's.
 void log_after_commit(Slot *slot, SequencePage *page) REQUIRES(page_lock) {
-    core::PositionAllocator<> &word = word_of(slot);
     slot->uncommitted_in = 0;
-    word.require(write_page(page, slot->expected.counter.last_value, slot));
-    if (slot->kind == SlotKind::generator)
-        core::raise_to(generator_of(slot).ring.discarded_below, word.last() + 1, std::memory_order_relaxed);
+    word_of(slot).require(write_page(page, slot->expected.counter.last_value, slot));
 }
+
+// In cached mode the refiller draws without a lock on the sequence, and what is in the ring counts as durable.
+bool keeps_range(const Slot *slot) { return slot->kind == SlotKind::segment || !generator_of(slot).config.cached.on; }
 
 } // namespace
 
@@ -283,17 +283,17 @@ SequencePage lock_matched_page(Slot *slot, Relation sequence) {
     const bool is_uncommitted = has_uncommitted_page(sequence);
     const RelationFile file = file_of(sequence);
     SequencePage page = lock_page_for_writing(sequence);
-    if (!is_expected(slot, file, read_page(page)) && is_uncommitted_page(slot, file, read_page(page))) {
+    if (!is_expected(slot, file, read_page(page)) && is_uncommitted_page(slot, file, read_page(page)) &&
+        keeps_range(slot)) {
         log_after_commit(slot, &page);
         unlock_page(&page);
         page = lock_page_for_writing(sequence);
     }
     if (!is_expected(slot, file, read_page(page)) && !fault_is(Fault::blind_reserve))
         adopt_page(slot, file, read_page(page));
-    const bool is_over =
-        !is_uncommitted && slot->uncommitted_in != 0; // a worker took it for a new file, which it is not
+    const bool was_uncommitted = slot->uncommitted_in != 0;
     slot->uncommitted_in = is_uncommitted ? this_transaction() : 0;
-    if (is_over)
+    if (was_uncommitted && !is_uncommitted) // a worker has taken for a new file what is none
         expect_page(slot, read_page(page));
     return page;
 }
