@@ -184,13 +184,14 @@ void settle_environment(Registry *registry) {
     const bool handed_over = (promoted || moved) && (view.now_us + view.bound_us < state.closed_until_us ||
                                                      (fault_is(Fault::any_closing) && is_closed(*registry)));
     const bool knew_all = core::judge_rivals(view) == core::Refusal::none && state.granted_at_start_us == 0;
+    const bool loses_nothing = state.synchronous && !is_closed(*registry); // a closed one does not note its starts
     const char *change = change_of(state.environment, now);
     if (change == nullptr || fault_is(Fault::no_fence))
         return;
     if (!handed_over && !promoted)
         registry->unclaimed = change;
     else
-        draw_term(registry, knew_all && (handed_over || state.synchronous) ? Commits::are_known : Commits::may_be_lost,
+        draw_term(registry, knew_all && (handed_over || loses_nothing) ? Commits::are_known : Commits::may_be_lost,
                   change);
 }
 

@@ -270,8 +270,11 @@ namespace {
 // The transaction that has reserved on the page has committed, because this one sees the page. What it has reserved
 // stays, and is durable when a record is that follows the commit's.
 void log_after_commit(Slot *slot, SequencePage *page) REQUIRES(page_lock) {
+    core::PositionAllocator<> &word = word_of(slot);
     slot->uncommitted_in = 0;
-    word_of(slot).require(write_page(page, slot->expected.counter.last_value, slot));
+    word.require(write_page(page, slot->expected.counter.last_value, slot));
+    if (slot->kind == SlotKind::generator)
+        generator_of(slot).backup.discard_below(word.last() + 1); // what is usable below is not durable
 }
 
 // In cached mode the refiller draws without a lock on the sequence, and what is in the ring counts as durable.

@@ -138,7 +138,6 @@ void enter_slot(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
 // has moved the sequence, nothing else has changed, and the slot stays as it is.
 void adopt_other_page(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
     const Oid sequence = RelationGetRelid(rel);
-    e->window.close(); // its values may be those of a commit that is not durable yet
     if (kind == SlotKind::generator) {
         check_lease_sequence(sequence);
         (void)read_generator_config(sequence, rel); // error if it is none
@@ -153,6 +152,7 @@ void adopt_other_page(SessionEntry *e, Relation rel, SlotKind kind, bool is_new)
 // Looks up the sequence, checks it and the privilege, and finds or makes its slot. Under the sequence's lock.
 void open_afresh(SessionEntry *e, SlotKind kind) {
     const uint64_t changes = sequence_changes;
+    e->window.close(); // its values may be those of a commit that is not durable yet
     Relation rel = open_to_draw(e->sequence, kind);
     const bool is_new = made_in_this_transaction(rel);
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.

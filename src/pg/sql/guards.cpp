@@ -7,6 +7,7 @@
 #include "sequence/locking.hpp"
 #include "sequence/sequence.hpp"
 #include "session/define.hpp"
+#include "session/session.hpp"
 #include "session/slot_life.hpp"
 
 namespace uidgen::pg {
@@ -19,6 +20,7 @@ UIDGEN_SQL_FUNCTION(uid_lock_first) {
     const Oid relation = PG_GETARG_OID(0);
     if (is_relation(relation) && has_privs_of_role(GetUserId(), owner_of(relation)))
         lock_first(relation, get_rel_relkind(relation) == RELKIND_SEQUENCE ? excludes_draws : AccessExclusiveLock);
+    open_all_again(); // this session may have drawn from it, and the plan moves its counter
     PG_RETURN_VOID();
 }
 

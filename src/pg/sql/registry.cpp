@@ -45,6 +45,8 @@ void check_knows_all(const Registry &registry) {
         check(registry, core::Refusal::unclaimed);
     if (view.shown.number != 0)
         check(registry, view.shown.number > view.term.number ? core::Refusal::stale_registry : core::Refusal::rival);
+    if (is_closed(registry) && registry.state.started_us != server_start_us())
+        check(registry, core::Refusal::starting);
     if (view.ended_by_us != 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("the registry cannot be handed over so soon after its start"),
@@ -329,7 +331,8 @@ UIDGEN_SQL_FUNCTION(uid_fleet_fork) {
     Registry registry = open_registry(fcinfo);
     lock_registry(&registry);
     const FleetState &state = registry.state;
-    const bool was_called = state.started_us == server_start_us() && state.serial_at_start == 0;
+    const bool was_called =
+        is_closed(registry) || (state.started_us == server_start_us() && state.serial_at_start == 0);
     settle_environment(&registry);
     if (was_called && registry.unclaimed == nullptr && read_latest_grants(state.view).latest_end_us > state.view.now_us)
         ereport(ERROR,
@@ -361,6 +364,8 @@ UIDGEN_SQL_FUNCTION(uid_fleet_handover) {
     if (PG_GETARG_BOOL(0)) { // cancel
         check_may_open(registry);
         state->closed_until_us = 0;
+        if (state->started_us != server_start_us())
+            state->granted_at_start_us = 1; // the next call notes the start, unless another server takes over before
     } else {
         check_knows_all(registry);
         state->closed_until_us = Max(state->closed_until_us, state->view.now_us + 300 * us_per_second);
