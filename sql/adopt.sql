@@ -479,6 +479,17 @@ INSERT INTO was_narrow DEFAULT VALUES;
 SELECT id FROM was_narrow WHERE id < 1000 ORDER BY 1;
 DROP TABLE was_narrow;
 
+-- A sequence that the transaction has made, and drawn from.
+BEGIN;
+CREATE SEQUENCE fresh;
+SELECT uidgen.segment_next('fresh'::regclass);
+CREATE TABLE filled (id bigint);
+INSERT INTO filled VALUES (50);
+SELECT setval('fresh', max(id)) FROM filled;
+SELECT count(*) FROM uidgen.uid_adopt('filled', 'id', 'fresh', dry_run => false);
+INSERT INTO filled DEFAULT VALUES RETURNING id > 50 AS beyond;
+ROLLBACK;
+
 DROP SCHEMA shop CASCADE;
 DROP TABLE orders, seg, log, parts, parent, kinds, later, pages, falls CASCADE;
 DROP OWNED BY regress_owner, regress_clerk;
