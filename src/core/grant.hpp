@@ -163,10 +163,14 @@ constexpr Request without_held(Request a) noexcept {
 
 namespace detail {
 
+// Whether a stamp is of the term before, and beyond what was reached in it.
+constexpr bool is_beyond_former(const RegistryView &r, const Term &term, int64_t serial) noexcept {
+    return r.former.number != 0 && term == r.former && serial > r.former_serial;
+}
+
 // Whether a stamp is beyond what this registry has reached in its term, or in the one before.
 constexpr bool is_beyond(const RegistryView &r, const Term &term, int64_t serial) noexcept {
-    return (term == r.term && serial >= r.own_serial) ||
-           (r.former.number != 0 && term == r.former && serial > r.former_serial);
+    return (term == r.term && serial >= r.own_serial) || is_beyond_former(r, term, serial);
 }
 
 // Whether the member shows an answer that the registry has lost. (One of an earlier term may have been lost before the
@@ -202,8 +206,7 @@ constexpr bool has_ended(const Layout &l, const RegistryView &r, int64_t until) 
 // Whether a server shows an answer of the term before that the registry has lost, whatever it asks for. (Of the present
 // term a former primary that comes back would take an answer of its successor for a lost one.)
 constexpr bool shows_lost_answer(const RegistryView &r, const FleetSeen &seen) noexcept {
-    return judge_server(r, seen) == Refusal::none && r.former.number != 0 && seen.term == r.former &&
-           seen.serial > r.former_serial;
+    return judge_server(r, seen) == Refusal::none && detail::is_beyond_former(r, seen.term, seen.serial);
 }
 
 // What to do with a member, as decide() describes it.

@@ -5,7 +5,6 @@
 #include "base/errors.hpp"
 #include "config/rows.hpp"
 #include "sequence/locking.hpp"
-#include "sequence/sequence.hpp"
 #include "session/define.hpp"
 #include "session/session.hpp"
 #include "session/slot_life.hpp"
