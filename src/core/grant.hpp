@@ -251,10 +251,10 @@ constexpr bool ends_wait(const Layout &l, const RegistryView &r, const Request &
 // What a registry with another key has given (before `first`) has no proof. If this one was made because that one was
 // lost with its key, a grant of it counts while the fence lasts that this one began with, and at most to its end. All
 // else is forgotten, because any caller can invent it.
-constexpr Request without_proof(const Layout &l, const RegistryView &r, Request a) noexcept {
+constexpr Request without_proof(const Layout &l, const RegistryView &r, Request a, bool is_held_proven) noexcept {
     if (a.seen.term.number < r.first)
         a.seen = {a.seen.fleet, {}, 0, 0};
-    if (!a.holds || a.held.term.number >= r.first)
+    if (!a.holds || is_held_proven || a.held.term.number >= r.first)
         return a;
     a.held.until = std::min(a.held.until, fence_tick(l, r));
     return r.now_us >= fence_end_us(r, r.unproven_base_us) || a.held.from >= a.held.until ? without_held(a) : a;

@@ -41,8 +41,8 @@ struct Protocol {
     bool (*ends_wait)(const core::Layout &, const core::RegistryView &, const core::Request &,
                       int64_t) = core::ends_wait;
     bool (*is_in_wait)(const core::RegistryView &, int64_t) = core::is_in_wait;
-    core::Request (*without_proof)(const core::Layout &, const core::RegistryView &,
-                                   core::Request) = core::without_proof;
+    core::Request (*without_proof)(const core::Layout &, const core::RegistryView &, core::Request,
+                                   bool) = core::without_proof;
     core::NodeRow (*revoked)(const core::Layout &, const core::RegistryView &, const core::NodeRow &,
                              int64_t) = core::revoked;
     bool (*accept)(core::Membership *, core::FleetSeen *, const core::Answer &) = core::accept;
@@ -810,7 +810,7 @@ class World {
             r.claimed = at.db.claimed;
         }
         if (!is_sealed_whole) {
-            a = p_.without_proof(layout_, r, a);
+            a = p_.without_proof(layout_, r, a, is_sealed(s, server, a.held.term));
             if (!is_sealed(s, server, a.seen.term) || (a.holds && a.held.term.number >= r.first))
                 return false;
         }

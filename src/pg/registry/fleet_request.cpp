@@ -173,14 +173,9 @@ bool keep_what_is_proven(const FleetState &state, Call *call) {
     FleetRequest *r = &call->request;
     core::Request &g = r->generator;
     const GrantedLast &other = r->other;
-    const core::Request shown = g;
     const bool is_held_proven = !g.holds || g.held.seal == seal_of_grant(state, r->layout, g.held);
     if (!is_held_proven || !is_stamp_proven(state, *r))
-        g = core::without_proof(r->layout, state.view, g);
-    if (is_held_proven) {
-        g.holds = shown.holds;
-        g.held = shown.held;
-    }
+        g = core::without_proof(r->layout, state.view, g, is_held_proven);
     if (other.granted_us != 0 && other.seal != seal_of_number(state, "last", other.term, other.granted_us)) {
         if (other.term.number >= state.view.first)
             return false;
