@@ -127,7 +127,7 @@ void wait_for_refiller(DrawCall *call) {
     if (call->waits != waits) // the call's first wait for the ring
         generator_of(call->e->slot).ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
     if (!may_wait)
-        refuse_empty_ring(call->e, waited_so_far_us(call));
+        refuse_empty_ring(call->e, measure_wait_us(call));
 }
 
 // Fills the ring as far as the lease reaches, not only to where the next one is due. Ticks below the clock's are used

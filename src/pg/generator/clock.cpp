@@ -17,7 +17,7 @@ constexpr int64_t between_rereads_us = 5 * us_per_ms;
 // One rejected reading is no error, however short uidgen.max_wait is. An error is raised when no reading is plausible
 // for that long.
 void reject_reading(DrawCall *call, int64_t now_us) {
-    const int64_t tried_us = waited_so_far_us(call);
+    const int64_t tried_us = measure_wait_us(call);
     if (call->rejected && tried_us > settings::max_wait_ms * us_per_ms) {
         call->e->slot->counters.count(Stat::refused_clock);
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -196,7 +196,7 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
 [[noreturn]] void refuse_ahead(DrawCall *call, int64_t now_us, int64_t missing_us) {
     // Ahead because the clock went back, or of a right clock because sessions draw faster than the layout allows.
     const bool is_back = is_behind(generator_of(call->e->slot).clock_changes.load(std::memory_order_relaxed));
-    const int64_t waited_ms = waited_so_far_us(call) / us_per_ms;
+    const int64_t waited_ms = measure_wait_us(call) / us_per_ms;
     call->e->slot->counters.count(is_back ? Stat::refused_clock : Stat::refused_rate);
     check_not_before_epoch(*call, now_us);
     const char *soon = psprintf("Call again in " INT64_FORMAT " s, or increase uidgen.max_wait.",
@@ -229,7 +229,7 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
     (void)membership_copy(call->e->slot, &member);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("generator \"%s\" has no node from the registry", get_rel_name(call->e->sequence)),
-                    error_details(member.error, waited_so_far_us(call))));
+                    error_details(member.error, measure_wait_us(call))));
 }
 
 [[noreturn]] void refuse_used_up(const DrawCall &call) {

@@ -219,7 +219,7 @@ void before_next_try(DrawCall *call) {
     CHECK_FOR_INTERRUPTS();
     if (++call->tries < many_tries)
         return;
-    const int64_t tried_us = waited_so_far_us(call);
+    const int64_t tried_us = measure_wait_us(call);
     if (tried_us <= settings::max_wait_ms * us_per_ms + grace_us)
         return;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

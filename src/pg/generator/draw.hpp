@@ -30,7 +30,7 @@ struct DrawCall {
     SessionEntry *e;
     uint64_t want;
     // uidgen.max_wait bounds the call, on the monotonic clock.
-    int64_t started_us; // when the call first waited for a clock or read it again; 0: not yet
+    int64_t started_us; // when the call first measured how long it has waited; 0: not yet
     uint64_t waits;     // a bit for each Stat that has counted this call as one that waits
     bool rejected;      // one reading of the wall clock was rejected as implausible
     uint32_t tries;     // how many tries have failed
@@ -84,8 +84,8 @@ void write_lease(const DrawCall &call, const Reading &reading, int64_t until_tic
 // Makes what is written durable. The time that this takes does not count against the call's bound.
 void confirm_lease(DrawCall *call, core::Durability level);
 
-// For how long the call has waited; the first time begins the count.
-inline int64_t waited_so_far_us(DrawCall *call) {
+// For how long the call has waited. The first time it is 0.
+inline int64_t measure_wait_us(DrawCall *call) {
     const int64_t now_us = monotonic_us();
     if (call->started_us == 0)
         call->started_us = now_us;
@@ -95,7 +95,7 @@ inline int64_t waited_so_far_us(DrawCall *call) {
 // Waits once for a cause, which is a Stat: calls sleep(us) with the time that the call may still wait. Counts the call
 // once for each cause, and the time. False: it may not wait any more.
 template <typename Sleep> bool wait_once(DrawCall *call, Stat waits, Sleep sleep) {
-    const int64_t left_us = settings::max_wait_ms * us_per_ms - waited_so_far_us(call);
+    const int64_t left_us = settings::max_wait_ms * us_per_ms - measure_wait_us(call);
     const uint64_t bit = UINT64_C(1) << index(waits);
     Counters *counters = &call->e->slot->counters;
     if ((call->waits & bit) == 0)
