@@ -9,7 +9,7 @@ using core::field_in;
 using core::number_in;
 using core::set_number;
 
-bool is_text(const Field &field) { return field.type >= FieldType::text && field.type <= FieldType::refusal; }
+bool goes_as_text(const Field &field) { return field.type >= FieldType::text && field.type <= FieldType::refusal; }
 
 // Of a text; null: the field is NULL.
 const char *text_of(const void *record, const Field &field) {
@@ -41,7 +41,7 @@ void put_null(void *record, const Field &field) {
 }
 
 bool is_null_in(const void *record, const Field &field) {
-    if (is_text(field))
+    if (goes_as_text(field))
         return text_of(record, field) == nullptr;
     return field.type != FieldType::list && field.nullable && core::is_null(record, field);
 }
@@ -65,7 +65,7 @@ int column_of(const Field &field, TupleDesc desc, int likely) {
 }
 
 Datum field_datum(const void *record, const Field &field) {
-    if (is_text(field))
+    if (goes_as_text(field))
         return CStringGetTextDatum(text_of(record, field));
     const int64_t number = number_in(record, field);
     return Int64GetDatum(field.type == FieldType::time ? to_timestamptz(number) : number);
@@ -81,7 +81,7 @@ void append_number(StringInfo into, int64_t number, int64_t bytes) {
 }
 
 void append_value(StringInfo into, const void *record, const Field &field) {
-    if (is_text(field)) {
+    if (goes_as_text(field)) {
         const char *text = text_of(record, field);
         append_number(into, static_cast<int64_t>(strlen(text)), 4);
         appendStringInfoString(into, text);
@@ -137,7 +137,7 @@ bool take_value(Message *from, int64_t bytes, void *record, const Field &field) 
         put_null(record, field);
         return field.nullable;
     }
-    if (is_text(field)) {
+    if (goes_as_text(field)) {
         const char *text = take_bytes(from, bytes);
         if (text == nullptr)
             return false;
@@ -154,7 +154,7 @@ bool take_value(Message *from, int64_t bytes, void *record, const Field &field) 
 } // namespace
 
 bool set_value(void *record, const Field &field, Datum value) {
-    if (is_text(field))
+    if (goes_as_text(field))
         return set_text(record, field, TextDatumGetCString(value));
     const bool is_time = field.type == FieldType::time;
     const int64_t number = is_time ? to_unix_us(DatumGetTimestampTz(value)) : DatumGetInt64(value);
