@@ -29,7 +29,7 @@ namespace uidgen::core {
 struct Membership {
     uint64_t incarnation;
     bool holds;
-    bool superseded; // refused as such: draws nothing until begin_membership() is called by the administrator
+    bool superseded; // refused as such: draws nothing until a new one begins
     Grant held;
     Former former; // incarnations from the one that was answered last; the last field, as grant_file.cpp writes it
 };

@@ -15,8 +15,8 @@
 //   5. `lsn` covers at least every record up to the `written` that a reader has seen. publish() stores lsn first and
 //      written last (release). written_range() loads in the opposite order (acquire).
 //
-// Writers: any process moves `last`. One process at a time calls publish() and discard_below(): the holder of the
-// exclusive lock of the sequence's page. Any process that has made `lsn` durable calls confirm().
+// Writers: any process moves `last`. One process at a time calls publish(), discard_below() and require(): the holder
+// of the exclusive lock of the sequence's page. Any process that has made `lsn` durable calls confirm().
 //
 // A test may replace Atom by its own atomic that explores interleavings.
 #pragma once

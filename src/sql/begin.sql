@@ -52,7 +52,7 @@ COMMENT ON FUNCTION uid_internal.uid_home() IS
 CREATE FUNCTION uid_internal.uid_lock_first(relation regclass) RETURNS void
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_lock_first';
 COMMENT ON FUNCTION uid_internal.uid_lock_first(regclass) IS
-  'Locks a table or sequence of the caller, as the first lock of an attempt of uid_move().';
+  'Locks a table or sequence of the caller in an attempt of uid_move(), and looks for a deadlock soon.';
 CREATE SCHEMA uid_generators;
 CREATE SCHEMA uid_segments;
 COMMENT ON SCHEMA uid_generators IS

@@ -1,5 +1,5 @@
 -- Ids: draw, decode, encode, short forms; generators: create, alter, drop. Applications and column defaults call the
--- functions on ids, and owners of generators the others. generators.sql has the table of generators, and the presets.
+-- functions on ids, and owners of generators the others. generators.sql has the view of generators, and the presets.
 
 CREATE FUNCTION uid_next() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';

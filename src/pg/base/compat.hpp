@@ -74,7 +74,7 @@ inline bool standbys_are_awaited(uint32 status) { return max_wal_senders > 0 && 
 #endif
 inline bool standbys_are_awaited() { return standbys_are_awaited(standby_status()); }
 
-// Whether this process holds a lock that allows writes, or a stronger one.
+// Whether this process holds a lock of that mode, or of a stronger one.
 inline bool holds_lock(const LOCKTAG &tag, LOCKMODE least) {
 #if PG_VERSION_NUM >= 170000
     return LockHeldByMe(&tag, least, true);

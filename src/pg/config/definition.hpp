@@ -72,8 +72,8 @@ GeneratorConfig read_generator_config(Oid generator, Relation to_draw = nullptr)
 // A sequence of a generator that has no label, as after a restore without labels; InvalidOid: there is none.
 Oid find_lost_generator();
 
-// Error if there is one: for the first draw from the builtin generator, which is the default
-// in a database that was restored without labels, whatever was the default in the dump.
+// Error if there is one: for the first draw from the builtin generator, which is the default in a database that was
+// restored without labels, whatever was the default in the dump.
 void check_no_lost_definition(Oid to_draw);
 
 // The generator that belongs to the extension.

@@ -23,7 +23,7 @@ struct Ask {
 };
 
 struct Agenda {
-    bool any;                 // there are members that are in use
+    bool any;                 // members are in use, or blocks were asked for of late
     bool wanted;              // a session waits for one
     Ask *asks[most_requests]; // those that are or become due first, in this order
     int count;

@@ -17,7 +17,7 @@ void connection_limit_memory();
 struct Found {
     bool is_alone;  // false: newcomers must wait, because there is another registry that cannot be told from this one
     int registries; // that answered, of whatever fleet
-    core::Answer hello;     // of the registry, whether it may grant or not; fleet 0: there is none
+    core::Answer hello;     // of the registry, if it may have granted in its term; fleet 0: there is none
     GrantedLast other;      // of a registry with another term
     const char *host;       // "host:port" of the registry; null: none
     bool awaits_member;     // the registry waits for a member whose grant lasts
@@ -40,9 +40,9 @@ bool connection_is_open();
 // Waits while nothing is asked, and notices the end of the connection.
 void connection_nap(int64_t us);
 
-// Sends requests to the registry, in one call. It answers the first ones, perhaps all. The answers count only after the
-// server was ready for the next statement. Their texts are in the current memory context. None: *error says why; then
-// the connection may have been closed.
+// Sends requests on the open connection, in one call. The registry answers the first ones, perhaps all. The answers
+// count only after the server was ready for the next statement. Their texts are in the current memory context. None:
+// *error says why; then the connection may have been closed.
 Answers connection_call(const Requests &requests, GrantError *error);
 
 } // namespace uidgen::pg

@@ -2,12 +2,12 @@
 // of use.
 //
 // The first draw that needs it starts it, and so does each lease in a grant while none runs. It ends when no generator
-// of the server has drawn for ten grants' length, or when uidgen.registry is empty. It has no database connection, so
-// it blocks no other command. It can be killed at any moment:
+// of the server has drawn for ten grants' length and no block was asked for of late, or when uidgen.registry is empty.
+// It has no database connection, so it blocks no other command. It can be killed at any moment:
 //   1. An incarnation that follows another one is in the file of grants before it asks (grant_file_restore()), so that
 //      the registry can tell which of two lives is the later one, even if the answer is lost.
 //   2. A grant is in the file before sessions see it.
-// A server has one of it (memory/server_state.hpp).
+// A server has one of it (memory/workers.hpp).
 
 #include <algorithm>
 
@@ -219,6 +219,7 @@ GrantError store_incarnations() {
     return error;
 }
 
+// Asks in one call for what can be sent, and publishes what came of it.
 void ask(Ask *const *asks, int count) {
     Ask *sent[most_requests];
     int sent_count = 0;

@@ -10,8 +10,8 @@ namespace uidgen::pg {
 // What helps if there is more than one registry.
 constexpr char stop_others[] = "Stop the servers that are no longer the registry, or correct uidgen.registry.";
 
-// What may be shown of a connection string, which may contain a password: host, port, dbname and user, as far as it
-// names them. In the place of a database's name may be a connection string, too.
+// What may be shown of a connection string, which may contain a password: service, host, port, dbname and user, as far
+// as it names them. In the place of a database's name may be a connection string, too.
 const char *conninfo_redacted(const char *conninfo);
 
 void note_connected(const Found &found);

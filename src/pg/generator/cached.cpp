@@ -216,7 +216,7 @@ core::Run take_shared(DrawCall *call, core::Durability level, uint64_t floor, bo
         return {0, 0};
     }
     const uint64_t drawn_before = (seen & (length - 1)) + 1;
-    ring.shared_before.fetch_add(drawn_before, std::memory_order_release); // pairs with slot_counted()
+    ring.shared_before.fetch_add(drawn_before, std::memory_order_release); // pairs with drawn_from_shared_runs()
     ring.too_old.fetch_add(length - drawn_before, std::memory_order_relaxed);
     e->run_in_hand = 0;
     return first;
@@ -256,8 +256,8 @@ uint64_t floor_of(const GeneratorState &generator, const Reading &reading) {
 }
 
 // The node of this try is that of no position from here on. In no fleet it is the end of what was leased when the try
-// found that: another session may have joined one since, and may have filled the ring inside its
-// grant. A run lies in one tick, so what holds for one of its positions holds for all.
+// found that: another session may have joined one since, and may have filled the ring inside its grant. A run lies in
+// one tick, so what holds for one of its positions holds for all.
 uint64_t end_of_grant(const core::ClockPolicy &policy, const Reading &reading) {
     if (likely(!reading.grant.in_fleet))
         return reading.state.written;

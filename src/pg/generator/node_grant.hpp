@@ -18,8 +18,7 @@ NodeGrant join_or_leave_fleet(SessionEntry *e) EXCLUDES(page_lock, slot_lock, st
 // A grant's node that the generator's row of worker_node does not show yet gets a row.
 void show_node(SessionEntry *e, const GrantView &grant);
 
-// The grant of a generator for a reader that has no entry, under the slot's lock; in a fleet without a grant: the
-// generator has not drawn yet.
+// The grant of a generator for a reader that has no entry; in a fleet none before the first draw there.
 NodeGrant present_grant(const Slot *slot) REQUIRES_SHARED(slot_lock);
 
 } // namespace uidgen::pg

@@ -28,7 +28,7 @@ struct RingState {
 };
 
 struct GeneratorState {
-    core::PositionAllocator<> ticks;  // its bounds change under the page's lock
+    core::PositionAllocator<> ticks;  // leases are published in it under the page's lock
     core::PositionAllocator<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
     uint64_t records_before;          // what Stat::records counted when the slot was made ready
     int64_t former_until_us;          // slot_last_time() when the slot was made ready
@@ -42,7 +42,7 @@ struct GeneratorState {
     int64_t node_taken GUARDED_BY(state_lock); // the one that follows from it (take_node()); core::no_node: none
     std::atomic<bool> warned;                  // of a datacenter id that is not used
     // The generator's row of worker_node (node_writer.cpp): its id, and the time and the node of its draw. Written
-    // under the state's lock; without it only the id may change.
+    // under the state's lock; without it only the id is read.
     std::atomic<int64_t> worker_draw;
     int64_t drawn_at_us GUARDED_BY(state_lock);
     int64_t drawn_node GUARDED_BY(state_lock);

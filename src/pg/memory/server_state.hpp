@@ -13,8 +13,8 @@
 //   3. area.making while the area is made, and fleet.file_lock while the file of grants is written.
 //   4. The locks of the table of slots: which slot a sequence has.
 //   5. A slot's own lock: what is neither atomic nor guarded by the page (slots.hpp).
-//   6. The state's lock: everything here that is neither atomic nor said to be set once; and the draw of a node, which
-//      compares all generators (slots.hpp).
+//   6. The state's lock: everything here that is neither atomic nor said to be set once; and what a generator has drawn
+//      for its node (generator_state.hpp).
 //   clang checks what declarations say of (2), (4), (5) and (6) (base/locks.hpp).
 //   They are taken in this order, those of (3) and (4) never together with a page. No background process holds one of
 //   them while it waits for anything else, but for file_lock, which waits for the disk.
@@ -45,7 +45,7 @@ struct AreaState {
 };
 
 // The last plausible reading of the wall clock, as its offset from the monotonic clock. One figure for the whole
-// server; a lease far ahead is written only after a comparison with it (generator/draw.cpp).
+// server; a lease far ahead is written only after a comparison with it (generator/clock.hpp).
 struct ServerClock {
     std::atomic<int64_t> offset_us;
     int64_t at_start_us; // set once

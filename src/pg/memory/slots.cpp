@@ -59,7 +59,7 @@ Slot *take_free_slot(SlotKind kind) {
 // Contents
 // ---------------------------------------------------------------------------------------------------------
 
-// Whoever changes what the draw of a node compares.
+// By (5) of the contract.
 void lock_both(Slot *slot) ACQUIRE(slot_lock, state_lock) {
     lock_slot(slot);
     lock_state();

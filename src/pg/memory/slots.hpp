@@ -186,7 +186,7 @@ Slot *take_next_look(SlotKind kind);
 // Whether a generator's slot has written a lease since it was made ready.
 bool has_leased(const Slot &slot) REQUIRES_SHARED(slot_lock);
 
-// Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none. Under the slot's lock.
+// Start of the latest tick in an id that was drawn from the slot's generator; 0: there is none.
 int64_t slot_last_time(const Slot &slot) REQUIRES_SHARED(slot_lock);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ int64_t slot_last_time(const Slot &slot) REQUIRES_SHARED(slot_lock);
 // The word that sessions draw from, except in cached mode.
 core::PositionAllocator<> &word_of(Slot *slot);
 
-// What a slot has counted since its sequence has it. Notes what it shows. Under the slot's lock.
+// What a slot has counted since its sequence has it. Notes what it shows.
 Stats slot_counted(Slot *slot) REQUIRES_SHARED(slot_lock);
 
 // What all slots of the server have counted since its start, also those that were freed. Notes what it shows.

@@ -5,7 +5,7 @@
 //               live generator of the same layout are skipped while there are others.
 //   sticky      the one that leads to the node, or to the worker id, in the generator's latest row from this host and
 //               port, if no live generator holds that node.
-//   static      the number in the generator's row.
+//   static      the number in the generator's definition.
 // With each policy the sequence also gives the id of a new row of worker_node, which node_writer.cpp writes.
 //
 // Uniqueness within a generator depends on its lease, not on this number. So no call waits for the row.
@@ -55,10 +55,8 @@ struct ServerAddress {
 };
 ServerAddress address_of_server();
 
-// The nodes of the current database's generators (core/node.hpp).
-
-// What the generator's nodes follow from besides the number in its slot. The datacenter id is that of the generator, or
-// the one that this session sees in uidgen.datacenter_id.
+// What the generator's nodes follow from besides the number in its slot (core/node.hpp). The datacenter id is that of
+// the generator, or the one that this session sees in uidgen.datacenter_id.
 core::NodeSource node_source(const GeneratorConfig &config);
 
 // The generator's own node, from the number in its slot. All ids without a grant get their node here.

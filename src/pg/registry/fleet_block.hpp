@@ -1,7 +1,7 @@
 // Blocks of a segment's values, for members that are attached to it:
 //
 //   1. A block is durable before it is answered, as each answer is, and no other call gets its values
-//      (segment/draw.hpp).
+//      (segment/blocks.hpp).
 //   2. It lies beyond the last value that the member shows, and beyond the last one that any member was given of a
 //      segment of this name: a registry that has lost commits does not give the former up again, and a segment that was
 //      made again gives none of the latter. A member's claim that uses up more values than a failover loses is refused,

@@ -53,8 +53,7 @@ bool keep_what_is_proven(const FleetState &state, Call *call);
 // Puts the refusal into the answer. Where message or hint is null, they are those of the refusal's row. Needs no lock.
 void refuse(Call *call, core::Refusal why, const char *message = nullptr, const char *hint = nullptr);
 
-// The same with the words for a reason that a judgement has given: of reason_for_all(), core::judge_server() or
-// core::judge(). False: the reason is `none`, and nothing is refused.
+// The same with the words for a reason that a judgement has given. False: it is `none`, and nothing is refused.
 bool refuse_if_judged(const Registry &registry, Call *call, core::Refusal why);
 
 // Why the registry grants nothing to anyone; none: it may.

@@ -42,7 +42,7 @@ bool lock_and_read_state(Registry *registry);
 // The same. Error if there is no fleet.
 void lock_registry(Registry *registry);
 
-// The same. It also settles the environment, and writes into the state a server start and a greater clock bound.
+// The same. It also settles the environment, and writes a server start, the end of its wait, and a greater clock bound.
 void enter_registry(Registry *registry);
 
 // Either of them ends it, and the memory of all that was read.
@@ -61,8 +61,8 @@ int64_t server_start_us();
 
 // What follows is called under the lock.
 
-// Compares this server with the one that was the registry. If it was promoted, it draws a term, with a fence unless
-// it knows of every grant. If it differs in another way, the registry is unclaimed.
+// Compares this server with the one that was the registry. One that was promoted, or that takes over after a handover,
+// draws a term, with a fence unless it knows of every grant. If it differs in another way, the registry is unclaimed.
 void settle_environment(Registry *registry);
 
 // Draws a term, writes this server into the state as the registry, and logs it. If commits may be lost, it raises a

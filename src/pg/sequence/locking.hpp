@@ -10,9 +10,9 @@ namespace uidgen::pg {
 // Error if another session drops the sequence while this one waits for the lock.
 void lock_sequence(Oid sequence, LOCKMODE mode);
 
-// Takes the first lock of a short attempt, and looks for a deadlock soon. The other session in it looks once, after
-// deadlock_timeout, which may be between two attempts of this one. Nothing is held yet that the end of the attempt
-// would release. So a deadlock that is found here would last, and is an error.
+// Takes a lock in a short attempt, and looks for a deadlock soon. The other session in it looks once, after
+// deadlock_timeout, which may be between two attempts of this one. If it is the attempt's first lock, nothing is held
+// yet that its end would release, so a deadlock that is found would last.
 void lock_first(Oid relation, LOCKMODE mode);
 
 // Takes a lock that excludes draws, on all of these or on none, without making sessions that draw queue behind it for

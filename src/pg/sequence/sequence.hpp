@@ -64,7 +64,8 @@ SequencePage lock_page_for_reading(Relation sequence) ACQUIRE_SHARED(page_lock)
 SequencePage lock_page_for_writing(Relation sequence) ACQUIRE(page_lock)
     EXCLUDES(table_lock, slot_lock, state_lock); // an exclusive lock; allocates before it locks
 
-// For a reservation: an exclusive lock. If another command has moved the counter, the slot adopts the page.
+// For a reservation: an exclusive lock. If another command has moved the counter, the slot adopts the page. A new
+// file's may be logged once more (docs/design.md, P1 7).
 SequencePage lock_matched_page(Slot *slot, Relation sequence) ACQUIRE(page_lock)
     EXCLUDES(table_lock, slot_lock, state_lock);
 

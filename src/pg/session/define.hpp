@@ -9,8 +9,8 @@
 //      clock covers what is leased. A change ends the lease, and the transaction that made it cannot draw
 //      (config/definition.cpp), because a rollback would bring the former definition back, and ids of the new one stay.
 //   4. The sequence depends on the extension from then on. So no label outlives it.
-//   5. To move the default, a session locks the choice first, then the former default, then the next one. A statement
-//      has locked its sequence already, so it does not wait for the choice.
+//   5. To move the default, a session locks the choice first, then the former default and the next one. A statement has
+//      locked its sequence already, so it does not wait for the choice.
 #pragma once
 
 #include "config/definition.hpp"

@@ -192,7 +192,7 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
     if (kind == SlotKind::generator)
         note_generator_in_use(e->slot);
     if (!e->outlives_transaction)
-        e->window.close(); // a call that draws nothing leaves it as it is
+        e->window.close(); // here, because a call may draw nothing
     e->checked = checks;
     return e;
 }

@@ -1,7 +1,7 @@
 // A session's entry for one sequence: opened at a transaction's first call, then drawn from by the fast path.
 //
 // open_entry() takes the lock and checks the privilege (open_to_draw()), finds the slot or makes it
-// (find_or_make_slot()), and compares the sequence's page with what the slot expects (match_page()). A later
+// (find_or_make_slot()), and compares the sequence's page with what the slot expects (find_expected_page()). A later
 // transaction of the same role only takes the lock and compares the page, until an invalidation says that the sequence
 // or a role has changed. The slow path then draws, and opens a window (core/window.hpp). Every later call takes the
 // fast path, draw_next(), as long as

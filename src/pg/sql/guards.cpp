@@ -1,5 +1,5 @@
-// What keeps definitions and tables true in drops, in restores and in logical replication; and the names of the
-// extension while a function in PL/pgSQL runs.
+// What keeps definitions and tables true in drops, in restores and in logical replication; and what functions in
+// PL/pgSQL lock.
 
 #include "base/compat.hpp"
 #include "base/errors.hpp"
