@@ -6,7 +6,7 @@
 namespace uidgen::pg {
 
 #ifdef UIDGEN_FAULTS
-int active_fault = 0;
+char *active_fault = nullptr;
 #endif
 
 namespace settings {
@@ -58,11 +58,6 @@ void define_fleet() {
         &registry_clock_bound_ms, 10000, 100, 600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr, nullptr);
 }
 
-#ifdef UIDGEN_FAULTS
-#define UIDGEN_FAULT(name) {#name, static_cast<int>(Fault::name), false},
-const config_enum_entry fault_names[] = {UIDGEN_FAULT(none) UIDGEN_ALL_FAULTS(UIDGEN_FAULT){nullptr, 0, false}};
-#endif
-
 } // namespace
 
 bool is_set() { return registry[0] != '\0' || datacenter_id >= 0; }
@@ -107,8 +102,8 @@ void define(void (*changed)(), void (*registry_changed)(bool in_fleet)) {
                             &segment_step, 1000, 1, INT_MAX, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     define_fleet();
 #ifdef UIDGEN_FAULTS
-    DefineCustomEnumVariable("uidgen.fault", "Selects the guarantee that this test build breaks.", nullptr,
-                             &active_fault, 0, fault_names, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
+    DefineCustomStringVariable("uidgen.fault", "Selects the guarantee that this test build breaks.", nullptr,
+                               &active_fault, "", PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
 #endif
     MarkGUCPrefixReserved("uidgen");
 }

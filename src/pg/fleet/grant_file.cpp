@@ -89,7 +89,7 @@ const char *why_foreign(int file, const Header &header) {
         return "It was written by another database cluster.";
     if (header.timeline != Max(control.checkPointCopy.ThisTimeLineID, control.minRecoveryPointTLI))
         return "It was written on another timeline.";
-    if (!identify(file, &now) || (memcmp(&now, &header.identity, sizeof(now)) != 0 && !fault_is(Fault::trust_copy)))
+    if (!identify(file, &now) || (memcmp(&now, &header.identity, sizeof(now)) != 0 && !fault_is("trust_copy")))
         return "It is a copy, or was written on another host or in another data directory.";
     return nullptr;
 }

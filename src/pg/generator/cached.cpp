@@ -92,7 +92,7 @@ bool take_run(SessionEntry *e, uint64_t floor) {
     if (first == core::empty_cell)
         return false;
     e->run_in_hand = first;
-    if (fault_is(Fault::put_back))
+    if (fault_is("put_back"))
         (void)ring.put(first);
     return true;
 }

@@ -119,7 +119,7 @@ Reading begin_try(DrawCall *call) {
     reading.grant = join_or_leave_fleet(call->e);
     const GrantView &view = reading.grant.view;
     state.granted_from = view.from;
-    state.granted_until = fault_is(Fault::outlive_grant) && view.granted ? core::no_limit : view.until;
+    state.granted_until = fault_is("outlive_grant") && view.granted ? core::no_limit : view.until;
     reading.now_us = wall_clock_us();
     reading.offset_us = reading.now_us - monotonic_us();
     state.now = core::tick_at(generator.config.layout, reading.now_us);
@@ -142,7 +142,7 @@ WorkerDecision decide_try(const GeneratorState &generator, const core::ClockStat
 
 core::IdEncoder fix_node(SessionEntry *e, const Reading &reading, bool by_backup) {
     const GeneratorConfig &config = generator_of(e->slot).config;
-    const bool has_bit = by_backup && !fault_is(Fault::same_bit);
+    const bool has_bit = by_backup && !fault_is("same_bit");
     if (unlikely(reading.grant.in_fleet)) {
         show_node(e, reading.grant.view);
         return core::encoder_of(config.layout, reading.grant.view.node, has_bit);

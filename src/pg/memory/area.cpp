@@ -23,7 +23,7 @@ void learn_birth() {
     if (likely(birth_is_known) || !OidIsValid(MyDatabaseId))
         return;
     const char *file = psprintf("%s/PG_VERSION", DatabasePath);
-    if (!fault_is(Fault::keep_slot) && !birth_of(file, &database_born))
+    if (!fault_is("keep_slot") && !birth_of(file, &database_born))
         ereport(ERROR, (errcode_for_file_access(), errmsg("could not stat file \"%s\": %m", file)));
     birth_is_known = true;
 }

@@ -174,7 +174,7 @@ void fleet_restore(const core::FleetSeen &seen, bool knows_fleet) {
 
 bool fleet_note_seen(const core::FleetSeen &seen) {
     lock_state();
-    const bool counts = !core::is_past(fleet().seen, seen.fleet, seen.term) || fault_is(Fault::go_back);
+    const bool counts = !core::is_past(fleet().seen, seen.fleet, seen.term) || fault_is("go_back");
     if (counts)
         fleet().seen = seen;
     unlock_state();

@@ -139,9 +139,9 @@ core::Ruling judge(const Registry &registry, const Call &call) {
         (void)read_node(call.pool, g.held.node, &held);
     (void)read_node_of_incarnation(call.pool, g.incarnation, g.holds ? g.held.node : no_node, &missed);
     log_collision(registry, call, held);
-    if (fault_is(Fault::late_asks))
+    if (fault_is("late_asks"))
         held.row.incarnation = g.incarnation;
-    if (fault_is(Fault::extend_ended))
+    if (fault_is("extend_ended"))
         held.row.until = Max(held.row.until, core::tick_at(r.layout, registry.state.view.now_us) + 1);
     return core::decide(r.layout, registry.state.view, g, held.row, missed.row);
 }
@@ -164,7 +164,7 @@ void refuse_equal_ids(Call *call, const core::Layout &of_pool) {
 void make_pool(const Registry &registry, Call *call) {
     const FleetRequest &r = call->request;
     core::Layout other;
-    if (!r.own_pool && !fault_is(Fault::any_epoch) && find_pool_with_equal_ids(r.layout, r.preset, &other))
+    if (!r.own_pool && !fault_is("any_epoch") && find_pool_with_equal_ids(r.layout, r.preset, &other))
         return refuse_equal_ids(call, other);
     if (refuse_if_judged(registry, call, core::judge(r.layout, registry.state.view, r.generator, {}).why))
         return;
@@ -177,7 +177,7 @@ void make_pool(const Registry &registry, Call *call) {
 void answer_generator(const Registry &registry, const Call **full, Call *call) {
     const FleetRequest &r = call->request;
     const core::RegistryView &view = registry.state.view;
-    const bool joins = r.former_node != no_node && !r.generator.holds && !fault_is(Fault::hide_use);
+    const bool joins = r.former_node != no_node && !r.generator.holds && !fault_is("hide_use");
     if (joins && core::claims_too_much(r.layout, view, r.generator, r.former_until)) {
         (void)refuse_if_judged(registry, call, core::Refusal::ahead);
         return;
@@ -251,7 +251,7 @@ void note_evidence(Registry *registry, Call *call) {
     FleetRequest &r = call->request;
     const core::RegistryView &view = registry->state.view;
     const core::FleetSeen &seen = r.generator.seen;
-    if (fault_is(Fault::any_fleet) && seen.fleet != 0)
+    if (fault_is("any_fleet") && seen.fleet != 0)
         registry->state.view.fleet = seen.fleet;
     if (seen.fleet != 0 && seen.fleet != view.fleet)
         return;

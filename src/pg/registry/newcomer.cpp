@@ -166,7 +166,7 @@ bool find_node(const Registry &registry, const Call &call, NodeRecord *found) {
         found->row.node >= range.first && found->row.node <= range.last && is_free())
         return true;
     const int64_t from =
-        fault_is(Fault::forget_until) ? PG_INT64_MAX : core::free_from(r.layout, registry.state.view, r.generator);
+        fault_is("forget_until") ? PG_INT64_MAX : core::free_from(r.layout, registry.state.view, r.generator);
     return find_disposable(range, from, found);
 }
 

@@ -109,7 +109,7 @@ Environment present_environment(const Registry &registry) {
 void note_wait(FleetState *state) {
     core::RegistryView &view = state->view;
     const bool is_early =
-        state->granted_at_start_us != 0 && !fault_is(Fault::start_open) && core::is_in_wait(view, state->started_us);
+        state->granted_at_start_us != 0 && !fault_is("start_open") && core::is_in_wait(view, state->started_us);
     view.awaits_member = is_early && state->serial_at_start != 0;
     view.ended_by_us = is_early ? state->granted_at_start_us : 0;
 }
@@ -182,11 +182,11 @@ void settle_environment(Registry *registry) {
     const bool moved = strcmp(now.database, state.environment.database) != 0;
     const bool promoted = now.timeline > state.environment.timeline && !moved;
     const bool handed_over = (promoted || moved) && (view.now_us + view.bound_us < state.closed_until_us ||
-                                                     (fault_is(Fault::any_closing) && is_closed(*registry)));
+                                                     (fault_is("any_closing") && is_closed(*registry)));
     const bool knew_all = core::judge_rivals(view) == core::Refusal::none && state.granted_at_start_us == 0;
     const bool loses_nothing = state.synchronous && !is_closed(*registry); // a closed one does not note its starts
     const char *change = change_of(state.environment, now);
-    if (change == nullptr || fault_is(Fault::no_fence))
+    if (change == nullptr || fault_is("no_fence"))
         return;
     if (!handed_over && !promoted)
         registry->unclaimed = change;
@@ -252,9 +252,9 @@ void commit_registry(const Registry &registry) {
     (void)GetTopTransactionId();
     SetUserIdAndSecContext(registry.role, registry.security);
     set_locally("synchronous_commit", "off", GUC_ACTION_LOCAL);
-    if (!fault_is(Fault::answer_early))
+    if (!fault_is("answer_early"))
         SPI_commit();
-    if (!fault_is(Fault::unsafe_grant) && !fault_is(Fault::answer_early))
+    if (!fault_is("unsafe_grant") && !fault_is("answer_early"))
         wait_until_durable(XactLastCommitEnd, level);
     if (needs_standby && !standbys_are_awaited())
         report_not_durable(); // the setting was changed while this call waited
@@ -267,9 +267,9 @@ void draw_term(Registry *registry, Commits of_former, const char *reason) {
     const core::RandomParts drawn = {random_number(), 1 + random_number() % core::longest_step};
     view = core::succeeded(view, drawn, of_former, read_latest_grants(view));
     drop_claims(nullptr);
-    if (fault_is(Fault::clock_term))
+    if (fault_is("clock_term"))
         view.term.number = view.now_us;
-    if (fault_is(Fault::no_wait))
+    if (fault_is("no_wait"))
         view.fence_base_us = 0;
     state.started_us = server_start_us();
     state.serial_at_start = 0;

@@ -31,7 +31,7 @@ core::PlannedRange reserve_values(const SessionEntry *e, const core::SequenceRul
         if (planned.count == 0 && !raises)
             return InvalidXLogRecPtr;
         segment_of(slot).block_at_us = now_us;
-        const int64_t kept_back = fault_is(Fault::short_block) ? rule.increment : 0;
+        const int64_t kept_back = fault_is("short_block") ? rule.increment : 0;
         return write_page(page, planned.count > 0 ? planned.last - kept_back : *shown, slot);
     });
     if (planned.count > 0)

@@ -60,7 +60,7 @@ uint64_t add_range(SequencePage *page, Slot *slot, const core::PlannedRange &pla
     SegmentState &segment = segment_of(slot);
     const uint64_t lsn = write_page(page, planned.last, slot);
     const uint64_t begin = segment.ordinals.written_range().until;
-    const uint64_t end = begin + planned.count + (fault_is(Fault::overreach) ? 1 : 0);
+    const uint64_t end = begin + planned.count + (fault_is("overreach") ? 1 : 0);
     segment.ranges.append({begin, end, planned.first, increment});
     (void)segment.ordinals.publish(begin, end, lsn);
     return lsn;

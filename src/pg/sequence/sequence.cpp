@@ -143,7 +143,7 @@ void report_altered_here(Oid sequence) {
 }
 
 void check_not_rewritten(Relation rel) {
-    if (is_rewritten(rel) && !fault_is(Fault::draw_altered))
+    if (is_rewritten(rel) && !fault_is("draw_altered"))
         report_altered_here(RelationGetRelid(rel));
 }
 
@@ -202,7 +202,7 @@ constexpr XLogRecPtr lsn_of_no_page = PG_UINT64_MAX;
 void expect_page(Slot *slot, const PageState &state) REQUIRES(page_lock) {
     slot->expected = state;
     slot->uncommitted_lsn = state.lsn;
-    if (slot->uncommitted_in != 0 && !fault_is(Fault::trust_commit))
+    if (slot->uncommitted_in != 0 && !fault_is("trust_commit"))
         slot->expected.lsn = lsn_of_no_page;
 }
 
@@ -292,7 +292,7 @@ SequencePage lock_matched_page(Slot *slot, Relation sequence) {
         unlock_page(&page);
         page = lock_page_for_writing(sequence);
     }
-    if (!is_expected(slot, file, read_page(page)) && !fault_is(Fault::blind_reserve))
+    if (!is_expected(slot, file, read_page(page)) && !fault_is("blind_reserve"))
         adopt_page(slot, file, read_page(page));
     const bool was_uncommitted = slot->uncommitted_in != 0;
     slot->uncommitted_in = is_uncommitted ? this_transaction() : 0;
@@ -306,7 +306,7 @@ bool find_expected_page(const Slot *slot, Relation sequence, PagePlace *place) {
     *place = {place_of(sequence), page.buffer};
     const bool expected = is_expected(slot, file_of(sequence), read_page(page));
     unlock_page(&page);
-    return expected || fault_is(Fault::ignore_setval);
+    return expected || fault_is("ignore_setval");
 }
 
 void match_page(Slot *slot, Relation sequence) {
@@ -328,17 +328,17 @@ bool is_page_expected(const Slot *slot, const PagePlace &place) UNCHECKED {
         UnlockReleaseBuffer(place.buffer);
     }
     CurrentResourceOwner = owner;
-    return expected || fault_is(Fault::ignore_setval);
+    return expected || fault_is("ignore_setval");
 }
 
 PageState read_page(const SequencePage &page) { return state_on(BufferGetPage(page.buffer)); }
 
 uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot) {
-    const int flags = fault_is(Fault::delta_record) ? 0 : GENERIC_XLOG_FULL_IMAGE;
+    const int flags = fault_is("delta_record") ? 0 : GENERIC_XLOG_FULL_IMAGE;
     Form_pg_sequence_data counter = counter_on(GenericXLogRegisterBuffer(page->record, page->buffer, flags));
     counter->last_value = last_value;
     counter->is_called = true;
-    if (!fault_is(Fault::stale_log_cnt))
+    if (!fault_is("stale_log_cnt"))
         counter->log_cnt = 0;
     const XLogRecPtr lsn = GenericXLogFinish(page->record);
     page->record = nullptr;
@@ -365,13 +365,13 @@ PageState page_state(Relation sequence) {
 core::Durability make_durable(Counters *counters, uint64_t lsn, core::Durability level) {
     if (lsn == InvalidXLogRecPtr)
         return level;
-    if (XLogNeedsFlush(lsn) && !fault_is(Fault::no_flush)) {
+    if (XLogNeedsFlush(lsn) && !fault_is("no_flush")) {
         const int64_t began_us = monotonic_us();
         counters->count(Stat::flush_waits);
         XLogFlush(lsn);
         counters->count_time(Stat::flush_waits, began_us);
     }
-    if (level == core::Durability::local || fault_is(Fault::no_standby))
+    if (level == core::Durability::local || fault_is("no_standby"))
         return level;
     if (standby_lags(lsn)) {
         counters->count(Stat::standby_waits);
@@ -387,11 +387,11 @@ core::Durability make_durable(Counters *counters, uint64_t lsn, core::Durability
 }
 
 bool is_durable(uint64_t lsn, core::Durability level) {
-    return level == core::Durability::local || fault_is(Fault::no_standby) || !standby_lags(lsn);
+    return level == core::Durability::local || fault_is("no_standby") || !standby_lags(lsn);
 }
 
 void make_durable_soon(uint64_t lsn) {
-    if (lsn != InvalidXLogRecPtr && !fault_is(Fault::no_flush))
+    if (lsn != InvalidXLogRecPtr && !fault_is("no_flush"))
         XLogSetAsyncXactLSN(lsn);
 }
 

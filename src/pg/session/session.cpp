@@ -105,7 +105,7 @@ void lock_for_transaction(SessionEntry *e) {
     if (e->locked_in == transaction_number)
         return;
     ResourceOwner owner = CurrentResourceOwner;
-    if (!fault_is(Fault::release_lock))
+    if (!fault_is("release_lock"))
         CurrentResourceOwner = TopTransactionResourceOwner;
     LockRelationOid(e->sequence, RowExclusiveLock);
     CurrentResourceOwner = owner;
@@ -238,7 +238,7 @@ void set_window(SessionEntry *e, const core::Window<> &window, WindowClock clock
 
 void open_window(SessionEntry *e, const core::Window<> &window) {
     set_window(e, window, WindowClock::none, 0, 0);
-    if (fault_is(Fault::no_swap)) {
+    if (fault_is("no_swap")) {
         static std::atomic<uint64_t> own_word;
         own_word.store(window.expected, std::memory_order_relaxed);
         e->window.word = &own_word;
@@ -308,7 +308,7 @@ void session_rolls_back(SubTransactionId mine) {
 
 void session_transaction_ended() {
     transaction_number++; // releases the locks, so their checks are void too
-    if (!fault_is(Fault::stay_open))
+    if (!fault_is("stay_open"))
         open_all_again();
 }
 

@@ -109,7 +109,7 @@ int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config) {
     const core::Layout &layout = config.layout;
     const auto tick_of = [&](int64_t us) { return Min(core::tick_at(layout, us), config.policy.end - 1); };
     const int64_t furthest = core::tick_at(layout, wall_clock_us()) + config.policy.max_ahead;
-    const int64_t until_us = fault_is(Fault::forget_lost) || !attach_area() ? 0 : lost_until_us(layout);
+    const int64_t until_us = fault_is("forget_lost") || !attach_area() ? 0 : lost_until_us(layout);
     if (until_us == 0 || tick_of(until_us) <= furthest)
         return until_us == 0 ? -1 : tick_of(until_us);
     int64_t latest = -1;
@@ -160,7 +160,7 @@ void init_generator(Relation rel, SlotInit *init) {
         check_no_lost_definition(generator);
     warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
     init->first_position = core::position_above(policy, Max(mark, find_tick_to_pass(generator, init->config)));
-    if (fault_is(Fault::resume_lease) && mark > policy.lease)
+    if (fault_is("resume_lease") && mark > policy.lease)
         init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
 }
 
@@ -245,7 +245,7 @@ void lock_generator(Oid generator) {
 
 void end_lease(Oid generator) {
     Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
-    if (slot != nullptr && !fault_is(Fault::keep_altered))
+    if (slot != nullptr && !fault_is("keep_altered"))
         expire_slot(slot);
     open_all_again();
 }

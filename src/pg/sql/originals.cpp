@@ -68,7 +68,7 @@ SessionEntry *open_segment(const BlockRow &r) {
                  errmsg("segment \"%s\" has an increment of %lld", shown(r.name), static_cast<long long>(increment)),
                  errdetail("Nodes that take blocks by \"%s\" count by 1.", r.column),
                  errhint("Reserve blocks with segment_reserve(), which returns the increment.")));
-    if (!fault_is(Fault::async_block))
+    if (!fault_is("async_block"))
         ForceSyncCommit();
     return e;
 }
@@ -91,7 +91,7 @@ struct ReservedBlock {
 // If too few are left and the row is set to 0, it starts over, with `again` values.
 ReservedBlock reserve(const BlockRow &r, const SessionEntry *e, const BlockLength &length, int64_t shown,
                       uint64_t again) {
-    ReservedBlock block = {reserve_beyond(e, length, fault_is(Fault::stale_row) ? PG_INT64_MIN : shown), false};
+    ReservedBlock block = {reserve_beyond(e, length, fault_is("stale_row") ? PG_INT64_MIN : shown), false};
     if (block.values.count == 0 && r.clears()) {
         restart(r);
         e = open_entry(r.sequence, SlotKind::segment);
@@ -109,7 +109,7 @@ void set_column(BlockRow *r, const char *name, Datum value) {
 }
 
 Datum with_value(BlockRow r, int64_t value) {
-    set_column(&r, r.column, Int64GetDatum(fault_is(Fault::unwritten) && !is_null(r.after, r.column) ? r.to() : value));
+    set_column(&r, r.column, Int64GetDatum(fault_is("unwritten") && !is_null(r.after, r.column) ? r.to() : value));
     return PointerGetDatum(r.after.tuple);
 }
 
