@@ -1,11 +1,7 @@
 // The library's start: settings; when the server is starting, shared memory; and the events that it receives:
 // invalidations of relations, ends of transactions, and DISCARD.
 
-#include "base/settings.hpp"
-#include "config/extension.hpp"
 #include "fleet/grant_file.hpp"
-#include "memory/area.hpp"
-#include "memory/memberships.hpp"
 #include "node/node_writer.hpp"
 #include "session/define.hpp"
 #include "session/session.hpp"

@@ -1,7 +1,6 @@
 #include "errors.hpp"
 
-#include "settings.hpp"
-#include "time_source.hpp"
+#include "base.hpp"
 
 namespace uidgen::pg {
 

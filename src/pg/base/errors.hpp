@@ -1,8 +1,6 @@
 // Core's results as PostgreSQL errors: SQLSTATE, message, detail, hint. The report functions do not return.
 #pragma once
 
-#include "core/clock_policy.hpp"
-#include "core/layout.hpp"
 #include "core/range.hpp"
 #include "postgres.hpp"
 

@@ -1,6 +1,6 @@
 #include "fields.hpp"
 
-#include "time_source.hpp"
+#include "base.hpp"
 
 namespace uidgen::pg {
 namespace {

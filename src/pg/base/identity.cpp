@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include "settings.hpp"
+#include "base.hpp"
 
 namespace uidgen::pg {
 

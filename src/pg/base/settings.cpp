@@ -1,6 +1,6 @@
 #include "settings.hpp"
 
-#include "compat.hpp"
+#include "base.hpp"
 #include "core/layout.hpp"
 
 namespace uidgen::pg {

@@ -1,9 +1,6 @@
 #include "definition.hpp"
 
-#include "rows.hpp"
-#include "base/errors.hpp"
 #include "base/fields.hpp"
-#include "base/time_source.hpp"
 #include "sequence/sequence.hpp"
 
 namespace uidgen::pg {

@@ -7,7 +7,6 @@
 
 #include "core/definition_text.hpp"
 #include "rows.hpp"
-#include "memory/slots.hpp"
 
 namespace uidgen::pg {
 

@@ -1,8 +1,6 @@
 #include "extension.hpp"
 
 #include "rows.hpp"
-#include "base/compat.hpp"
-#include "base/errors.hpp"
 #include "sequence/sequence.hpp"
 
 namespace uidgen::pg {

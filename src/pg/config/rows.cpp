@@ -1,7 +1,5 @@
 #include "rows.hpp"
 
-#include "extension.hpp"
-#include "base/errors.hpp"
 #include "sequence/sequence.hpp"
 
 namespace uidgen::pg {

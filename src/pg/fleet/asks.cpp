@@ -1,10 +1,5 @@
 #include "asks.hpp"
 
-#include "base/identity.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
-#include "memory/server_state.hpp"
-
 namespace uidgen::pg {
 namespace {
 

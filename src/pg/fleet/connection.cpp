@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <sys/resource.h>
 
-#include "base/time_source.hpp"
-
 namespace uidgen::pg {
 namespace {
 

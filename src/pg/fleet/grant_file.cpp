@@ -4,10 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/identity.hpp"
-#include "base/settings.hpp"
-#include "memory/server_state.hpp"
-
 namespace uidgen::pg {
 namespace {
 

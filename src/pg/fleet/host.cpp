@@ -1,7 +1,5 @@
 #include "host.hpp"
 
-#include "base/time_source.hpp"
-
 namespace uidgen::pg {
 namespace {
 

@@ -14,9 +14,6 @@
 #include "asks.hpp"
 #include "grant_file.hpp"
 #include "report.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
-#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,9 +1,5 @@
 #include "report.hpp"
 
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
-#include "memory/server_state.hpp"
-
 namespace uidgen::pg {
 namespace {
 

@@ -1,10 +1,6 @@
 #include "cached.hpp"
 
-#include "base/errors.hpp"
-#include "base/time_source.hpp"
 #include "clock.hpp"
-#include "memory/workers.hpp"
-#include "node_grant.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,11 +1,6 @@
 #include "clock.hpp"
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
 #include "config/definition.hpp"
-#include "memory/registry_status.hpp"
-#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,10 +1,7 @@
 #include "draw.hpp"
 
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
 #include "clock.hpp"
 #include "node/worker_node.hpp"
-#include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
 namespace {

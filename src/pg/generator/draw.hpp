@@ -4,11 +4,7 @@
 // a reading that looks wrong is verified (clock.hpp); the node of the ids is fixed (fix_node()); and execute() does it.
 #pragma once
 
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
-#include "memory/generator_state.hpp"
 #include "node_grant.hpp"
-#include "session/session.hpp"
 
 namespace uidgen::pg {
 

@@ -1,11 +1,9 @@
 #include "node_grant.hpp"
 
-#include "base/errors.hpp"
 #include "core/clock_policy.hpp"
 #include "session/slot_life.hpp"
 #include "node/fleet_term.hpp"
 #include "node/worker_node.hpp"
-#include "config/rows.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,6 +1,5 @@
 #include "area.hpp"
 
-#include "base/settings.hpp"
 #include "base/identity.hpp"
 #include "server_state.hpp"
 

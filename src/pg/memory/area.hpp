@@ -10,7 +10,7 @@
 // step that cannot fail.
 #pragma once
 
-#include "base/compat.hpp"
+#include "base/base.hpp"
 
 namespace uidgen::pg {
 

@@ -7,8 +7,7 @@
 
 #include <atomic>
 
-#include "base/compat.hpp"
-#include "base/time_source.hpp"
+#include "base/base.hpp"
 
 namespace uidgen::pg {
 

@@ -17,8 +17,6 @@
 #pragma once
 
 #include "base/identity.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
 #include "core/membership.hpp"
 #include "slots.hpp"
 

@@ -1,7 +1,5 @@
 #include "registry_status.hpp"
 
-#include "base/errors.hpp"
-#include "base/time_source.hpp"
 #include "server_state.hpp"
 
 namespace uidgen::pg {

@@ -1,7 +1,6 @@
 // What this server knows of the registry of its fleet: why it gave nothing, and what the registrar last knew of it.
 #pragma once
 
-#include "base/postgres.hpp"
 #include "core/refusal.hpp"
 #include "slot_config.hpp"
 

@@ -1,9 +1,6 @@
 #include "server_state.hpp"
 
 #include "generator_state.hpp"
-#include "base/identity.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
 #include "segment_state.hpp"
 
 namespace uidgen::pg {

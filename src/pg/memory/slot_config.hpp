@@ -1,7 +1,7 @@
 // What a generator's or a segment's definition says, as its slot has it.
 #pragma once
 
-#include "base/postgres.hpp"
+#include "base/base.hpp"
 #include "core/definition.hpp"
 
 namespace uidgen::pg {

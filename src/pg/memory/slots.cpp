@@ -1,7 +1,5 @@
 #include "slots.hpp"
 
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
 #include "generator_state.hpp"
 #include "segment_state.hpp"
 

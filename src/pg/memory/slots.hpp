@@ -20,10 +20,7 @@
 
 #include "core/position_allocator.hpp"
 #include "core/range.hpp"
-#include "area.hpp"
-#include "counters.hpp"
 #include "server_state.hpp"
-#include "slot_config.hpp"
 
 namespace uidgen::pg {
 

@@ -1,6 +1,5 @@
 #include "workers.hpp"
 
-#include "base/time_source.hpp"
 #include "server_state.hpp"
 
 namespace uidgen::pg {

@@ -8,7 +8,7 @@
 
 #include <atomic>
 
-#include "base/compat.hpp"
+#include "base/base.hpp"
 
 namespace uidgen::pg {
 

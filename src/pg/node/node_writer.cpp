@@ -4,11 +4,7 @@
 
 #include "worker_node.hpp"
 #include "config/rows.hpp"
-#include "base/errors.hpp"
 #include "memory/generator_state.hpp"
-#include "config/extension.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
 
 namespace uidgen::pg {
 namespace {

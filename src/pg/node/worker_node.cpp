@@ -2,13 +2,8 @@
 
 #include "node_writer.hpp"
 #include "config/rows.hpp"
-#include "base/compat.hpp"
-#include "base/errors.hpp"
 #include "memory/generator_state.hpp"
 #include "sequence/sequence.hpp"
-#include "base/identity.hpp"
-#include "base/time_source.hpp"
-#include "base/settings.hpp"
 
 namespace uidgen::pg {
 

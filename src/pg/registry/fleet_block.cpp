@@ -1,12 +1,8 @@
 #include "fleet_block.hpp"
 
-#include "base/errors.hpp"
-#include "base/time_source.hpp"
 #include "segment/blocks.hpp"
 #include "segment/draw.hpp"
 #include "config/definition.hpp"
-#include "memory/segment_state.hpp"
-#include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -2,11 +2,7 @@
 
 #include <utility>
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
 #include "fleet_block.hpp"
-#include "memory/server_state.hpp"
 #include "newcomer.hpp"
 
 namespace uidgen::pg {

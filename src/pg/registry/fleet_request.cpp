@@ -1,7 +1,5 @@
 #include "fleet_request.hpp"
 
-#include "base/errors.hpp"
-#include "base/time_source.hpp"
 #include "fleet_block.hpp"
 
 namespace uidgen::pg {

@@ -8,7 +8,6 @@
 // view uid_fleet and the log do. Nothing here writes to a table.
 #pragma once
 
-#include "memory/slots.hpp"
 #include "registry.hpp"
 #include "session/session.hpp"
 

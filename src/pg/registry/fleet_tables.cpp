@@ -1,6 +1,5 @@
 #include "fleet_tables.hpp"
 
-#include "config/extension.hpp"
 #include "config/rows.hpp"
 
 namespace uidgen::pg {

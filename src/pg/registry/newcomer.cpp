@@ -1,7 +1,5 @@
 #include "newcomer.hpp"
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
 #include "base/identity.hpp"
 
 namespace uidgen::pg {

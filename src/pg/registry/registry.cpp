@@ -1,11 +1,6 @@
 #include "registry.hpp"
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
-#include "base/identity.hpp"
-#include "base/time_source.hpp"
 #include "config/rows.hpp"
-#include "config/extension.hpp"
 #include "memory/memberships.hpp"
 #include "sequence/sequence.hpp"
 

@@ -1,11 +1,7 @@
 #include "blocks.hpp"
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
 #include "config/definition.hpp"
 #include "draw.hpp"
-#include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,11 +1,6 @@
 #include "draw.hpp"
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
-#include "memory/registry_status.hpp"
 #include "node/fleet_term.hpp"
-#include "sequence/sequence.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -4,8 +4,6 @@
 
 #include "sequence.hpp"
 #include "memory/generator_state.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
 
 namespace uidgen::pg {
 

@@ -3,7 +3,7 @@
 
 #include <initializer_list>
 
-#include "base/postgres.hpp"
+#include "base/base.hpp"
 
 namespace uidgen::pg {
 

@@ -2,9 +2,6 @@
 
 #include "memory/generator_state.hpp"
 #include "memory/segment_state.hpp"
-#include "base/errors.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
 
 namespace uidgen::pg {
 

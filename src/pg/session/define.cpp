@@ -1,13 +1,7 @@
 #include "define.hpp"
 
-#include "base/compat.hpp"
-#include "base/errors.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
-#include "config/rows.hpp"
 #include "node/worker_node.hpp"
 #include "sequence/locking.hpp"
-#include "sequence/sequence.hpp"
 #include "session.hpp"
 #include "slot_life.hpp"
 

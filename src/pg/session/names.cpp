@@ -1,9 +1,6 @@
 #include "names.hpp"
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
 #include "config/definition.hpp"
-#include "config/rows.hpp"
 
 namespace uidgen::pg {
 

@@ -1,11 +1,7 @@
 #include "session.hpp"
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
-#include "config/rows.hpp"
 #include "memory/segment_state.hpp"
 #include "slot_life.hpp"
-#include "sequence/sequence.hpp"
 #include "node/node_writer.hpp"
 
 namespace uidgen::pg {

@@ -16,8 +16,6 @@
 #include "core/range.hpp"
 #include "core/window.hpp"
 #include "sequence/sequence.hpp"
-#include "memory/slots.hpp"
-#include "base/time_source.hpp"
 
 namespace uidgen::pg {
 

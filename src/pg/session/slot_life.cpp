@@ -1,14 +1,7 @@
 #include "slot_life.hpp"
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
-#include "config/extension.hpp"
-#include "config/definition.hpp"
-#include "config/rows.hpp"
 #include "memory/generator_state.hpp"
 #include "sequence/locking.hpp"
-#include "sequence/sequence.hpp"
 #include "session.hpp"
 
 namespace uidgen::pg {

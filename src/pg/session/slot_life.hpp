@@ -3,7 +3,6 @@
 #pragma once
 
 #include "core/clock_policy.hpp"
-#include "memory/slots.hpp"
 #include "config/definition.hpp"
 
 namespace uidgen::pg {

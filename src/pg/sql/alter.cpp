@@ -5,11 +5,7 @@
 //      signature in the install script alone.
 //   2. Where a function has a number that stands for NULL, that sets a field that may be NULL to NULL.
 
-#include "base/errors.hpp"
 #include "base/fields.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
-#include "config/rows.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
 #include "sequence/locking.hpp"

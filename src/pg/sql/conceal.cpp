@@ -2,11 +2,7 @@
 // can be drawn: without preloading, and on a standby.
 
 #include "core/concealed_id.hpp"
-#include "base/compat.hpp"
-#include "base/errors.hpp"
 #include "base/identity.hpp"
-#include "config/extension.hpp"
-#include "config/rows.hpp"
 #include "sequence/sequence.hpp"
 #include "session/define.hpp"
 

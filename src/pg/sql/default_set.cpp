@@ -1,16 +1,9 @@
 // uid_default_set(): chooses the generator behind uid_next().
 
-#include "base/errors.hpp"
-#include "base/time_source.hpp"
 #include "sequence/locking.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
-#include "session/session.hpp"
-#include "base/settings.hpp"
-#include "memory/memberships.hpp"
 #include "node/worker_node.hpp"
-#include "config/rows.hpp"
-#include "config/extension.hpp"
 #include "generator/clock.hpp"
 
 namespace uidgen::pg {

@@ -1,11 +1,7 @@
 // What a member of a fleet shows of its registry, and what its administrator calls.
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
-#include "base/time_source.hpp"
 #include "fleet/grant_file.hpp"
 #include "fleet/report.hpp"
-#include "memory/server_state.hpp"
 
 namespace uidgen::pg {
 namespace {

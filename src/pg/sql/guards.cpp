@@ -1,9 +1,6 @@
 // What keeps definitions and tables true in drops, in restores and in logical replication; and what functions in
 // PL/pgSQL lock.
 
-#include "base/compat.hpp"
-#include "base/errors.hpp"
-#include "config/rows.hpp"
 #include "sequence/locking.hpp"
 #include "session/define.hpp"
 #include "session/session.hpp"

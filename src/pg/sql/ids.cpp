@@ -1,13 +1,8 @@
 // Ids: the entry points that draw them, and those that compute with them.
 
-#include "session/session.hpp"
 #include "generator/cached.hpp"
 #include "session/names.hpp"
-#include "base/errors.hpp"
-#include "config/extension.hpp"
 #include "config/definition.hpp"
-#include "config/rows.hpp"
-#include "base/time_source.hpp"
 #include "core/clock_policy.hpp"
 #include "core/id_forms.hpp"
 #include "node/worker_node.hpp"

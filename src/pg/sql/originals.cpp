@@ -10,15 +10,10 @@
 //
 // docs/design.md (P1 18) has the argument.
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
 #include "segment/blocks.hpp"
-#include "config/rows.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
 #include "sequence/locking.hpp"
-#include "sequence/sequence.hpp"
-#include "config/extension.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,11 +1,7 @@
 // The entry points of a registry: what members call, and what its administrator calls: what it is, fence, handover,
 // takeover, reservation of nodes for generators outside. All but uid_fleet_refuses() take the registry's lock.
 
-#include "base/errors.hpp"
-#include "base/settings.hpp"
 #include "base/identity.hpp"
-#include "base/time_source.hpp"
-#include "config/extension.hpp"
 #include "config/rows.hpp"
 #include "registry/fleet_call.hpp"
 #include "registry/newcomer.hpp"

@@ -2,13 +2,8 @@
 // by the name of a segment or sequence, or by regclass. And uid_look_up_segment(): what a segment of the fleet's
 // registry is like, for segment_attach().
 
-#include "session/session.hpp"
-#include "base/errors.hpp"
-#include "config/extension.hpp"
-#include "config/rows.hpp"
 #include "node/fleet_term.hpp"
 #include "sequence/locking.hpp"
-#include "sequence/sequence.hpp"
 #include "session/names.hpp"
 #include "segment/blocks.hpp"
 #include "segment/draw.hpp"

@@ -1,12 +1,8 @@
 // The functions behind the views of live state and of statistics.
 
-#include "sequence/sequence.hpp"
 #include "generator/node_grant.hpp"
-#include "memory/segment_state.hpp"
 #include "config/rows.hpp"
-#include "memory/server_state.hpp"
 #include "node/worker_node.hpp"
-#include "base/time_source.hpp"
 #include "segment/draw.hpp"
 
 namespace uidgen::pg {
