@@ -349,15 +349,8 @@ void serve() {
 }
 
 } // namespace
-} // namespace uidgen::pg
 
-using namespace uidgen::pg;
-
-extern "C" {
-
-PGDLLEXPORT void uidgen_registrar_main(Datum argument);
-
-void uidgen_registrar_main(Datum) {
+UIDGEN_WORKER_MAIN(uidgen_registrar_main) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     begin_as_worker(SingleWorker::registrar);
@@ -366,4 +359,5 @@ void uidgen_registrar_main(Datum) {
     serve();
     proc_exit(0);
 }
-}
+
+} // namespace uidgen::pg

@@ -395,19 +395,13 @@ void refill_rings() {
 }
 
 } // namespace
-} // namespace uidgen::pg
 
-using namespace uidgen::pg;
-
-extern "C" {
-
-PGDLLEXPORT void uidgen_refiller_main(Datum argument);
-
-void uidgen_refiller_main(Datum) {
+UIDGEN_WORKER_MAIN(uidgen_refiller_main) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, no_signal_handler());
     begin_as_worker(SingleWorker::refiller);
     refill_rings();
     proc_exit(0);
 }
-}
+
+} // namespace uidgen::pg

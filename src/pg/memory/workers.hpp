@@ -12,6 +12,11 @@
 
 namespace uidgen::pg {
 
+// The head of a worker's main function.
+#define UIDGEN_WORKER_MAIN(name)                                                                                       \
+    extern "C" PGDLLEXPORT void name(Datum);                                                                           \
+    void name(Datum)
+
 // A background worker of which a server has at most one.
 struct WorkerState {
     std::atomic<Latch *> latch;         // of the running worker

@@ -333,16 +333,8 @@ void node_writer_transaction_ended() {
     (void)wake_worker(SingleWorker::node_writer);
 }
 
-} // namespace uidgen::pg
-
-using namespace uidgen::pg;
-
-extern "C" {
-
-PGDLLEXPORT void uidgen_node_writer_main(Datum argument);
-
 // A process has one database. If rows are left, the next process goes on, or the postmaster starts this one again.
-void uidgen_node_writer_main(Datum) {
+UIDGEN_WORKER_MAIN(uidgen_node_writer_main) {
     pqsignal(SIGTERM, die);
     begin_as_worker(SingleWorker::node_writer);
     if (!attach_area())
@@ -356,4 +348,5 @@ void uidgen_node_writer_main(Datum) {
     const bool resigned = worker_resigns(SingleWorker::node_writer, any_owed);
     proc_exit(resigned || worker_hands_over(SingleWorker::node_writer) ? 0 : 1);
 }
-}
+
+} // namespace uidgen::pg
