@@ -92,6 +92,11 @@ TupleDesc row_type(FunctionCallInfo fcinfo) {
     return get_call_result_type(fcinfo, nullptr, &desc) == TYPEFUNC_COMPOSITE ? desc : nullptr;
 }
 
+const ReturnSetInfo *new_result(FunctionCallInfo fcinfo) {
+    InitMaterializedSRF(fcinfo, 0);
+    return reinterpret_cast<const ReturnSetInfo *>(fcinfo->resultinfo);
+}
+
 void copy_clipped(char *to, const char *from, size_t size) {
     const int length = pg_mbcliplen(from, static_cast<int>(strlen(from)), static_cast<int>(size) - 1);
     memcpy(to, from, static_cast<size_t>(length));

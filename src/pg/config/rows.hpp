@@ -67,6 +67,40 @@ template <size_t columns> Datum make_row(TupleDesc desc, Datum (&&values)[column
     return HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
 }
 
+// A row of what a function returns as a set. What nothing is put in is NULL.
+struct ResultRow {
+    TupleDesc desc;
+    Datum values[32]; // more than there are columns
+    bool nulls[32];
+};
+
+inline Datum datum_of(bool value) { return BoolGetDatum(value); }
+inline Datum datum_of(int32_t value) { return Int32GetDatum(value); }
+inline Datum datum_of(int64_t value) { return Int64GetDatum(value); }
+inline Datum datum_of(uint64_t value) { return UInt64GetDatum(value); }
+inline Datum datum_of(double value) { return Float8GetDatum(value); }
+inline Datum datum_of(const char *value) { return CStringGetTextDatum(value); }
+inline Datum datum_of(const std::atomic<uint64_t> &counter) {
+    return datum_of(counter.load(std::memory_order_relaxed));
+}
+
+template <typename T> void put(ResultRow *row, const char *column, const T &value) {
+    const int number = column_number(row->desc, column) - 1;
+    row->values[number] = datum_of(value);
+    row->nulls[number] = false;
+}
+
+// The empty result of the function.
+const ReturnSetInfo *new_result(FunctionCallInfo fcinfo);
+
+// Adds a row to the result, if put_all(&row) puts something into it.
+template <typename Put> void add_row(const ReturnSetInfo *result, Put put_all) {
+    ResultRow row = {result->setDesc, {}, {}};
+    memset(row.nulls, true, sizeof(row.nulls));
+    if (put_all(&row))
+        tuplestore_putvalues(result->setResult, row.desc, row.values, row.nulls);
+}
+
 // A copy of the row whose primary key has that value, as of now: with a new snapshot, as catalogs are read. Without one
 // the tuple is null.
 Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal, Datum value);

@@ -1,32 +1,25 @@
 // What a member of a fleet shows of its registry, and what its administrator calls.
 
+#include "config/rows.hpp"
 #include "fleet/grant_file.hpp"
 #include "fleet/report.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-// A row that is filled from left to right.
-struct ResultRow {
-    int count;
-    Datum values[20];
-    bool nulls[20];
-};
-
-void put(ResultRow *row, Datum value, bool known = true) {
-    row->values[row->count] = value;
-    row->nulls[row->count++] = !known;
+void put_time(ResultRow *row, const char *column, int64_t unix_us) {
+    if (unix_us != 0)
+        put(row, column, to_timestamptz(unix_us));
 }
 
-void put_time(ResultRow *row, int64_t unix_us) { put(row, TimestampTzGetDatum(to_timestamptz(unix_us)), unix_us != 0); }
-
 // Text that may be in the encoding of another database.
-void put_text(ResultRow *row, const char *text) {
+void put_text(ResultRow *row, const char *column, const char *text) {
     char *copy = pstrdup(text);
     if (!pg_verifymbstr(copy, static_cast<int>(strlen(copy)), true))
         for (char *c = copy; *c != '\0'; c++)
             *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
-    put(row, CStringGetTextDatum(copy), text[0] != '\0');
+    if (text[0] != '\0')
+        put(row, column, copy);
 }
 
 // How it is with a generator in one word, or with the server if it has none. What was wrong before the present
@@ -55,56 +48,67 @@ const char *said_by(const RegistrarStatus &s) {
     return s.away_since_us == 0 ? s.host : s.last_error.refusal != core::Refusal::none ? s.refused_by : "";
 }
 
-// The server's columns, and those of a member unless it is null.
-void put_row(const ReturnSetInfo *result, const RegistrarStatus &s, const Member *member) {
-    ResultRow row = {};
+void put_server(ResultRow *row, const RegistrarStatus &s, const Member *member) {
     const core::FleetSeen seen = fleet_seen();
-    const bool shows_hosts = superuser() || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
-    memset(row.nulls, true, sizeof(row.nulls));
-    put_text(&row, state_of(s, member));
-    put_text(&row, shows_hosts ? said_by(s) : "");
-    put(&row, BoolGetDatum(s.connected));
-    put_text(&row, shows_hosts ? conninfo_redacted(settings::registry) : "");
-    put_text(&row, shows_hosts ? s.host : "");
-    put(&row, Int32GetDatum(s.registries));
-    put_time(&row, s.away_since_us);
-    put_text(&row, s.last_error.message);
-    put_time(&row, s.last_error.at_us);
-    put(&row, Int64GetDatum(static_cast<int64_t>(seen.fleet)), seen.fleet != 0);
-    put(&row, Int64GetDatum(seen.term.number), seen.term.number != 0);
-    put(&row, Int64GetDatum(s.clock_offset_us / us_per_ms), s.compared_clocks);
-    if (member != nullptr) {
-        const core::Membership &membership = member->membership;
-        put_text(&row, member->request.database);
-        put_text(&row, member->request.generator);
-        put(&row, Int64GetDatum(membership.held.node), membership.holds);
-        put_time(&row, membership.holds ? core::start_of(member->request.layout, membership.held.until) : 0);
-        put(&row, Int64GetDatum(member->renewals));
-        put(&row, BoolGetDatum(membership.superseded));
-        put_text(&row, core::row_of(member->error.refusal).word);
-        put_text(&row, member->error.message);
+    put_text(row, "state", state_of(s, member));
+    if (superuser() || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS)) {
+        put_text(row, "said_by", said_by(s));
+        put_text(row, "registry", conninfo_redacted(settings::registry));
+        put_text(row, "host", s.host);
     }
-    tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+    put(row, "connected", s.connected);
+    put(row, "registries", s.registries);
+    put_time(row, "away_since", s.away_since_us);
+    put_text(row, "last_error", s.last_error.message);
+    put_time(row, "last_error_at", s.last_error.at_us);
+    if (seen.fleet != 0)
+        put(row, "fleet", seen.fleet);
+    if (seen.term.number != 0)
+        put(row, "term", seen.term.number);
+    if (s.compared_clocks)
+        put(row, "clock_offset_ms", s.clock_offset_us / us_per_ms);
+}
+
+void put_member(ResultRow *row, const Member &member) {
+    const core::Membership &membership = member.membership;
+    put_text(row, "database", member.request.database);
+    put_text(row, "generator", member.request.generator);
+    if (membership.holds) {
+        put(row, "node", membership.held.node);
+        put_time(row, "granted_until", core::start_of(member.request.layout, membership.held.until));
+    }
+    put(row, "renewals", member.renewals);
+    put(row, "superseded", membership.superseded);
+    put_text(row, "refusal", core::row_of(member.error.refusal).word);
+    put_text(row, "error", member.error.message);
 }
 
 } // namespace
 
+// A row for each member, or one of the server alone.
 UIDGEN_SQL_FUNCTION(uid_registrar) {
-    InitMaterializedSRF(fcinfo, 0);
+    const ReturnSetInfo *result = new_result(fcinfo);
     if (!settings::is_preloaded)
         return static_cast<Datum>(0);
-    auto *result = reinterpret_cast<ReturnSetInfo *>(fcinfo->resultinfo);
     if (is_in_fleet())
         open_area();
     const RegistrarStatus shown = registrar_status();
+    const auto add = [&](const Member *member) {
+        add_row(result, [&](ResultRow *row) {
+            put_server(row, shown, member);
+            if (member != nullptr)
+                put_member(row, *member);
+            return true;
+        });
+    };
     bool any = false;
     for_each_member([&](const Member &member) {
         if (member.requested)
-            put_row(result, shown, &member);
+            add(&member);
         any = any || member.requested;
     });
     if (!any)
-        put_row(result, shown, nullptr);
+        add(nullptr);
     return static_cast<Datum>(0);
 }
 

@@ -8,35 +8,6 @@
 namespace uidgen::pg {
 namespace {
 
-// A row of a function's result. What nothing is put in is NULL.
-struct ResultRow {
-    TupleDesc desc;
-    Datum values[32]; // more than there are columns
-    bool nulls[32];
-};
-
-Datum datum_of(bool value) { return BoolGetDatum(value); }
-Datum datum_of(int32_t value) { return Int32GetDatum(value); }
-Datum datum_of(int64_t value) { return Int64GetDatum(value); }
-Datum datum_of(uint64_t value) { return UInt64GetDatum(value); }
-Datum datum_of(double value) { return Float8GetDatum(value); }
-Datum datum_of(const char *value) { return CStringGetTextDatum(value); }
-Datum datum_of(const std::atomic<uint64_t> &counter) { return datum_of(counter.load(std::memory_order_relaxed)); }
-
-template <typename T> void put(ResultRow *row, const char *column, const T &value) {
-    const int number = column_number(row->desc, column) - 1;
-    row->values[number] = datum_of(value);
-    row->nulls[number] = false;
-}
-
-// Adds a row to the result, if put_all(&row) puts something into it.
-template <typename Put> void add_row(const ReturnSetInfo *result, Put put_all) {
-    ResultRow row = {result->setDesc, {}, {}};
-    memset(row.nulls, true, sizeof(row.nulls));
-    if (put_all(&row))
-        tuplestore_putvalues(result->setResult, row.desc, row.values, row.nulls);
-}
-
 void put_instant(ResultRow *row, const char *column, const core::Layout &layout, int64_t tick) {
     put(row, column, to_timestamptz(core::start_of(layout, tick)));
 }
@@ -192,11 +163,6 @@ bool put_counters(ResultRow *row, Slot *slot, const Look &look) {
     put(row, "kind", slot->kind == SlotKind::generator ? "generator" : "segment");
     put_stats(row, look.counted);
     return true;
-}
-
-const ReturnSetInfo *new_result(FunctionCallInfo fcinfo) {
-    InitMaterializedSRF(fcinfo, 0);
-    return reinterpret_cast<const ReturnSetInfo *>(fcinfo->resultinfo);
 }
 
 // A row for each slot of the kind, if put_rest() finds what to put into it.
