@@ -2,7 +2,7 @@
 // invalidations of relations, ends of transactions, and DISCARD.
 
 #include "fleet/grant_file.hpp"
-#include "node/node_writer.hpp"
+#include "node/worker_node.hpp"
 #include "session/define.hpp"
 #include "session/session.hpp"
 

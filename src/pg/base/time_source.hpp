@@ -69,6 +69,10 @@ inline long wait_ms(int64_t us) { return us > 0 ? static_cast<long>((us + us_per
 
 // Sleeps for at most that long, or until the latch is set, and shows that wait event (wait_event()). Honours cancel and
 // shutdown.
-void sleep_for(int64_t us, uint32 event);
+inline void sleep_for(int64_t us, uint32 event) {
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, wait_ms(us), event);
+    ResetLatch(MyLatch);
+    CHECK_FOR_INTERRUPTS();
+}
 
 } // namespace uidgen::pg

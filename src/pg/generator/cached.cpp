@@ -1,5 +1,3 @@
-#include "cached.hpp"
-
 #include "clock.hpp"
 
 namespace uidgen::pg {

@@ -98,6 +98,16 @@ bool needs_node(const Reading &reading, core::ClockAction action) {
     return action == core::ClockAction::take || (action == core::ClockAction::reserve && !reading.grant.in_fleet);
 }
 
+WorkerDecision decide_try(const GeneratorState &generator, const core::ClockState &state) {
+    const core::ClockPolicy &policy = generator.config.policy;
+    const core::Decision decision = core::decide(policy, state);
+    if (likely(decision.action != core::ClockAction::backup))
+        return {decision};
+    core::ClockState of_backup = state;
+    of_backup.last = generator.backup.last();
+    return {core::decide_backup(policy, of_backup, decision), true};
+}
+
 } // namespace
 
 // In the order of their growth, so that usable <= written as decide() expects. The clock is read last. If it were read
@@ -125,16 +135,6 @@ Reading begin_try(DrawCall *call) {
     if (unlikely(reading.grant.in_fleet))
         membership_note_use(call->e->slot, reading.now_us);
     return reading;
-}
-
-WorkerDecision decide_try(const GeneratorState &generator, const core::ClockState &state) {
-    const core::ClockPolicy &policy = generator.config.policy;
-    const core::Decision decision = core::decide(policy, state);
-    if (likely(decision.action != core::ClockAction::backup))
-        return {decision};
-    core::ClockState of_backup = state;
-    of_backup.last = generator.backup.last();
-    return {core::decide_backup(policy, of_backup, decision), true};
 }
 
 core::IdEncoder fix_node(SessionEntry *e, const Reading &reading, bool by_backup) {

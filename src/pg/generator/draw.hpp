@@ -1,7 +1,7 @@
 // Drawing from a generator: one call reads, decides and acts, and tries again until it has positions or fails.
 //
-// A try reads the word, the grant and the clock (begin_try()); core's decide() says what is to be done (decide_try());
-// a reading that looks wrong is verified (clock.hpp); the node of the ids is fixed (fix_node()); and execute() does it.
+// A try reads the word, the grant and the clock (begin_try()); core's decide() says what is to be done; a reading that
+// looks wrong is verified (clock.hpp); the node of the ids is fixed (fix_node()); and execute() does it.
 #pragma once
 
 #include "node_grant.hpp"
@@ -16,6 +16,11 @@ struct Drawn {
 // Takes up to `want` positions (>= 1). Waits for the clock or for durability as needed. An error takes none. Leaves a
 // window for the next calls within the same tick, unless it drew from the backup worker.
 Drawn draw(SessionEntry *e, uint64_t want);
+
+// The same in cached mode: from the run that all sessions share, else from the ring, else by the generator's policy for
+// an empty ring. Leaves a window on the rest of the run. Throws away what is older than half of max_staleness, so that
+// the fast path may continue for the other half without the wall clock (docs/design.md, P4).
+Drawn draw_cached(SessionEntry *e, uint64_t want);
 
 // ---------------------------------------------------------------------------------------------------------
 // The parts of a call. All are for a session with an open entry that holds no lock but the sequence's.
@@ -58,8 +63,6 @@ enum class Outcome : uint8_t {
 // Begins a try: closes the entry's window, and reads the word, the grant and the clock. Joins or leaves the fleet if
 // the setting has changed. Logs that the clock went back or has caught up.
 Reading begin_try(DrawCall *call);
-
-WorkerDecision decide_try(const GeneratorState &generator, const core::ClockState &state);
 
 // Fixes the node of the try's ids: that of its grant, or the generator's own, for which it draws the number that nodes
 // follow from if there is none yet. Warns of a datacenter id that is not used. It comes before positions are taken, so

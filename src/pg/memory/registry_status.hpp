@@ -1,8 +1,8 @@
 // What this server knows of the registry of its fleet: why it gave nothing, and what the registrar last knew of it.
 #pragma once
 
+#include "base/base.hpp"
 #include "core/refusal.hpp"
-#include "slot_config.hpp"
 
 namespace uidgen::pg {
 
@@ -42,9 +42,6 @@ GrantError error_for_user(const GrantError &error);
 
 // The DETAIL and the HINT of an error of a caller that got nothing from the registry. With `hint`, that is the HINT.
 int error_details(const GrantError &error, int64_t waited_us, const char *hint = nullptr);
-
-// An attached segment has no block, because the registry gave none, or the server is in no fleet (`error` is null).
-[[noreturn]] void report_no_block(const SegmentConfig &segment, const GrantError *error, int64_t waited_us);
 
 RegistrarStatus registrar_status();                       // a copy
 void registrar_status_set(const RegistrarStatus &status); // for the registrar

@@ -1,5 +1,3 @@
-#include "node_writer.hpp"
-
 #include <unistd.h>
 
 #include "worker_node.hpp"

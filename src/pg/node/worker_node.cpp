@@ -1,6 +1,5 @@
 #include "worker_node.hpp"
 
-#include "node_writer.hpp"
 #include "config/rows.hpp"
 #include "memory/generator_state.hpp"
 #include "sequence/sequence.hpp"

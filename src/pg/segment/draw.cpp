@@ -123,6 +123,35 @@ void refill(const SessionEntry *e, Needed needed, BlockWait *wait) EXCLUDES(page
     }
 }
 
+bool is_changed_there(core::Refusal why) {
+    return why == core::Refusal::other_fleet || why == core::Refusal::increment_differs;
+}
+
+// Without a statement if the slot may have a shortened name, by which another segment would be attached.
+const char *how_to_go_on(const SegmentConfig &segment) {
+    const int length = static_cast<int>(strlen(segment.registry_name));
+    if (strlen(segment.name) + MAX_MULTIBYTE_CHAR_LEN >= sizeof(segment.name))
+        return "Correct uidgen.registry or the segment there, or attach it again.";
+    return psprintf("Correct uidgen.registry or the segment there, or run SELECT segment_attach(%s, %s) to continue "
+                    "with the segment as it is there now.",
+                    quote_literal_cstr(segment.name),
+                    quote_literal_cstr(pg_any_to_server(segment.registry_name, length, PG_UTF8)));
+}
+
+// An attached segment has no block, because the registry gave none, or the server is in no fleet (`error` is null).
+[[noreturn]] void report_no_block(const SegmentConfig &segment, const GrantError *error, int64_t waited_us) {
+    if (error != nullptr)
+        ereport(ERROR,
+                (errcode(error->refusal == core::Refusal::used_up ? ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED
+                                                                  : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 error_details(*error, waited_us, is_changed_there(error->refusal) ? how_to_go_on(segment) : nullptr),
+                 errmsg("segment \"%s\" has no values from the registry", shown(segment.name))));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("segment \"%s\" takes its values from a registry, but uidgen.registry is not set",
+                           shown(segment.name)),
+                    errhint("Set uidgen.registry in postgresql.conf and reload the server.")));
+}
+
 } // namespace
 
 SegmentConfig segment_config(const Slot *slot) {

@@ -1,5 +1,3 @@
-#include "locking.hpp"
-
 #include <algorithm>
 
 #include "sequence.hpp"

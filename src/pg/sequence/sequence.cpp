@@ -82,9 +82,9 @@ RowHere row_here(SysCacheIdentifier catalog, Oid relation) {
     return is_updated ? RowHere::updated : RowHere::inserted;
 }
 
-} // namespace
-
 bool is_written_here(Oid relation) { return row_here(RELOID, relation) != RowHere::nothing; }
+
+} // namespace
 
 // The relcache of a parallel worker does not know what the leader has created. The row of pg_sequence says it, which
 // GRANT and OWNER TO leave alone, unlike that of pg_class.

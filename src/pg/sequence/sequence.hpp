@@ -1,6 +1,8 @@
 // A sequence: what it is, and the page with its counter.
 #pragma once
 
+#include <initializer_list>
+
 #include "core/position_allocator.hpp"
 #include "core/range.hpp"
 #include "memory/slots.hpp"
@@ -23,8 +25,6 @@ void check_lease_sequence(Oid sequence);               // error if it is not
 // a sequence can be drawn from at all.
 Relation open_to_draw(Oid sequence, SlotKind kind);
 
-// Whether the open transaction wrote the relation's row in pg_class.
-bool is_written_here(Oid relation);
 // Whether the transaction has created it. In a parallel worker not if it has altered it as well.
 bool made_in_this_transaction(Relation sequence);
 
@@ -32,6 +32,24 @@ bool made_in_this_transaction(Relation sequence);
 // leased on the new one. (A segment behaves as nextval does.)
 void check_not_rewritten(Relation rel);
 [[noreturn]] void report_altered_here(Oid sequence); // the open transaction has altered the generator, or its sequence
+
+// ---------------------------------------------------------------------------------------------------------
+// Locks (locking.cpp). The modes that exclude draws are waited for in short attempts.
+// ---------------------------------------------------------------------------------------------------------
+
+// Error if another session drops the sequence while this one waits for the lock.
+void lock_sequence(Oid sequence, LOCKMODE mode);
+
+// Takes a lock in a short attempt, and looks for a deadlock soon. The other session in it looks once, after
+// deadlock_timeout, which may be between two attempts of this one. If it is the attempt's first lock, nothing is held
+// yet that its end would release, so a deadlock that is found would last.
+void lock_first(Oid relation, LOCKMODE mode);
+
+// Takes a lock that excludes draws, on all of these or on none, without making sessions that draw queue behind it for
+// longer than half a second: it waits in short attempts, and lets them draw between two attempts, for as long as
+// lock_timeout says (0: without limit). Where draws wait for the clock or for a grant, attempts are as long as their
+// waits. Error if the first one was dropped meanwhile.
+void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode);
 
 // ---------------------------------------------------------------------------------------------------------
 // Reserving a range, and making it durable before its values are handed out.

@@ -1,7 +1,6 @@
 #include "define.hpp"
 
 #include "node/worker_node.hpp"
-#include "sequence/locking.hpp"
 #include "session.hpp"
 #include "slot_life.hpp"
 

@@ -2,12 +2,11 @@
 
 #include "memory/segment_state.hpp"
 #include "slot_life.hpp"
-#include "node/node_writer.hpp"
+#include "node/worker_node.hpp"
 
 namespace uidgen::pg {
 
 uint64_t session_checks = 1;
-uint64_t transaction_number = 1;
 SessionEntry empty_entry = {};
 LastUsed last_used = {&empty_entry, &empty_entry, &empty_entry};
 int64_t last_id = -1;
@@ -32,6 +31,8 @@ struct EntryPlace {
 #include "lib/simplehash.h" // a template, made from the macros above
 
 entry_table_hash *entries = nullptr;
+
+uint64_t transaction_number = 1; // numbers this backend's transactions
 
 uint64_t default_changed_in = 0; // the last transaction that has chosen a default generator
 SubTransactionId default_changed_by = InvalidSubTransactionId; // where it did so first

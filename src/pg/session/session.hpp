@@ -55,8 +55,6 @@ struct SessionEntry {
 // Changes for every reason to open entries again: the end of a transaction, an invalidation, a setting, a savepoint
 // that is rolled back.
 [[gnu::visibility("hidden")]] extern uint64_t session_checks;
-// Numbers this backend's transactions from 1.
-[[gnu::visibility("hidden")]] extern uint64_t transaction_number;
 // The open transaction has chosen another default generator. That may still be rolled back, but ids would remain.
 void note_default_changed();
 bool default_changed_here();

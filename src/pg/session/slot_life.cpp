@@ -1,7 +1,6 @@
 #include "slot_life.hpp"
 
 #include "memory/generator_state.hpp"
-#include "sequence/locking.hpp"
 #include "session.hpp"
 
 namespace uidgen::pg {

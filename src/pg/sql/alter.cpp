@@ -8,7 +8,6 @@
 #include "base/fields.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
-#include "sequence/locking.hpp"
 #include "sequence/sequence.hpp"
 
 namespace uidgen::pg {

@@ -1,6 +1,5 @@
 // uid_default_set(): chooses the generator behind uid_next().
 
-#include "sequence/locking.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
 #include "node/worker_node.hpp"

@@ -1,7 +1,6 @@
 // What keeps definitions and tables true in drops, in restores and in logical replication; and what functions in
 // PL/pgSQL lock.
 
-#include "sequence/locking.hpp"
 #include "session/define.hpp"
 #include "session/session.hpp"
 #include "session/slot_life.hpp"

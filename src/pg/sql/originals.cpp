@@ -13,7 +13,6 @@
 #include "segment/blocks.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
-#include "sequence/locking.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -3,7 +3,6 @@
 // registry is like, for segment_attach().
 
 #include "node/fleet_term.hpp"
-#include "sequence/locking.hpp"
 #include "session/names.hpp"
 #include "segment/blocks.hpp"
 #include "segment/draw.hpp"
