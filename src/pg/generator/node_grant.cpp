@@ -1,4 +1,4 @@
-#include "node_grant.hpp"
+#include "draw.hpp"
 
 #include "core/clock_policy.hpp"
 #include "session/slot_life.hpp"

@@ -36,6 +36,11 @@ struct Calls {
 // already. Error if the message is none. Before the lock.
 Calls take_calls(const Registry &registry, const bytea *message);
 
+// The answers to the first requests, as a message. Writes what they come to into the registry's tables, closes or
+// fences it if that is what they show, and logs it. Under the registry's lock, in the transaction of a procedure
+// (registry.hpp).
+const bytea *answer_calls(Registry *registry, const Calls &calls);
+
 // Seals of the registry's answers: of a number of a term, which is a serial that it has answered with ("stamp") or
 // the time when it granted last ("last"); and of a grant. Error if the registry has no key.
 int64_t seal_of_number(const FleetState &state, const char *kind, const core::Term &term, int64_t number);

@@ -3,7 +3,6 @@
 
 #include "base/identity.hpp"
 #include "config/rows.hpp"
-#include "registry/fleet_call.hpp"
 #include "registry/newcomer.hpp"
 
 namespace uidgen::pg {

@@ -1,6 +1,6 @@
 // The functions behind the views of live state and of statistics.
 
-#include "generator/node_grant.hpp"
+#include "generator/draw.hpp"
 #include "config/rows.hpp"
 #include "node/worker_node.hpp"
 #include "segment/draw.hpp"
