@@ -13,7 +13,7 @@ measure() {
     label=$1
     shift
     rm -f "$UIDGEN_WORK"/log/calls*
-    "$tree$bindir/pgbench" -n -f "$member" -D has=0 -l --log-prefix="$UIDGEN_WORK/log/calls" "$@" \
+    "$tree$bindir/pgbench" -n -f "$member" -D greeted=0 -D has=0 -l --log-prefix="$UIDGEN_WORK/log/calls" "$@" \
         >"$UIDGEN_WORK/log/pgbench" 2>&1 || ! grep 'error: client' "$UIDGEN_WORK/log/pgbench" | grep -qv 'lock timeout' || {
         tail -n 20 "$UIDGEN_WORK/log/pgbench" >&2
         exit 1

@@ -201,6 +201,20 @@ foreach my $case ([ 'a statement goes on after its call', after_call($sleep, wor
 	eval { $sleeper->quit };
 }
 
+# A session plans its statements before it waits for the lock, and holds no other lock meanwhile. This one never gets it.
+my $first = hold_open($registry);
+my $planner = hold_open($registry);
+$planner->query_safe(call('of_server()'));
+$first->query_safe('BEGIN; LOCK TABLE uid_fleet_state IN EXCLUSIVE MODE');
+send_query($planner, call($newcomer));
+ok($registry->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks w WHERE relation = 'uid_fleet_state'::regclass AND NOT granted
+	AND NOT EXISTS (SELECT FROM pg_locks h WHERE h.pid = w.pid AND h.relation = 'uid_fleet_node'::regclass)}), 'the registry\'s lock is the first one');
+like((finish_query($planner))[1], qr/lock timeout/, '... which a call waits for');
+is($planner->query_safe(q{SELECT count(*) > 0 FROM pg_backend_memory_contexts WHERE name = 'CachedPlan' AND ident ~ '^INSERT INTO .*uid_fleet_node'}),
+	't', '... and has planned its statements before');
+$first->quit;
+$planner->quit;
+
 # A client that does not read would keep them, too, so it is sent nothing before the commit.
 $registry->psql('postgres', "SET client_min_messages = log;\n" . call($newcomer, term => 1, serial => 1), @as_member);
 unlike($error, qr/LOG:  a member presented/, 'what the registry logs of a call is not sent to the caller');

@@ -24,13 +24,15 @@ Argument row_of(const char *table, const Fields &fields, const void *from) {
     return {type, row};
 }
 
-// Kept in the session, because a call plans under the registry's lock. Another extension's row types are not the same.
+// Kept in the session. Another extension's row types are not the same.
 struct Plan {
     const char *sql;
     SPIPlanPtr plan;
 };
 constexpr int most_plans = 64;
 Plan plans[most_plans];
+bool are_planned = false; // the usual statements
+bool only_plans = false;  // statements are not run
 
 // A generic plan: a member calls seldom, so a connection would never leave the custom plans behind.
 SPIPlanPtr plan_of(const char *sql, int count, Oid *types) {
@@ -41,11 +43,12 @@ SPIPlanPtr plan_of(const char *sql, int count, Oid *types) {
     SPIPlanPtr made = SPI_prepare_cursor(sql, count, types, CURSOR_OPT_GENERIC_PLAN);
     if (made == nullptr)
         check_spi(SPI_result, "SPI_prepare_cursor", sql);
-    if (kept == plans + most_plans)
-        return made;
-    kept->sql = MemoryContextStrdup(TopMemoryContext, sql);
+    const char *copy = MemoryContextStrdup(TopMemoryContext, sql);
     check_spi(SPI_keepplan(made), "SPI_keepplan", sql);
-    return kept->plan = made;
+    if (kept == plans + most_plans)
+        SPI_freeplan((--kept)->plan);
+    *kept = {copy, made};
+    return made;
 }
 
 // Returns the number of rows, which are in SPI_tuptable. '@' stands for the schema.
@@ -64,6 +67,10 @@ template <typename... Values> uint64 execute(const char *statement, Values... ar
     const Datum sql = DirectFunctionCall3Coll(replace_text, C_COLLATION_OID, CStringGetTextDatum(statement),
                                               CStringGetTextDatum("@"), CStringGetTextDatum(prefix));
     SPIPlanPtr plan = plan_of(TextDatumGetCString(sql), count, types);
+    if (only_plans) {
+        ReleaseCachedPlan(SPI_plan_get_cached_plan(plan), CurrentResourceOwner);
+        return 0;
+    }
     check_spi(SPI_execute_plan(plan, values, nulls, false, 0), "SPI_execute_plan", statement);
     return SPI_processed;
 }
@@ -164,7 +171,32 @@ Argument row_of(const core::Layout &layout) { return row_of("uid_fleet_pool", la
 
 } // namespace
 
-void use_tables(Oid schema) { home = schema; }
+bool use_tables(Oid schema) {
+    home = schema;
+    only_plans = false; // an error may have ended plan_statements()
+    for (const Plan *p = plans; p < plans + most_plans && p->plan != nullptr; p++)
+        are_planned = are_planned && SPI_plan_is_valid(p->plan);
+    return are_planned;
+}
+
+// A member says hello first, which needs no more than the state.
+void plan_statements() {
+    FleetState state;
+    NodeRecord record = {};
+    const bool is_hello = plans[0].plan == nullptr;
+    only_plans = true;
+    (void)read_state(&state);
+    if (!is_hello) {
+        (void)find_pool({}, DroppedPool::is_ignored);
+        (void)read_node_of_incarnation(0, 0, 0, &record);
+        (void)count_nodes_of("", {}, 0);
+        (void)count_logins({}, 0);
+        (void)find_unused_node({}, &record); // which reads a node, too
+        put_node(record);
+    }
+    are_planned = !is_hello;
+    only_plans = false;
+}
 
 // ---------------------------------------------------------------------------------------------------------
 // The state.

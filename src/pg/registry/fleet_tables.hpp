@@ -54,8 +54,9 @@ inline NodeRange all_nodes(int32_t pool, const core::Layout &l) {
     return {pool, 0, core::largest(core::drawn_node_bits(l))};
 }
 
-// The tables in the extension's schema, for all that follows.
-void use_tables(Oid schema);
+// The tables in the extension's schema, for all that follows. False: the usual statements are not planned.
+bool use_tables(Oid schema);
+void plan_statements();
 
 // False: there is no fleet in this database.
 bool read_state(FleetState *state);

@@ -135,24 +135,34 @@ Registry open_registry(FunctionCallInfo fcinfo) {
     const bool is_procedure = fcinfo->context != nullptr && IsA(fcinfo->context, CallContext);
     Registry r = {};
     check_spi(SPI_connect_ext(is_procedure ? SPI_OPT_NONATOMIC : 0), "SPI_connect_ext", "");
-    if (is_procedure)
-        begin_own_transaction(reinterpret_cast<const CallContext *>(fcinfo->context));
-    if (IsolationUsesXactSnapshot()) // the rows that are read would be older than the lock
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("functions of the registry must run at isolation level READ COMMITTED"),
-                        errhint("Run SET default_transaction_isolation = 'read committed'.")));
-    set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
-    if (is_procedure)
-        set_locally("idle_session_timeout", "0", GUC_ACTION_SET); // a member keeps its connection between calls
-    r.guc_level = NewGUCNestLevel();
-    set_for_statements(is_procedure);
-    const Oid schema = hold_names();
-    use_tables(schema);
-    r.state_table = required_table(schema, "uid_fleet_state");
-    GetUserIdAndSecContext(&r.role, &r.security);
-    SetUserIdAndSecContext(owner_of(r.state_table),
-                           r.security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
-    return r;
+    for (bool is_planned = !is_procedure;; is_planned = true) {
+        if (is_procedure)
+            begin_own_transaction(reinterpret_cast<const CallContext *>(fcinfo->context));
+        if (IsolationUsesXactSnapshot()) // the rows that are read would be older than the lock
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("functions of the registry must run at isolation level READ COMMITTED"),
+                            errhint("Run SET default_transaction_isolation = 'read committed'.")));
+        set_locally("synchronous_commit", "on", GUC_ACTION_LOCAL);
+        if (is_procedure)
+            set_locally("idle_session_timeout", "0", GUC_ACTION_SET); // a member keeps its connection between calls
+        r.guc_level = NewGUCNestLevel();
+        set_for_statements(is_procedure);
+        const Oid schema = hold_names();
+        is_planned = use_tables(schema) || is_planned;
+        r.state_table = required_table(schema, "uid_fleet_state");
+        GetUserIdAndSecContext(&r.role, &r.security);
+        SetUserIdAndSecContext(owner_of(r.state_table),
+                               r.security | SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION);
+        if (is_planned)
+            return r;
+        // In a transaction of its own, because the registry's lock is the first one. A few at a time: if a thousand
+        // sessions planned at once, none would be done before its member gives up.
+        set_locally("lock_timeout", "2s", GUC_ACTION_SAVE);
+        LockDatabaseObject(RelationRelationId, r.state_table, 1 + MyProcPid % 4, ExclusiveLock);
+        plan_statements();
+        SetUserIdAndSecContext(r.role, r.security);
+        set_locally("synchronous_commit", "off", GUC_ACTION_LOCAL); // hold_names() may have locked rows
+    }
 }
 
 bool lock_and_read_state(Registry *registry) {

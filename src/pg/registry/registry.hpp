@@ -31,8 +31,9 @@ struct Registry {
 //   - the former one may be opened again when its clock has passed closed_until by twice the bound
 inline bool is_closed(const Registry &registry) { return registry.state.closed_until_us != 0; }
 
-// Begins it, before the lock: a procedure's caller loses its transaction. From here on the session has the rights of
-// the tables' owner, and settings of its own, until the registry is closed or committed.
+// Begins it, before the lock: a procedure's caller loses its transaction, and its usual statements are planned. From
+// here on the session has the rights of the tables' owner, and settings of its own, until the registry is closed or
+// committed.
 Registry open_registry(FunctionCallInfo fcinfo);
 
 // Takes the lock, which the transaction holds to its end; then reads the clock and the state, and draws the serial of
