@@ -85,7 +85,7 @@ BEGIN
     'lowest', (clock - begins) / 1000) || said, a);
   IF a.refusal IS NOT NULL THEN
     outcome := CASE WHEN num_nulls(a.node, a.granted_from, a.granted_until, a.membership, a.held_seal) < 5
-                      OR num_nulls(a.message, a.hint, a.serial) > 0 OR a.serial <= m.held_serial THEN 'not a refusal: ' || a
+                      OR num_nulls(a.message, a.hint, a.serial) > 0 OR a.serial BETWEEN 2 AND m.held_serial THEN 'not a refusal: ' || a
                     WHEN words ~ '\mwhy\M' THEN concat_ws(' | ', a.refusal,
                       regexp_replace(regexp_replace(a.message, 'until .*', 'until ...'), '[0-9]+\.[0-9]+', '...'),
                       regexp_replace(a.hint, 'ends at .*, unless', 'ends at ..., unless'))
@@ -349,6 +349,9 @@ SELECT (drew(), closed_until, database <> 'the former one', fence_base) AS recor
 SELECT uid_fleet_handover();
 UPDATE uid_fleet_state SET directory = directory || '0';
 b;
+$$);
+SELECT calls('uid_fleet_admit(''uidgen_fleet'', ''unchanged'')', 'uid_fleet_admit(''uidgen_fleet'', ''successor'')') \gexec
+CALL run($$
 UPDATE uid_fleet_state SET directory = left(directory, -1);
 b;
 UPDATE uid_fleet_state SET closed_until = closed_until - interval '321 s';

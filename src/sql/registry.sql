@@ -266,6 +266,7 @@ CREATE TRIGGER uid_segment_given AFTER INSERT OR DELETE ON uid_internal.uid_segm
 
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_state', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_secrets.uid_fleet_key', '');
+SELECT pg_catalog.pg_extension_config_dump('uid_fleet_claim', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_pool', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_node', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_segment', '');

@@ -255,10 +255,10 @@ push @servers, $other;
 go_on(1);
 start_node($other);
 $other->safe_psql('postgres', 'CREATE ROLE fleet');
-sub move ($dbname)
+sub move ($dbname, $from = $fourth, $from_db = 'postgres')
 {
 	my $dump = $fourth->basedir . "/$dbname.sql";
-	$fourth->command_ok([ 'pg_dump', '-f', $dump, $fourth->connstr('postgres') ], "pg_dump for $dbname");
+	$from->command_ok([ 'pg_dump', '-f', $dump, $from->connstr($from_db) ], "pg_dump for $dbname");
 	$other->safe_psql('postgres', "CREATE DATABASE $dbname");
 	$other->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $other->connstr($dbname) ],
 		"restore of $dbname");
@@ -284,12 +284,23 @@ $fourth->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 is(ask($fourth, $ann)->{refusal}, '', 'an administrator makes the former one the registry');
 $fourth->safe_psql('postgres', 'SELECT uid_fleet_handover()');
 move('handed');
+$closing = ask($fourth, $ann);
+is($closing->{refusal}, 'handing_over', 'a member that calls the closed one meanwhile');
+$ann->{$_} = $closing->{$_} foreach qw(term term_nonce serial seal);
 my $term = $ann->{term};
 is(ask($other, $ann, dbname => 'handed')->{node}, $kept, 'after a handover a restored dump goes on');
 cmp_ok($ann->{term}, '>', $term, '... in a new term');
 is(ask($other, member('h'), dbname => 'handed')->{refusal}, '', '... and newcomers get nodes at once');
 is( $other->safe_psql('handed', "SELECT has_function_privilege('fleet', p.oid, 'EXECUTE') FROM pg_proc p WHERE proname = 'uid_fleet_call'"),
 	't', 'the role may call the function there');
+
+# It remembers claims, which a member of a registry with another key may have shown.
+$other->safe_psql('moved', 'SELECT uid_fleet_fence(cancel => true)');
+ask($other, { %{member('q')}, fleet => $ann->{fleet}, term => $ann->{term} + 60e6, term_nonce => 7, serial => 1, seal => 1 }, dbname => 'moved');
+is(ask($other, member('r'), dbname => 'moved')->{refusal}, 'claimed', 'a claim keeps newcomers away');
+$other->safe_psql('moved', 'SELECT uid_fleet_handover()');
+move('claimed', $other, 'moved');
+is(ask($other, member('s'), dbname => 'claimed')->{refusal}, 'fenced', '... and a restored dump of a handover raises a fence');
 
 # Inside its own cluster, nothing of the server changes.
 $log = -s $other->logfile;

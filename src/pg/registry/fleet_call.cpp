@@ -204,13 +204,15 @@ void answer_generator(const Registry &registry, const Call **full, Call *call) {
 // The answer.
 // ---------------------------------------------------------------------------------------------------------
 
+// A closed registry shows the first serial, because the server that takes over has not reached those that it draws now.
 void complete(const Registry &registry, const FleetRequest &request, FleetAnswer *answer) {
     const FleetState &state = registry.state;
     const core::RegistryView &view = state.view;
+    const int64_t serial = is_closed(registry) ? 1 : view.own_serial;
     answer->given.fleet = view.fleet;
     answer->given.grant.term = view.term;
-    answer->given.grant.serial = view.own_serial;
-    answer->given.seal = seal_of_number(state, "stamp", view.term, view.own_serial);
+    answer->given.grant.serial = serial;
+    answer->given.seal = seal_of_number(state, "stamp", view.term, serial);
     answer->clock_us = view.now_us;
     // Another server, or this one after a start, has another one. Nobody learns the salt.
     answer->server = static_cast<uint64_t>(

@@ -140,6 +140,8 @@ void establish(Registry *registry, bool exists, const char *kind, const Lost &lo
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("this database is the registry of a fleet already"),
                         errhint("To admit another role, leave the kind of registry out. For a fence, or a fleet of "
                                 "a copy's own, see docs/runbooks/registry.md.")));
+    if (kind != nullptr && !is("new"))
+        check_may_open(*registry);
     if (is("new") && !is_lost)
         begin_fleet(registry);
     else if (is("successor") && exists && !is_lost)
