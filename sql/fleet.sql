@@ -687,6 +687,16 @@ SELECT count(*) FILTER (WHERE node >= nodes) AS beyond FROM uid_fleet_node JOIN 
 $$, 'worker_bits=6');
 SELECT count(*) - :nodes AS new_nodes FROM uid_fleet_node;
 
+\echo -- A term that a clock drew which was days ahead stops the member that has seen it, and no other.
+CALL run($$
+UPDATE uid_fleet_state SET term = term + 172800000000;
+z3;
+UPDATE uid_fleet_state SET term = term - 172800000000;
+z3, z1;
+DELETE FROM member WHERE name = 'z3';
+INSERT INTO member SELECT * FROM honest;
+$$, 'worker_bits=6');
+
 \echo -- Any number of layouts would fill the disk. One login does not use up those of another one.
 INSERT INTO uid_fleet_pool (pool, preset, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
     backup_worker, login)
@@ -812,8 +822,9 @@ SELECT refills_disturbed FROM segment_status WHERE name = 'orders';
 -- A call without values says what the segment is like; of any increment, to a server of any fleet.
 block orders count=0 increment=0 fleet=0, block orders fleet=4711;
 -- A registry that is shown a later term stops.
-block orders term=1800000000000000, block orders;
-UPDATE uid_fleet_state SET shown_term = NULL;
+UPDATE uid_fleet_state SET term = term - 600000000000000;
+block orders term=1790000000000000, block orders;
+UPDATE uid_fleet_state SET term = term + 600000000000000, shown_term = NULL;
 block orders increment=2;
 ALTER SEQUENCE uid_segments.orders CYCLE;
 block orders;

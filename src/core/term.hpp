@@ -53,9 +53,10 @@ constexpr bool are_rivals(const Term &a, const Term &b) noexcept {
 // A larger number is none of a term. The next one always fits.
 constexpr int64_t largest_term = INT64_C(1) << 53;
 
+constexpr int64_t day_us = INT64_C(86400) * 1000 * 1000;
+
 // Whether a clock of the fleet can have drawn that number (15).
 constexpr bool can_be_drawn(int64_t number, int64_t now_us) noexcept {
-    constexpr int64_t day_us = INT64_C(86400) * 1000 * 1000;
     return number <= largest_term && number <= now_us + day_us;
 }
 
@@ -102,9 +103,11 @@ constexpr Refusal judge_server(const RegistryView &r, const FleetSeen &seen) noe
     return are_rivals(seen.term, r.term) ? Refusal::rival : Refusal::none;
 }
 
-// Whether a member of this fleet shows a term that the registry must remember.
+// Whether a member of this fleet shows a term that the registry must remember (10). One that does not exist (15) stops
+// that member only, even if it has a proof: a clock that was days ahead has drawn it.
 constexpr bool is_news(const RegistryView &r, const Term &shown) noexcept {
-    return (shown.number > r.term.number || are_rivals(shown, r.term)) && shown.number > r.shown.number;
+    const bool is_later = shown.number > r.term.number && can_be_drawn(shown.number, r.now_us);
+    return (is_later || are_rivals(shown, r.term)) && shown.number > r.shown.number;
 }
 
 // How long a registry waits that has started (12).
@@ -120,10 +123,11 @@ constexpr bool is_in_wait(const RegistryView &r, int64_t started_us) noexcept {
 // The greatest `step` of next_number(), in microseconds.
 constexpr int64_t longest_step = 1000000;
 
-// Whether a number that is shown without a proof is a claim (14). The one that is drawn above it must exist for all.
+// Whether a number that is shown without a proof is a claim (14). The one that is drawn above it must exist for all,
+// even for members whose clocks are hours behind.
 constexpr bool is_claim(const RegistryView &r, const Term &shown) noexcept {
     return shown.number > r.term.number && shown.number <= largest_term &&
-           can_be_drawn(shown.number + r.bound_us + longest_step, r.now_us);
+           can_be_drawn(shown.number + r.bound_us + longest_step, r.now_us - day_us / 2);
 }
 
 // How long after it was shown last a claim counts.

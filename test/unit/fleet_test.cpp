@@ -276,7 +276,9 @@ TEST(Term, ANumberFarAheadDoesNotExist) {
     EXPECT_TRUE(is_claim(r, {now_us + 3600 * s_us, 1}));
     EXPECT_FALSE(is_claim(r, {far_us, 1}));
     EXPECT_FALSE(is_claim(r, {largest_term, 1}));
-    const int64_t latest_us = now_us + 86400 * s_us - r.bound_us - longest_step;
+    EXPECT_TRUE(is_news(r, {now_us + 3600 * s_us, 1}));
+    EXPECT_FALSE(is_news(r, {far_us, 1})) << "one member would stop the fleet";
+    const int64_t latest_us = now_us + 43200 * s_us - r.bound_us - longest_step;
     EXPECT_TRUE(is_claim(r, {latest_us, 1}));
     EXPECT_FALSE(is_claim(r, {latest_us + 1, 1}));
     r.claimed = latest_us;
@@ -285,6 +287,7 @@ TEST(Term, ANumberFarAheadDoesNotExist) {
     EXPECT_EQ(fenced(r).term.number, now_us);
     r.term.number = far_us; // by a wrong clock, so that no member has taken it
     EXPECT_EQ(fenced(r).term.number, now_us);
+    EXPECT_TRUE(is_news(r, {far_us, r.term.nonce + 1})) << "a rival has it, too";
 }
 
 TEST(Term, AClaimEnds) {

@@ -55,7 +55,7 @@ void note_claim(Registry *registry, const Call &call) {
         return;
     ereport(LOG, (exists ? errmsg("registry accepts no newcomers: login \"%s\" shows a later term without a proof",
                                   call.login)
-                         : errmsg("ignoring a term that login \"%s\" shows: it is more than a day ahead of the clock",
+                         : errmsg("ignoring a term that login \"%s\" shows: it is over half a day ahead of the clock",
                                   call.login),
                   errdetail("The login says that it is on %s:%s. This registry is in term " INT64_FORMAT
                             ", and the login shows term " INT64_FORMAT ".",
