@@ -161,6 +161,13 @@ constexpr Request without_held(Request a) noexcept {
     return a;
 }
 
+// What a member may show: no stamp without its proof, and no grant of a later term than the stamp. (If a database alone
+// knows the term, the stamp has no proof.)
+constexpr Request with_proof(Request a) noexcept {
+    a.seen = with_proof(a.seen);
+    return a.holds && a.held.term.number > a.seen.term.number ? without_held(a) : a;
+}
+
 namespace detail {
 
 // Whether a stamp is of the term before, and beyond what was reached in it.

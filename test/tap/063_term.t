@@ -55,11 +55,15 @@ $session->quit;
 is(sqlstate($member, $late), '00000', '... and after that');
 is(term_in_database($member), $term, '... leaves the number');
 
-# No clock has drawn a number that is more than a day ahead.
-my $invented = $term + 2 * 86_400_000_000;
-$member->safe_psql('postgres', "SELECT setval('uid_internal.uid_fleet_term', $invented), uid_generator_create('other')");
-is(sqlstate($member, "SELECT uid_next('uid_generators.other')"), '00000', 'a number far ahead does not count');
-is(term_in_database($member), $term, '... and is replaced');
+# No clock has drawn a number that is more than a day ahead. A server whose clock is behind must not forget it.
+my $days = 2 * 86_400_000_000;
+$member->safe_psql('postgres', "SELECT setval('uid_internal.uid_fleet_term', $term + $days), uid_generator_create('other')");
+my ($state, $error) = sqlstate($member, "SELECT uid_next('uid_generators.other')");
+is($state, '55000', 'while the number is days ahead of its clock, a server asks for no node');
+like($error, qr/this server's clock is more than a day behind the fleet's term\nDETAIL:.* term @{[ $term + $days ]}\./, '... and says why');
+is(status($member, "string_agg(generator, ' ') FILTER (WHERE generator ~ 'other')"), '', '... nor later');
+$member->safe_psql('postgres', "SELECT setval('uid_internal.uid_fleet_term', $term)");
+is(sqlstate($member, "SELECT uid_next('uid_generators.other')"), '00000', '... until it is not');
 
 # The second registry takes over.
 $first->wait_for_catchup('second', 'replay', $first->lsn('flush'));
@@ -114,7 +118,7 @@ finds_only_a_former_registry($of_segment, $many_values, 'nor does one without th
 $first->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
 ok(poll_until('a draw', sub { sqlstate($standby, 'SELECT uid_next()') eq '00000' }), 'a fence there makes it the registry again');
 cmp_ok(term_in_database($standby), '>', $later, '... in a later term');
-my $far = $later + 3_600_000_000;
+my $far = $later + $days;
 $upgraded->safe_psql('postgres', "SELECT setval('uid_internal.uid_fleet_term', $far)");
 $upgraded->safe_psql('postgres', 'SELECT uid_fleet_move()');
 is(sqlstate($upgraded, 'SELECT uid_next()'), '00000', 'after uid_fleet_move() a later term that a database knows does not count');

@@ -305,6 +305,18 @@ TEST(Term, AStartIsFollowedByAWaitIfTheClockIsSetBack) {
     EXPECT_FALSE(is_in_wait(r, now_us + 2 * r.bound_us + 1)) << "it might wait for years";
 }
 
+// A registry refuses a grant of a later term than the stamp as invalid.
+TEST(Grant, IsShownWithAStampAlone) {
+    Request ask = {};
+    ask.holds = true;
+    ask.held.term = {4, 1};
+    ask.seen = {1, {4, 1}, 1, 9};
+    EXPECT_TRUE(with_proof(ask).holds);
+    ask.seen.seal = 0;
+    EXPECT_EQ(with_proof(ask).seen.term.number, 0);
+    EXPECT_FALSE(with_proof(ask).holds);
+}
+
 // A clock that is behind: the rows show how late it is at least.
 TEST(Grant, RowsMakeUpForAClockThatIsBehind) {
     const RegistryView r = registry_at(now_us - 3600 * s_us);

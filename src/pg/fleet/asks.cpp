@@ -88,9 +88,8 @@ FleetRequest request_for_member(const Member &member, const core::Request &gener
     const GrantRequest &asked = member.request;
     const bool joins = !generator.holds && asked.former_node >= 0;
     FleetRequest request = new_request(generator.seen);
-    request.generator = generator;
-    request.generator.seen = core::with_proof(generator.seen);
-    if (!generator.holds)
+    request.generator = core::with_proof(generator);
+    if (!request.generator.holds)
         request.generator.held.node = no_node;
     request.database = asked.database;
     request.name = asked.generator;

@@ -155,13 +155,21 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
 }
 
 int64_t fleet_raise_term(int64_t in_database) {
-    const int64_t now_us = wall_clock_us();
+    const bool exists = core::can_be_drawn(in_database, wall_clock_us());
     lock_state();
     core::FleetSeen &seen = fleet().seen;
-    if (!fleet().knows_fleet && in_database > seen.term.number && core::can_be_drawn(in_database, now_us))
+    const bool is_later = !fleet().knows_fleet && in_database > seen.term.number;
+    if (is_later && exists)
         seen = {seen.fleet, {in_database, 0}, 0, 0};
     const int64_t number = seen.term.number;
     unlock_state();
+    if (is_later && !exists)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("this server's clock is more than a day behind the fleet's term"),
+                 errdetail("This database has drawn in term " INT64_FORMAT ".", in_database),
+                 errhint("Correct the clock of this server. If it is right, a clock was ahead when the term began: run "
+                         "SELECT uid_fleet_move() on this server.")));
     return number;
 }
 

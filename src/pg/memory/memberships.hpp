@@ -154,7 +154,8 @@ template <typename Visit> void for_each_member(Visit visit) {
 
 core::FleetSeen fleet_seen() EXCLUDES(state_lock);
 
-// Raises the latest term to what a database knows, unless the server knows more. Returns its number.
+// Raises the latest term to what a database knows, unless the server knows more. Returns its number. Error if no clock
+// can have drawn it (core/term.hpp, 15): if this server's is behind, it would go back to a former registry.
 int64_t fleet_raise_term(int64_t in_database) EXCLUDES(state_lock);
 
 // What the file of grants says, while the area is made. The next incarnation must have begun already

@@ -11,6 +11,7 @@
 namespace uidgen::pg {
 
 // Raises the database's number to what the server has seen, or the server's to the database's. Returns the database's.
+// (After uid_fleet_move() it may fall.) Error if by the server's clock it does not exist.
 int64_t agree_on_fleet_term();
 
 } // namespace uidgen::pg
