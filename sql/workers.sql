@@ -33,6 +33,13 @@ GRANT USAGE ON SEQUENCE uid_generators.granted TO PUBLIC;
 SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.granted') AS id FROM many OFFSET 0) AS drawn;
 COMMIT;
 
+-- The same of one that was altered before, and is not drawn from since.
+ALTER SEQUENCE uid_generators.granted CACHE 1;
+BEGIN;
+GRANT USAGE ON SEQUENCE uid_generators.granted TO PUBLIC;
+SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.granted') AS id FROM many OFFSET 0) AS drawn;
+COMMIT;
+
 -- What is an ALTER is refused there, too.
 SELECT uid_generator_create('altered');
 BEGIN;

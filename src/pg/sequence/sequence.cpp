@@ -104,29 +104,24 @@ bool leader_excludes_draws(Oid sequence) {
     return holders > 0;
 }
 
+// Whether the transaction has given the sequence a new file. A parallel worker's relcache does not say so; with
+// wal_level=minimal it says so of a sequence that the leader has created, too. But three facts say it: this transaction
+// wrote the catalog row, the file is not the sequence's first, whose number is the sequence's oid, and no other session
+// draws.
+bool is_rewritten(Relation rel) {
+    const Oid sequence = RelationGetRelid(rel);
+    if (!IsParallelWorker())
+        return rewritten_in_this_transaction(rel);
+    return file_of(rel) != sequence && is_written_here(sequence) && leader_excludes_draws(sequence);
+}
+
 // Whether a rollback, or a crash that loses the commit, would take the page away: the transaction has created the
 // sequence, or has given it a new file. In a parallel worker it may have changed the rows only, but no other session
 // draws meanwhile.
 bool has_uncommitted_page(Relation rel) {
-    const Oid sequence = RelationGetRelid(rel);
-    if (!IsParallelWorker())
-        return made_in_this_transaction(rel) || rewritten_in_this_transaction(rel);
-    return row_here(SEQRELID, sequence) != RowHere::nothing ||
-           (file_of(rel) != sequence && is_written_here(sequence) && leader_excludes_draws(sequence));
-}
-
-// A parallel worker's relcache does not say whether the leader gave the sequence a new file; with wal_level=minimal it
-// says so of a sequence that the leader created, too. But three facts say it: this transaction wrote the catalog row,
-// the file is not the sequence's first, whose number is the sequence's oid, and no generator draws from that file. (A
-// slot's file changes with the sequence's, which the lock on the sequence prevents.)
-bool is_rewritten(Relation rel) UNCHECKED {
-    const Oid sequence = RelationGetRelid(rel);
-    if (!IsParallelWorker())
-        return rewritten_in_this_transaction(rel);
-    if (file_of(rel) == sequence || !is_written_here(sequence))
-        return false;
-    const Slot *slot = find_slot(slot_key(sequence), SlotKind::generator);
-    return slot == nullptr || phase_of(slot) != SlotPhase::ready || slot->file != file_of(rel);
+    return (IsParallelWorker() ? row_here(SEQRELID, RelationGetRelid(rel)) != RowHere::nothing
+                               : made_in_this_transaction(rel)) ||
+           is_rewritten(rel);
 }
 
 } // namespace
