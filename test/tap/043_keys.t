@@ -200,9 +200,19 @@ SKIP:
 	is(shown_in($statements), 0, 'and no secret');
 }
 
+# A version that another session has used outlives a crash, whatever synchronous_commit says.
+my $crashed = new_server('crashed', conf => quiet_conf());
+foreach my $change (q{uid_key_create('k', version_bits => 1)}, q{uid_key_rotate('k')})
+{
+	sql($crashed, "SET synchronous_commit = off; SELECT $change");
+	my $code = sql($crashed, q{SELECT uid_conceal(42, 'k')});
+	crash($crashed);
+	is(failure($crashed, "DO 'BEGIN ASSERT uid_reveal($code, ''k'') = 42; END'"), 'no error', "$change: the secret outlives a crash");
+}
+
 # Without the library preloaded ids cannot be drawn, but revealed.
 $target->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $target->restart;
 is(sql($target, $reveals, 'shop'), 500, 'a server that does not preload the library reveals ids');
-$_->stop foreach ($standby, $source, $target);
+$_->stop foreach ($standby, $source, $target, $crashed);
 done_testing();

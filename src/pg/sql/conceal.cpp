@@ -226,6 +226,7 @@ Oid create_key(FunctionCallInfo fcinfo) {
         return sequence;
     }
     check_owner_of_new(sequence);
+    ForceSyncCommit(); // as in rotate_key()
     if (definition.kind == core::DefinitionKind::none) {
         definition.kind = core::DefinitionKind::key;
         definition.key.id = random_number();
@@ -240,12 +241,14 @@ Oid create_key(FunctionCallInfo fcinfo) {
 }
 
 // Each version has a secret of its own, which a trigger makes. The number of the newest one is read again, because
-// another rotation may have come before this one.
+// another rotation may have come before this one. No other session uses the secret before its commit is flushed,
+// whatever synchronous_commit says: after a crash that lost the commit, another secret would get the number.
 int32_t rotate_key(const text *name) {
     const Oid sequence = key_named(name);
     check_owner(sequence);
     const core::Definition definition = lock_definition(sequence, core::DefinitionKind::key);
     check_owner(sequence); // it may have got another one meanwhile
+    ForceSyncCommit();
     write_as_owner(required_table(schema_of_keys(), key_table_name),
                    "UPDATE %1$s SET versions = versions OPERATOR(pg_catalog.+) 1 WHERE id OPERATOR(pg_catalog.=) $1",
                    {{INT8OID, Int64GetDatum(definition.key.id)}});
