@@ -27,13 +27,15 @@ void lock_first(Oid relation, LOCKMODE mode) {
 
 namespace {
 
-// Locks all or none. Returns the first one that is not free, or null.
-const Oid *lock_at_once(std::initializer_list<Oid> sequences, LOCKMODE mode) {
-    for (const Oid *busy = sequences.begin(); busy != sequences.end(); busy++)
-        if (!ConditionalLockRelationOid(*busy, mode)) {
-            for (const Oid *locked = sequences.begin(); locked != busy; locked++)
-                UnlockRelationOid(*locked, mode);
-            return busy;
+// Locks all or none. Returns the first one that is not free, or null. It begins with another one at each turn, so that
+// each is waited for first at some time, even if others are never free (lock_first()).
+const Oid *lock_at_once(std::initializer_list<Oid> sequences, LOCKMODE mode, size_t turn) {
+    const auto in_turn = [&](size_t i) { return sequences.begin() + (turn + i) % sequences.size(); };
+    for (size_t busy = 0; busy < sequences.size(); busy++)
+        if (!ConditionalLockRelationOid(*in_turn(busy), mode)) {
+            for (size_t locked = 0; locked < busy; locked++)
+                UnlockRelationOid(*in_turn(locked), mode);
+            return in_turn(busy);
         }
     return nullptr;
 }
@@ -91,7 +93,7 @@ void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode) {
     const int64_t patience_ms = LockTimeout > 0 ? LockTimeout : PG_INT64_MAX;
     const int64_t begun_us = monotonic_us();
     int64_t ms = 0;
-    while (const Oid *busy = lock_at_once(sequences, mode)) {
+    for (size_t turn = 0; const Oid *busy = lock_at_once(sequences, mode, turn); turn++) {
         const int64_t left_ms = patience_ms - (monotonic_us() - begun_us) / us_per_ms;
         const bool all_wait = std::any_of(sequences.begin(), sequences.end(), draws_wait);
         ms = Max(Min(all_wait ? settings::max_wait_ms + grace_ms : Min(ms + 100, longest_ms), left_ms), 1);
