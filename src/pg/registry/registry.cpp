@@ -157,7 +157,6 @@ Registry open_registry(FunctionCallInfo fcinfo) {
             return r;
         // In a transaction of its own, because the registry's lock is the first one. A few at a time: if a thousand
         // sessions planned at once, none would be done before its member gives up.
-        set_locally("lock_timeout", "2s", GUC_ACTION_SAVE);
         LockDatabaseObject(RelationRelationId, r.state_table, 1 + MyProcPid % 4, ExclusiveLock);
         plan_statements();
         SetUserIdAndSecContext(r.role, r.security);
