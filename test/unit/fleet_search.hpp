@@ -154,10 +154,13 @@ inline Found search(const Protocol &protocol, const Scenario &scenario, int dept
             for (size_t k = 0; k < scenario.steps.size(); k++) {
                 State s = level[i];
                 Outcome out;
-                if (!world.apply(s, scenario.steps[k], out) || (out.broken == nullptr && !seen.insert(hash_of(s))))
+                if (!world.apply(s, scenario.steps[k], out))
+                    continue;
+                found.events |= out.events;
+                // Of the last states, which are most, nothing is asked but whether a step there breaks something.
+                if (out.broken == nullptr && (found.depth == depth || !seen.insert(hash_of(s))))
                     continue;
                 origins.push_back({static_cast<uint32_t>(first_of_level + i), static_cast<uint8_t>(k)});
-                found.events |= out.events;
                 if (out.broken != nullptr) {
                     found.broken = out.broken;
                     for (size_t at = origins.size() - 1; at != 0; at = origins[at].from)
@@ -165,8 +168,7 @@ inline Found search(const Protocol &protocol, const Scenario &scenario, int dept
                     found.states = origins.size();
                     return found;
                 }
-                if (found.depth < depth)
-                    next.push_back(s);
+                next.push_back(s);
             }
         level.swap(next);
         next.clear();
