@@ -6,7 +6,7 @@
 majors='17:trixie 18:forky 19:experimental'
 # None of them preloads the library, but for the tests that need it. The SQL tests run once more, with the preload, on
 # the server of the package. What fills /dev/shm runs alone, and so does the torture, half of whose rounds preload.
-tested_there='isolation_there+regress_there+tap_there'
+tested_there='isolation_there+regress_there+tap_major'
 tested_alone='memory_there torture_major'
 cache=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
 namespaces=
@@ -29,9 +29,9 @@ debian_mirror() {
         'Origin: Debian' "Label: $1" 'Component: main' 2>/dev/null | head -n 1
 }
 
-# Starts root.sh in the background, and leaves its number in $!.
+# Starts root.sh in the background, and leaves its number in $!. $politely is empty or `nice`.
 in_namespaces() {
-    unshare --mount --pid --ipc --fork --kill-child --mount-proc sh "$top/test/lib/root.sh" "$@" &
+    ${politely:-} unshare --mount --pid --ipc --fork --kill-child --mount-proc sh "$top/test/lib/root.sh" "$@" &
     namespaces="$namespaces $!"
 }
 
@@ -151,31 +151,31 @@ upgrade_there() {
     fi
 }
 
-# test_major major suite: the same sections as here, on a copy of the same checkout.
+# test_major major suite: the same sections as here, on a copy of the same checkout. Beside them Debian's package is built,
+# installed and tested, with the time that they leave.
 test_major() {
     there=$work/major-$1
+    package=$work/package-$1
     sections=$tested_there
-    mkdir -p "$there/tmp" "$there/log"
-    cp -R "$work/src" "$there/src"
+    for directory in "$there" "$package"; do
+        mkdir -p "$directory/tmp" "$directory/log"
+        cp -R "$work/src" "$directory/src"
+    done
     upgrade_there "$1" "$there"
     sections="$sections $tested_alone"
     printf '\n-- PostgreSQL %s in Debian %s: %s\n' "$1" "$2" "$sections"
-    status=0
+    politely=nice
+    in_namespaces package "$cache/$2" "$2" "$1" "$package" >"$work/log/package-$1" 2>&1
+    packaging=$!
+    politely=
     # shellcheck disable=SC2086 # a list of words
-    in_root run "$1" "$2" $sections || status=$?
-    in_root package "$1" "$2" || status=$?
+    in_namespaces run "$cache/$2" "$2" "$1" "$there" $sections
+    status=0
+    wait $! || status=$?
     add_sections "$there" "$status"
-}
-
-# in_root command major suite section...
-in_root() {
-    action=$1
-    major=$2
-    suite=$3
-    shift 3
-    in_namespaces "$action" "$cache/$suite" "$suite" "$major" "$there" "$@"
-    status_there=0
-    wait $! || status_there=$?
+    status=0
+    wait "$packaging" || status=$?
     namespaces=
-    return "$status_there"
+    cat "$work/log/package-$1"
+    add_sections "$package" "$status"
 }

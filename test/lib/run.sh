@@ -52,7 +52,7 @@ run_group() {
 
 # These build for themselves, or read the source only.
 case $part,$* in
-    one,unit=* | one,fault=* | *,tidy | *,coverage) ;;
+    one,unit=* | one,fault=* | *,tidy | *,coverage | *,package_there | *,package_installed) ;;
     *)
         if [ "$part" = one ] || [ ! -d "$UIDGEN_WORK/tree-main" ]; then
             [ "$part" = one ] || echo "Testing with $("$PG_CONFIG" --version), $(g++ --version | head -n 1)"

@@ -298,6 +298,12 @@ section_tap_there() {
     tap_files $(slow_first test/tap/*.t | grep -Ev "/($not_there)_")
 }
 
+# Of fleets, which need the preload everywhere, a major has 060, 064, sql/fleet.sql and the torture.
+section_tap_major() {
+    not_there="$not_there|054|06[123]"
+    section_tap_there
+}
+
 # The figures are for docs/fleet.md.
 section_monitoring() {
     tap_files test/monitoring/*.t
