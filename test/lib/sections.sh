@@ -263,7 +263,7 @@ tap_files() {
 }
 
 # Runbooks, sweeps, and what waits for grants to end and begin: those that take longest first.
-slow='049 033 032 042 051 035 031 020 039 026'
+slow='053 060 032 033 026 042 051 035 030 018 061 055 052 049 031 020 039'
 slow_first() {
     for number in $slow; do
         printf '%s\n' "$@" | grep "/${number}_" || true
