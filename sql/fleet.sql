@@ -557,6 +557,15 @@ CALL ask('l2', 'worker_bits=6') \gset
 SELECT :'outcome' LIKE '% node, new membership' AS newcomer;
 CALL run($$
 l3;
+-- An invented grant takes no node of a member that has called, not even in the fence after a claim of its own.
+UPDATE uid_fleet_state SET unproven_base = now();
+INSERT INTO member SELECT (jsonb_populate_record(m, '{"name": "thief", "incarnation": 7, "held_membership": 7,
+  "held_seal": 1, "seal": 1}')).* FROM member m WHERE name = 'l3';
+UPDATE member SET (term, held_term, held_until) = (term + 1000000, term + 1, held_until + 1) WHERE name = 'thief';
+thief;
+SELECT uid_fleet_fence() IS NOT NULL AS fenced;
+thief, l3;
+DELETE FROM member WHERE name = 'thief';
 $$, 'worker_bits=6');
 SELECT calls('uid_fleet_fork()') \gexec
 CALL run($$

@@ -180,6 +180,7 @@ constexpr RegistryView succeeded(RegistryView r, const RandomParts &drawn, Commi
     const int64_t number = next_number(r, drawn.step);
     r.former = lost ? Term{} : r.term;
     r.former_serial = r.own_serial - 1;
+    r.unproven_base_us = r.claimed > r.term.number ? 0 : r.unproven_base_us;
     r.first = r.claimed > r.term.number ? number : r.first;
     r.term = {number, drawn.nonce};
     r.shown = {};

@@ -54,7 +54,7 @@ COMMENT ON COLUMN uid_fleet_state.first_term IS
   'or one with another key';
 COMMENT ON COLUMN uid_fleet_state.unproven_base IS
   'fence_base when this registry replaced one that was lost with its key: until that fence ends, members keep nodes by '
-  'grants without a proof. NULL: it replaced none';
+  'grants without a proof. NULL: it replaced none, or has met a claim since';
 COMMENT ON COLUMN uid_fleet_state.former_term IS
   'number of the term before, if no commit of it was lost when this one began; otherwise NULL';
 COMMENT ON COLUMN uid_fleet_state.former_term_nonce IS 'its random number';
