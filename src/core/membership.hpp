@@ -85,11 +85,18 @@ constexpr FleetSeen seen_after_block(const FleetSeen &seen, const Answer &answer
     return seen.fleet == 0 ? FleetSeen{0, {answer.grant.term.number, 0}, 0, 0} : seen;
 }
 
-// The same after the hello of the registry that the server goes to (6). A server without a fleet keeps nothing, because
-// a registry of whatever fleet may say hello.
+// Whether the fleet must know of a registry's term. An unclaimed one is a copy, and one without a standby may be,
+// unless it has granted in its term. (Of others that cannot be told, because the number may be above the clock.)
+constexpr bool may_have_granted(const Answer &hello, int64_t granted_last_us) noexcept {
+    return hello.why == Refusal::no_standby ? granted_last_us >= hello.grant.term.number
+                                            : hello.why != Refusal::unclaimed;
+}
+
+// The same after the hello of the registry that the server goes to, if it may_have_granted() (6). A server without a
+// fleet keeps nothing, because a registry of whatever fleet may say hello.
 constexpr FleetSeen seen_after_hello(const FleetSeen &seen, const Answer &hello) noexcept {
     const bool is_later = hello.fleet == seen.fleet && hello.grant.term.number > seen.term.number;
-    return is_later && hello.why != Refusal::unclaimed ? seen_after(seen, hello) : seen;
+    return is_later ? seen_after(seen, hello) : seen;
 }
 
 // True: the membership has a grant of that answer, and must be stored before it is used. False: the answer is ignored

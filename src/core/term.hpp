@@ -77,21 +77,25 @@ constexpr FleetSeen with_proof(const FleetSeen &seen) noexcept {
 struct RegistryView {
     uint64_t fleet;
     Term term;
-    Term former;              // the term before it, if no commit of it was lost; 0: none
-    int64_t former_serial;    // the last serial of that term
-    Term shown;               // another one that a member has shown, not smaller; 0: none
-    int64_t claimed;          // the largest number that was shown without a proof and counts (14); 0: none
-    int64_t first;            // the number of the first term that this fleet's key can prove
-    int64_t unproven_base_us; // of the fence in which grants of a registry count that was lost with its key; 0: none
-    int64_t own_serial;       // the one drawn for this call's answer
-    int64_t fence_base_us;    // 0: there was no fence yet
-    int64_t covered_us;       // grants that other registries made up to then, by their clocks, are known or fenced
-    int64_t longest_us;       // the longest grant of the fleet
-    int64_t bound_us;         // how far two clocks of the fleet may differ
-    int64_t now_us;           // its clock
-    int64_t ended_by_us;      // only nodes whose grants had ended by then are free (12); 0: any
-    bool awaits_member;       // newcomers wait: is_in_wait(), and no member has ended it
-    bool is_elsewhere;        // its own server draws in another fleet: ids of the two could be equal
+    Term former;                 // the term before it, if no commit of it was lost; 0: none
+    int64_t former_serial;       // the last serial of that term
+    Term shown;                  // another one that a member has shown, not smaller; 0: none
+    int64_t claimed;             // the largest number that was shown without a proof and counts (14); 0: none
+    int64_t first;               // the number of the first term that this fleet's key can prove
+    int64_t unproven_base_us;    // of the fence in which grants of a registry count that was lost with its key; 0: none
+    int64_t own_serial;          // the one drawn for this call's answer
+    int64_t fence_base_us;       // 0: there was no fence yet
+    int64_t covered_us;          // grants that other registries made up to then, by their clocks, are known or fenced
+    int64_t longest_us;          // the longest grant of the fleet
+    int64_t bound_us;            // how far two clocks of the fleet may differ
+    int64_t now_us;              // its clock
+    int64_t closed_until_us;     // for a handover; 0: the registry is open
+    int64_t started_us;          // when the server started, as of the last call
+    int64_t serial_at_start;     // the last serial before; 0: a member has ended the wait, or there was none
+    int64_t granted_at_start_us; // when it had granted last before; 0: no wait, or it is over
+    int64_t ended_by_us;         // of with_wait(): only nodes whose grants had ended by then are free (12); 0: any
+    bool awaits_member;          // of with_wait(): newcomers wait, and no member has ended it
+    bool is_elsewhere;           // its own server draws in another fleet: ids of the two could be equal
 };
 
 // Whether the registry may answer a server that has seen that much.
@@ -118,6 +122,20 @@ constexpr int64_t wait_us(const RegistryView &r) noexcept { return r.longest_us 
 constexpr bool is_in_wait(const RegistryView &r, int64_t started_us) noexcept {
     const int64_t up_us = r.now_us - started_us;
     return up_us >= -2 * r.bound_us && up_us < wait_us(r);
+}
+
+// The registry when its server has started, and what it reads of that at each call.
+constexpr RegistryView started(RegistryView r, int64_t started_us, int64_t granted_last_us) noexcept {
+    r.started_us = started_us;
+    r.serial_at_start = std::max(r.own_serial - 1, INT64_C(1));
+    r.granted_at_start_us = std::max(granted_last_us, INT64_C(1));
+    return r;
+}
+constexpr RegistryView with_wait(RegistryView r) noexcept {
+    const bool is_early = r.granted_at_start_us != 0 && is_in_wait(r, r.started_us);
+    r.awaits_member = is_early && r.serial_at_start != 0;
+    r.ended_by_us = is_early ? r.granted_at_start_us : 0;
+    return r;
 }
 
 // The greatest `step` of next_number(), in microseconds.
@@ -168,12 +186,44 @@ struct RandomParts {
     int64_t step;
 };
 
-// What is known of the commits of the registry before.
-enum class Commits : uint8_t { are_known, may_be_lost };
+// What is known of the commits of the registry before. If it is declared, fences end until another registry grants.
+enum class Commits : uint8_t { are_known, are_declared, may_be_lost };
+
+// A closed registry grants nothing. The server that takes over knows of the closing, and so of every grant, and needs
+// no fence. That is only so as long as the former server cannot be open again, so the closing has an end:
+//   - the one that takes over counts on it while its clock + the bound is below closed_until
+//   - the former one may be opened again when its clock has passed closed_until by twice the bound
+constexpr bool is_closed(const RegistryView &r) noexcept { return r.closed_until_us != 0; }
+constexpr bool is_handed_over(const RegistryView &r) noexcept { return r.now_us + r.bound_us < r.closed_until_us; }
+constexpr int64_t may_open_us(const RegistryView &r) noexcept { return r.closed_until_us + 2 * r.bound_us; }
+
+// Why a registry cannot be handed over: the next one must know of all grants by what this one knows. (A claim does not
+// matter: a login could prevent the handover by it. The next one then raises a fence.) A closed one notes no start.
+constexpr Refusal judge_handover(const RegistryView &r, int64_t started_us) noexcept {
+    if (r.shown.number != 0)
+        return r.shown.number > r.term.number ? Refusal::stale_registry : Refusal::rival;
+    return r.ended_by_us != 0 || (is_closed(r) && r.started_us != started_us) ? Refusal::starting : Refusal::none;
+}
+
+// The registry when the handover is canceled. The next call notes a start that it has missed, unless another server
+// takes over before.
+constexpr RegistryView opened(RegistryView r, int64_t started_us) noexcept {
+    r.closed_until_us = 0;
+    r.granted_at_start_us = r.started_us != started_us ? 1 : r.granted_at_start_us;
+    return r;
+}
+
+// What a server that takes over from that state knows. A synchronous one has every commit of the former one. These are
+// all grants, unless that one had met another registry, or may have missed one.
+constexpr Commits commits_of_former(const RegistryView &r, bool is_synchronous) noexcept {
+    const bool has_all = is_handed_over(r) || (is_synchronous && !is_closed(r)); // a closed one notes no start
+    const bool knew_all = judge_rivals(r) == Refusal::none && r.granted_at_start_us == 0;
+    return has_all && knew_all ? Commits::are_known : Commits::may_be_lost;
+}
 
 // The registry when it draws a term. While all clocks agree within the bound, the end of the latest grant adds
-// nothing to a fence; it makes up for a registry whose clock is behind. Stamps of the registry that a claim is of can
-// never be verified, so they must not count as later than this term.
+// nothing to a fence; it makes up for a registry whose clock is behind. Stamps and grants of the registry that a claim
+// is of can never be verified, so they must not count as later than this term.
 constexpr RegistryView succeeded(RegistryView r, const RandomParts &drawn, Commits commits,
                                  const KnownGrants &known) noexcept {
     const bool lost = commits == Commits::may_be_lost;
@@ -185,10 +235,13 @@ constexpr RegistryView succeeded(RegistryView r, const RandomParts &drawn, Commi
     r.term = {number, drawn.nonce};
     r.shown = {};
     r.claimed = 0;
+    r.closed_until_us = r.serial_at_start = r.granted_at_start_us = 0;
+    if (commits == Commits::are_declared)
+        r.fence_base_us = r.covered_us = 0;
     if (lost)
         r.fence_base_us = std::max({r.fence_base_us, r.now_us, known.latest_end_us - r.longest_us});
     r.covered_us = std::max({r.covered_us, known.last_us, lost ? r.fence_base_us + r.bound_us : 0});
-    return r;
+    return with_wait(r);
 }
 
 // The registry after a member has told it when another one of the fleet granted last (11).

@@ -243,13 +243,17 @@ my $later = standby_of($former, 'later');
 $later->start;
 my $keeper = new_member('keeper', $former, $later);
 is(new_generator($keeper, 'kept'), 500, 'a member draws');
+my $absent = new_member('absent', $former, $later);
+is(new_generator($absent, 'apart'), 500, '... and another one');
+$absent->stop('immediate');
 my $in_way = $keeper->data_dir . '/global/pgsql_tmp_uidgen.grants.tmp';
 mkdir $in_way or die "could not make a directory: $!";
 my $of_former = term_of($former);
 $former->wait_for_catchup('later', 'replay', $former->lsn('flush'));
 $former->stop('immediate');
 $later->promote;
-$later->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true)');
+# As if the clock had been behind: what it grants now has a time below the number of its term.
+$later->safe_psql('postgres', 'SELECT uid_fleet_fence(cancel => true); UPDATE uid_fleet_state SET term = term + 3600000000');
 $keeper->poll_query_until('postgres', "SELECT bool_and(last_error = 'could not write the file of grants') FROM uid_registry_status") or die 'no error';
 is(status($keeper, 'DISTINCT connected, term FROM uid_registry_status'), "f|$of_former", '... and uses no new primary whose term it cannot store');
 rmdir $in_way or die "could not remove a directory: $!";
@@ -257,6 +261,12 @@ $keeper->poll_query_until('postgres', "SELECT bool_and(connected AND host = '" .
 is(status($keeper, 'DISTINCT term, renewals FROM uid_registry_status'), term_of($later) . '|1', '... until it can, although it has asked nothing of it');
 my $early = new_member('early', $later);
 is(new_generator($early, 'x'), 500, '... which admits a newcomer without a fence');
+$later->safe_psql('postgres', 'SELECT uid_fleet_handover()');
+$absent->start;
+is(draw($absent, 'apart'), 500, 'a member starts');
+ok($absent->poll_query_until('postgres', 'SELECT bool_and(NOT connected AND term = ' . term_of($later) . ') FROM uid_registry_status'),
+	'... and keeps the term of the new primary, which is closed by now');
+$absent->stop;
 $later->stop('immediate');
 crash($keeper);
 is(draw($keeper, 'kept'), 500, 'the member draws in the grant of the former one');

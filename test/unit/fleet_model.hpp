@@ -40,7 +40,14 @@ struct Protocol {
     bool (*is_claim)(const core::RegistryView &, const core::Term &) = core::is_claim;
     bool (*ends_wait)(const core::Layout &, const core::RegistryView &, const core::Request &,
                       int64_t) = core::ends_wait;
-    bool (*is_in_wait)(const core::RegistryView &, int64_t) = core::is_in_wait;
+    core::RegistryView (*started)(core::RegistryView, int64_t, int64_t) = core::started;
+    core::RegistryView (*with_wait)(core::RegistryView) = core::with_wait;
+    core::RegistryView (*opened)(core::RegistryView, int64_t) = core::opened;
+    core::Refusal (*judge_handover)(const core::RegistryView &, int64_t) = core::judge_handover;
+    int64_t (*may_open_us)(const core::RegistryView &) = core::may_open_us;
+    core::Commits (*commits_of_former)(const core::RegistryView &, bool) = core::commits_of_former;
+    bool (*may_have_granted)(const core::Answer &, int64_t) = core::may_have_granted;
+    core::FleetSeen (*seen_after_hello)(const core::FleetSeen &, const core::Answer &) = core::seen_after_hello;
     core::Request (*without_proof)(const core::Layout &, const core::RegistryView &, core::Request,
                                    bool) = core::without_proof;
     core::NodeRow (*revoked)(const core::Layout &, const core::RegistryView &, const core::NodeRow &,
@@ -62,11 +69,13 @@ struct Protocol {
     bool shows_others = true;      // the largest term, to the other registries
     bool says_which_is_new = true; // of a registry made anew: that it follows the former one
     bool draws_nonces = true;
-    bool always_waits = true;     // a registry that starts, even if its grants have ended
-    bool asks_again = true;       // all registries, when its grant has ended
-    bool looks = true;            // a member that is connected says hello to all registries in half the longest grant
-    bool has_other_line = true;   // of a registry that is made anew with another key no line leads to the former one
-    bool is_told_its_term = true; // a registry that is made anew: the largest that members show
+    bool hello_is_evidence = true; // of lost commits
+    bool closes = true;            // a registry that is handed over
+    bool always_waits = true;      // a registry that starts, even if its grants have ended
+    bool asks_again = true;        // all registries, when its grant has ended
+    bool looks = true;             // a member that is connected says hello to all registries in half the longest grant
+    bool has_other_line = true;    // of a registry that is made anew with another key no line leads to the former one
+    bool is_told_its_term = true;  // a registry that is made anew: the largest that members show
 };
 
 constexpr int most_members = 3;
@@ -108,6 +117,7 @@ struct Member {
     int8_t looks;     // since it last started it has connected
     int8_t cut;       // a bit for each server that it cannot reach
     int8_t left;      // a bit for each server that is not in its line
+    int8_t met;       // it has reached the registry whose fence was cancelled (State::declared)
 };
 
 struct SmallRow {
@@ -123,8 +133,11 @@ struct Registry {
     int8_t key;   // what it seals with: the nonces of its terms are even or odd
     int8_t first; // the first term that it can prove
     int8_t unproven_base;
-    int8_t claimed;    // the largest number that was shown without a proof
-    int8_t claimed_at; // 1 + when one was shown last; 0: never
+    int8_t claimed;      // the largest number that was shown without a proof
+    int8_t claimed_at;   // 1 + when one was shown last; 0: never
+    int8_t closed_until; // 0: it is open
+    int8_t started, serial_at_start, granted_at_start;
+    int8_t noted_by; // which server has noted its start: 1 + its number
     SmallRow rows[most_nodes];
     int8_t copy_answered; // of two copies of one life, which was answered as the life that follows: 1 + member; 0: none
 };
@@ -135,11 +148,11 @@ enum class Change : int8_t { none, promoted, moved, unclaimed, empty };
 struct Server {
     Registry db;
     int8_t up;
-    int8_t started;
-    int8_t before;              // the last serial by then
-    int8_t last_before;         // and when it had granted last
-    int8_t called;              // a member has ended the wait
-    int8_t heard;               // the same, by the model's own account
+    int8_t started;             // when, by its clock
+    int8_t noted;               // in its tables
+    int8_t heard;               // a member has ended the wait, by the model's own account
+    int8_t granted;             // it has granted in its term
+    int8_t alone;               // it waits for a synchronous standby
     int8_t claimed, claimed_at; // as in Registry, by the model's own account
     int8_t offset;              // of its clock
     int8_t is_copy;             // beside the one that it was made of
@@ -167,6 +180,8 @@ struct State {
     Message request;      // on its way to the registry, where it may arrive late
     Response response;    // on its way to the member, where it may arrive late
     int8_t now;           // ticks
+    int8_t used_closing;  // the end of the handover by which a server has taken over
+    int8_t declared;      // the term that began by the word of an administrator that nothing was lost; 0: none
     int8_t lost_silently; // commits were lost, and neither environment nor member has shown it
     int8_t last_incarnation;
     int8_t is_number_used; // a term was drawn that is in use, or whose number members may know
@@ -200,6 +215,10 @@ enum Event : uint64_t {
     not_alone = 1 << 17,          // two registries that cannot be told apart
     granted_together = 1 << 18,   // two in one call
     fence_by_later_one = 1 << 19, // a request of a call has shown what an earlier one could not
+    fence_by_hello = 1 << 20,
+    kept_hello = 1 << 21,
+    handed_over = 1 << 22,
+    invented = 1 << 23,
 };
 
 // The event of a refusal; none for Refusal::none.
@@ -250,13 +269,21 @@ enum class StepKind : uint8_t {
     back_up,       // the primary's state is kept
     show_claim,    // somebody shows the primary a number that is larger by `arg`, without a proof
     promote_copy, // the primary ends, and a standby of that state becomes the primary; if `arg`, a restored backup
+    hello,        // to all registries that the member reaches, and nothing else
+    cancel,       // uid_fleet_fence(cancel => true), if the administrator is right; `arg`: it is rolled back
+    hand_over,    // uid_fleet_handover() on the primary
+    open,         // uid_fleet_handover(cancel => true)
+    turn_back,    // the primary is down for good, and the former one, which has started again, is the registry
+    lack_standby, // which the primary waits for, if `arg`
+    invent,       // somebody shows the primary a grant of node `arg`, without a proof
 };
 
 // Their names, in the same order.
 constexpr const char *step_names =
     "advance clock registry_clock ask ask_unanswered ask_slowly ask_together arrive deliver draw draw_all restart "
     "copy_disk copy_directory remake replicate fail_over split come_back clone move put_back restore_copy make_anew claim lose "
-    "fence revoke ask_other_fleet join cut lose_registry stop start back_up show_claim promote_copy";
+    "fence revoke ask_other_fleet join cut lose_registry stop start back_up show_claim promote_copy "
+    "hello cancel hand_over open turn_back lack_standby invent";
 
 struct Step {
     StepKind kind;
@@ -279,6 +306,8 @@ struct Size {
     int64_t members = 2;          // newcomers
     int64_t clocks_are_right = 0; // 1: those of the registry's servers, so a later term has a larger number
     int64_t joining = 0;          // those that join later; the others are places for copies
+    int64_t closing = 4;          // how long a handover is in force
+    int64_t synchronous = 0;      // 1: the standby has each commit
 };
 
 constexpr uint64_t this_fleet = 1;
@@ -293,8 +322,9 @@ class World {
         memset(&s, 0, sizeof(s));
         s.now = 2;
         s.server[0].db.term = {1, 1};
+        s.server[0].db.serial = s.server[0].db.noted_by = s.server[0].noted = 1;
         s.last_number = 1;
-        s.server[0].up = s.server[0].called = s.server[0].heard = 1;
+        s.server[0].up = s.server[0].heard = 1;
         s.server[0].offset = small(size_.registry_offset);
         s.server[1].db = s.server[0].db;
         s.server[1].offset = s.server[0].offset;
@@ -312,6 +342,8 @@ class World {
         const bool applied = take(s, step, out);
         if (applied && s.is_number_used != 0)
             out.broken = "a term was drawn that is in use";
+        if (applied && size_.synchronous != 0 && other(s).up == 0 && s.is_former == 0)
+            replicate(s);
         if (applied)
             renumber_serials(s);
         return applied;
@@ -404,7 +436,7 @@ class World {
             if (other(s).up != 0 || primary(s).up == 0 ||
                 (memcmp(&other(s).db, &primary(s).db, sizeof(Registry)) == 0 && s.is_former == 0))
                 return false;
-            other(s).db = primary(s).db;
+            replicate(s);
             s.is_former = 0;
             return true;
         case StepKind::fail_over:
@@ -423,7 +455,7 @@ class World {
             start_server(s, other(s));
             return true;
         case StepKind::move:
-            if (other(s).up != 0 || primary(s).change != Change::none || s.lost_silently != 0)
+            if (other(s).up != 0 || primary(s).change != Change::none)
                 return false;
             other(s).db = primary(s).db;
             (void)promote(s, false);
@@ -459,11 +491,35 @@ class World {
                 return false;
             core::RegistryView r = view(s, s.primary);
             (void)settle(s, s.primary, r, out);
+            if (core::is_closed(r) && r.now_us < p_.may_open_us(r))
+                return false;
             succeed(s, s.primary, r, core::Commits::may_be_lost);
             commit(s, s.primary, r);
             s.lost_silently = 0;
             return true;
         }
+        case StepKind::hello:
+            if (!lives)
+                return false;
+            m.connected = static_cast<int8_t>(1 + inquire(s, step.member, out).index);
+            m.looks = 1;
+            return true;
+        case StepKind::cancel:
+            return cancel(s, step.arg != 0, out);
+        case StepKind::hand_over:
+        case StepKind::open:
+            return hand_over(s, step.kind == StepKind::open, out);
+        case StepKind::turn_back:
+            if (primary(s).up != 0 || s.is_former == 0 || other(s).up == 0)
+                return false;
+            s.primary = static_cast<int8_t>(1 - s.primary);
+            for (Member &each : s.members)
+                each.left = each.left != 0 ? static_cast<int8_t>(1 << (1 - s.primary)) : int8_t{0};
+            return true;
+        case StepKind::lack_standby:
+            return primary(s).up != 0 && set(primary(s).alone, step.arg);
+        case StepKind::invent:
+            return invent(s, step.arg, out);
         case StepKind::revoke:
             return revoke(s, step.arg, out);
         case StepKind::ask_other_fleet:
@@ -612,10 +668,38 @@ class World {
         v.bound_us = size_.bound;
         v.now_us = std::max<int64_t>((s.now + at.offset), 1);
         v.claimed = r.claimed_at != 0 && v.now_us - (r.claimed_at - 1) < core::claim_us(v) ? r.claimed : 0;
+        v.closed_until_us = p_.closes || at.up == 0 || at.change == Change::promoted ? r.closed_until : 0;
+        v.started_us = r.started;
+        v.serial_at_start = r.serial_at_start;
+        v.granted_at_start_us = r.granted_at_start;
+        return p_.with_wait(v);
+    }
+
+    // Two servers may start in one tick.
+    static int64_t started_us(const State &s, int server, const core::RegistryView &r) {
+        const Server &at = s.server[server];
+        return at.noted != 0 && at.db.noted_by == 1 + server && r.started_us == at.started ? at.started : -1;
+    }
+
+    static void note_start(State &s, int server, core::RegistryView &r) {
+        r.started_us = s.server[server].started;
+        s.server[server].noted = 1;
+        s.server[server].db.noted_by = static_cast<int8_t>(1 + server);
+    }
+
+    // What each call begins with. False: it grants nothing.
+    bool enter(State &s, int server, core::RegistryView &r, Outcome &out) const {
+        const Server &at = s.server[server];
+        const bool counts = settle(s, server, r, out);
         const bool waits = p_.always_waits || latest_end(s, server, nullptr) > at.started;
-        v.awaits_member = waits && at.called == 0 && p_.is_in_wait(v, at.started);
-        v.ended_by_us = p_.is_in_wait(v, at.started) && at.called == 1 ? at.last_before : 0;
-        return v;
+        if (at.change != Change::empty && r.started_us != started_us(s, server, r) && !core::is_closed(r)) {
+            r = p_.started(r, at.started, waits ? at.db.last : 0);
+            note_start(s, server, r);
+        }
+        if (r.granted_at_start_us != 0 && (!waits || !core::is_in_wait(r, r.started_us)))
+            r.granted_at_start_us = 0;
+        r = p_.with_wait(r);
+        return counts;
     }
 
     static void commit(State &s, int server, const core::RegistryView &r) {
@@ -629,6 +713,10 @@ class World {
         db.unproven_base = small(r.unproven_base_us);
         db.base = small(r.fence_base_us);
         db.covered = small(r.covered_us);
+        db.closed_until = small(r.closed_until_us);
+        db.started = small(r.started_us);
+        db.serial_at_start = small(r.serial_at_start);
+        db.granted_at_start = small(r.granted_at_start_us);
     }
 
     static void commit(State &s, int server, const core::NodeRow &row, int64_t now_us) {
@@ -641,6 +729,7 @@ class World {
                              small(row.serial),
                              small(static_cast<int64_t>(row.revoked))};
         db.last = std::max(db.last, small(now_us));
+        s.server[server].granted = now_us != 0 ? int8_t{1} : s.server[server].granted;
     }
 
     // -----------------------------------------------------------------------------------------------------
@@ -648,13 +737,17 @@ class World {
 
     static void start_server(State &s, Server &server) {
         server.up = 1;
-        server.started = s.now;
-        server.before = server.db.serial;
-        server.last_before = std::max<int8_t>(server.db.last, 1);
-        server.called = server.heard = server.is_copy = 0;
+        server.started = std::max<int8_t>(static_cast<int8_t>(s.now + server.offset), 1);
+        server.noted = server.heard = server.granted = server.is_copy = server.alone = 0;
         for (Member &m : s.members)
             if (m.connected == 1 + (&server - s.server))
                 m.connected = 0;
+    }
+
+    static void replicate(State &s) {
+        other(s).db = primary(s).db;
+        other(s).claimed = primary(s).claimed;
+        other(s).claimed_at = primary(s).claimed_at;
     }
 
     static void stop_server(State &s, Server &server) {
@@ -665,6 +758,11 @@ class World {
     bool promote(State &s, bool both) const {
         if (other(s).up != 0 || s.is_former != 0)
             return false;
+        // After a server that has taken over by a handover is lost, another one must not (docs/design.md).
+        const core::RegistryView taken = view(s, 1 - s.primary);
+        if (core::is_handed_over(taken) && taken.closed_until_us == s.used_closing)
+            return false;
+        s.used_closing = core::is_closed(taken) ? small(taken.closed_until_us) : s.used_closing;
         if (s.copy != 0 && memcmp(&other(s).db, &primary(s).db, sizeof(Registry)) != 0)
             s.lost_since_copy = 1;
         if (!both)
@@ -709,7 +807,7 @@ class World {
         for (auto &at : s.server) {
             f(at.db.term, at.db.serial);
             f(at.db.former, at.db.former_serial);
-            f(at.db.shown, at.before);
+            f(at.db.shown, at.db.serial_at_start);
             for (auto &row : at.db.rows)
                 f(row.term, row.serial);
         }
@@ -742,8 +840,7 @@ class World {
         const int64_t number = numbered.term.number;
         const int key = s.server[server].db.key;
         r = p_.succeeded(r, {p_.draws_nonces ? fresh_nonce(s, number, key) : 1, 1}, commits, known);
-        r.awaits_member = false;
-        r.ended_by_us = 0;
+        note_start(s, server, r);
         for_each_stamp(s, [&](const SmallTerm &e, int8_t) {
             if (big(e) == r.term)
                 s.is_number_used = 1;
@@ -751,7 +848,9 @@ class World {
         if (number <= s.last_number && s.last_number < s.now && size_.clocks_are_right != 0)
             s.is_number_used = 1;
         s.last_number = std::max(s.last_number, small(number));
-        s.server[server].called = s.server[server].heard = 2;
+        s.server[server].heard = 2;
+        s.server[server].granted = 0;
+        s.declared = commits == core::Commits::are_declared ? small(number) : s.declared;
         s.server[server].db.claimed_at = s.server[server].db.claimed = 0;
         if (s.lost_since_copy != 0)
             s.server[server].db.copy_answered = 0; // what the registry lost cannot count
@@ -783,8 +882,9 @@ class World {
         const core::Term before = r.term;
         const bool was_changed = at.change != Change::none;
         if (at.change == Change::promoted && p_.compares_timeline) {
-            succeed(s, server, r, core::Commits::may_be_lost);
-            out.events |= fence_by_environment;
+            const core::Commits known = p_.commits_of_former(r, size_.synchronous != 0);
+            succeed(s, server, r, known);
+            out.events |= known == core::Commits::are_known ? handed_over : fence_by_environment;
             s.lost_silently = 0;
         } else if (at.change == Change::moved) {
             succeed(s, server, r, core::Commits::are_known);
@@ -818,30 +918,32 @@ class World {
             r.shown = a.seen.term;
         if (!is_sealed_whole)
             return true;
-        at.heard = std::max<int8_t>(at.heard, core::ends_wait(layout_, r, a, at.before) ? 1 : 0);
-        if (p_.ends_wait(layout_, r, a, at.before)) {
-            at.called = std::max<int8_t>(at.called, 1);
-            r.awaits_member = false;
-            r.ended_by_us = view(s, server).ended_by_us;
+        if (r.serial_at_start == 0)
+            return true;
+        at.heard = std::max<int8_t>(at.heard, core::ends_wait(layout_, r, a, r.serial_at_start) ? 1 : 0);
+        if (p_.ends_wait(layout_, r, a, r.serial_at_start)) {
+            r.serial_at_start = 0;
+            r = p_.with_wait(r);
         }
         return true;
     }
 
     core::Hello hello(State &s, int server, core::Request a, Outcome &out) const {
         core::RegistryView r = view(s, server);
-        const bool open = settle(s, server, r, out);
+        bool open = enter(s, server, r, out);
         if (!open && s.server[server].change == Change::empty)
             return {};
-        if (open)
-            (void)learn(s, server, r, a);
+        const bool is_known = open && learn(s, server, r, a);
+        open = open && r.shown.number <= r.term.number && !core::is_closed(r) && s.server[server].alone == 0;
+        if (open && is_known && core::shows_lost_answer(r, a.seen)) {
+            s.lost_silently = 0; // from now on it knows
+            if (p_.hello_is_evidence)
+                succeed(s, server, r, core::Commits::may_be_lost);
+            out.events |= fence_by_hello;
+        }
         r.own_serial--;
         commit(s, server, r);
-        return {true,
-                open && r.shown.number <= r.term.number,
-                static_cast<uint64_t>(1 + server),
-                r.fleet,
-                r.term,
-                s.server[server].db.last};
+        return {true, open, static_cast<uint64_t>(1 + server), r.fleet, r.term, s.server[server].db.last};
     }
 
     // -----------------------------------------------------------------------------------------------------
@@ -873,7 +975,7 @@ class World {
         const bool is_alike = is_newcomer(m) || (p_.asks_again && m.asker.held.until <= clock(s, member));
         const bool inquires = is_alike || !connected;
         if (inquires)
-            best = inquire(s, member, &told, out);
+            best = inquire(s, member, out, &told);
         if (best.index == core::no_registry)
             return false;
         if (inquires && m.asker.fleet == static_cast<int8_t>(this_fleet) &&
@@ -900,9 +1002,8 @@ class World {
     void look(State &s, Outcome &out) const {
         for (int i = 0; p_.looks && i < most_members; i++) {
             Member &m = s.members[i];
-            int64_t told = 0;
             if (m.life == Life::alive && m.looks != 0)
-                m.connected = static_cast<int8_t>(1 + inquire(s, i, &told, out).index);
+                m.connected = static_cast<int8_t>(1 + inquire(s, i, out).index);
         }
     }
 
@@ -910,7 +1011,34 @@ class World {
         return s.server[server].up != 0 && ((m.cut | m.left) >> server & 1) == 0;
     }
 
-    core::Best inquire(State &s, int member, int64_t *told, Outcome &out) const {
+    // A later term counts from the hello on. One that no member keeps needs no serial, because only the order of those
+    // counts that are known.
+    void keep_hello(State &s, int member, int server, const core::Hello &hello, Outcome &out) const {
+        Member &m = s.members[member];
+        Server &at = s.server[server];
+        m.met = s.declared != 0 && hello.term.number >= s.declared ? int8_t{1} : m.met;
+        const core::Refusal why = at.change != Change::none ? core::Refusal::unclaimed
+                                  : at.db.closed_until != 0 ? core::Refusal::handing_over
+                                  : at.alone != 0           ? core::Refusal::no_standby
+                                  : hello.open              ? core::Refusal::none
+                                                            : core::Refusal::stale_registry;
+        const core::Answer answer = {
+            why, 0, hello.fleet, {0, 0, 0, 0, hello.term, at.db.closed_until != 0 ? 1 : at.db.serial + 1}};
+        const core::FleetSeen before = seen(m.asker);
+        const core::FleetSeen after = p_.seen_after_hello(before, answer);
+        if (!p_.may_have_granted(answer, hello.granted_last_us) ||
+            (after.term == before.term && after.serial == before.serial))
+            return;
+        at.db.serial = std::max(at.db.serial, small(after.serial));
+        store(m, membership(m), after);
+        out.events |= kept_hello;
+        // Of a copy that grants nothing the fleet need not know.
+        const bool may_be_copy = why == core::Refusal::unclaimed || why == core::Refusal::no_standby;
+        if (may_be_copy && at.granted == 0 && at.db.last < hello.term.number)
+            out.broken = "a member has kept the term of a registry that grants nothing";
+    }
+
+    core::Best inquire(State &s, int member, Outcome &out, int64_t *told = nullptr) const {
         const Member &m = s.members[member];
         core::Hello hellos[servers] = {};
         const core::Request own = request_of(message_of(s, member, 0, 0));
@@ -922,6 +1050,7 @@ class World {
             return best;
         const int other = 1 - best.index;
         const core::Hello &chosen = hellos[best.index];
+        keep_hello(s, member, best.index, chosen, out);
         if (hellos[other].answers && hellos[other].term != chosen.term && p_.shows_others) {
             if (hellos[other].open)
                 out.events |= closed_other;
@@ -937,7 +1066,8 @@ class World {
             out.broken = "a member met a former registry and did not close it";
         // The proof of that.
         const bool counts = last != core::no_registry && is_sealed(s, best.index, hellos[last].term);
-        *told = counts ? hellos[last].granted_last_us : 0;
+        if (told != nullptr)
+            *told = counts ? hellos[last].granted_last_us : 0;
         return best;
     }
 
@@ -1023,7 +1153,8 @@ class World {
 
     void read_losses(State &s, const Batch &batch, int i, core::RegistryView &r, Outcome &out) const {
         const int server = batch.requests[i].server;
-        if (!batch.is_known[i] || decide(s, server, r, batch.asked[i]).judgement.verdict != core::Verdict::fence)
+        if (!batch.is_known[i] || core::is_closed(r) || s.server[server].alone != 0 ||
+            decide(s, server, r, batch.asked[i]).judgement.verdict != core::Verdict::fence)
             return;
         out.events |= s.lost_silently == 0 ? fence_by_member | fence_not_needed : fence_by_member;
         if (size_.never_lost)
@@ -1035,7 +1166,7 @@ class World {
     bool answer_all(State &s, Batch &batch, Outcome &out) const {
         const int server = batch.requests[0].server;
         core::RegistryView r = view(s, server);
-        if (!settle(s, server, r, out)) {
+        if (!enter(s, server, r, out)) {
             out.events |= refused(core::Refusal::unclaimed);
             for (int i = 0; i < batch.count; i++)
                 batch.responses[i] = reply(batch.requests[i], core::Refusal::unclaimed, r);
@@ -1051,6 +1182,11 @@ class World {
             out.events |= shows > 0 ? fence_by_later_one : uint64_t{0};
             s.lost_silently = 2;
         }
+        // After the word of an administrator a member that does not know of it must not call another registry.
+        for (int i = 0; i < batch.count; i++)
+            if (r.term.number < s.declared && batch.requests[i].asker.holds != 0 &&
+                s.members[batch.requests[i].member - 1].met == 0)
+                return false;
         const bool must_refuse = must_refuse_newcomers(s, server);
         for (int i = 0; i < batch.count && p_.reads_evidence_first; i++)
             read_evidence(s, batch, i, r, out);
@@ -1062,6 +1198,14 @@ class World {
                 read_losses(s, batch, i, r, out);
             }
             r.own_serial += i > 0 ? 1 : 0;
+            if (core::is_closed(r) || s.server[server].alone != 0) {
+                const core::Refusal why = core::is_closed(r) ? core::Refusal::handing_over : core::Refusal::no_standby;
+                batch.responses[i] = reply(batch.requests[i], why, r);
+                if (core::is_closed(r)) // it shows none that the server that takes over has not reached
+                    batch.responses[i].grant.serial = 1;
+                out.events |= refused(why);
+                continue;
+            }
             if (batch.is_known[i] &&
                 !answer_one(s, batch.requests[i], batch.asked[i], r, must_refuse, batch.responses[i], out))
                 return false;
@@ -1126,6 +1270,7 @@ class World {
                 out.broken = "the latest life was refused";
         }
         check_survivor(before, r, request, d, out);
+        check_known_holder(before, r, request, d, out);
         // An answer that was missed is given again.
         const bool extends = d.judgement.verdict == core::Verdict::extend;
         const bool is_live = (request.asker.holds != 0 && request.asker.held.until > r.now_us) ||
@@ -1196,7 +1341,8 @@ class World {
     // By the model's own account, so that a mutant cannot widen the exception.
     bool shows_loss(const State &s, const core::RegistryView &r, const core::Request &a) const {
         if (a.seen.term.number > r.term.number || r.shown.number > r.term.number ||
-            (a.seen.term == r.term && a.seen.serial >= r.own_serial))
+            (a.seen.term == r.term && a.seen.serial >= r.own_serial) ||
+            (r.former.number != 0 && a.seen.term == r.former && a.seen.serial > r.former_serial))
             return true;
         if (!a.holds || a.held.term != r.term)
             return false;
@@ -1259,6 +1405,23 @@ class World {
             out.broken = "a live holder did not survive the fence";
     }
 
+    // While no clock is wrong, neither a claim nor an invented grant stops a member whose grant lasts and that the
+    // registry knows.
+    void check_known_holder(const State &before, const core::RegistryView &r, const Message &request, const Case &d,
+                            Outcome &out) const {
+        const Asker &asker = request.asker;
+        if (asker.holds == 0 || !is_sealed(before, request.server, big(asker.held.term)) || asker.fleet == 0)
+            return;
+        const core::NodeRow known = row(before, request.server, asker.held.node);
+        const int64_t until = std::max<int64_t>(asker.held.until, known.until);
+        const core::Refusal why = d.judgement.why;
+        const bool is_stopped = d.judgement.verdict == core::Verdict::newcomer || why == core::Refusal::claimed ||
+                                why == core::Refusal::fenced || why == core::Refusal::starting;
+        if (is_stopped && known.membership == big(asker.held.membership) && until > r.now_us &&
+            until > core::last_lost_beginning(layout_, r))
+            out.broken = "a member whose grant lasts was stopped";
+    }
+
     // Of two copies of one life, the one that is answered first is the life that follows. The other one is refused.
     static void note_copies(State &s, const Message &request, core::Verdict verdict, const core::NodeRow &after,
                             Outcome &out) {
@@ -1270,6 +1433,93 @@ class World {
             out.broken = "both copies of a life were answered";
         if (request.asker.incarnation > s.copy_incarnation || request.member == s.copy)
             answered = request.member;
+    }
+
+    // -----------------------------------------------------------------------------------------------------
+    // What an administrator says, and what somebody else invents.
+
+    // Whether nothing was lost, as far as it matters: the primary knows of each grant of a member.
+    bool knows_all(const State &s) const {
+        const auto is_known = [&](const SmallGrant &g) {
+            const core::NodeRow known = row(s, s.primary, g.node);
+            return known.from >= g.until || (known.membership == big(g.membership) && known.until >= g.until);
+        };
+        for (const Member &m : s.members)
+            if (m.life != Life::absent && m.asker.holds != 0 && !is_known(m.asker.held))
+                return false;
+        return s.response.member == 0 || s.response.grant.until == 0 || is_known(s.response.grant);
+    }
+
+    // uid_fleet_fence(cancel => true).
+    bool cancel(State &s, bool is_rolled_back, Outcome &out) const {
+        Server &at = primary(s);
+        if (at.up == 0 || other(s).up != 0 || at.change == Change::empty || at.change == Change::unclaimed ||
+            !knows_all(s))
+            return false;
+        const State before = s;
+        core::RegistryView r = view(s, s.primary);
+        (void)enter(s, s.primary, r, out);
+        if (core::is_closed(r) && r.now_us < p_.may_open_us(r))
+            return false;
+        if (is_rolled_back) {
+            s = before;
+            primary(s).db.serial++;
+            return true;
+        }
+        succeed(s, s.primary, r, core::Commits::are_declared);
+        commit(s, s.primary, r);
+        for (Member &m : s.members)
+            m.met = 0;
+        s.lost_silently = 0;
+        return true;
+    }
+
+    bool hand_over(State &s, bool is_canceled, Outcome &out) const {
+        if (primary(s).up == 0)
+            return false;
+        core::RegistryView r = view(s, s.primary);
+        const bool counts = enter(s, s.primary, r, out);
+        const int64_t started = started_us(s, s.primary, r);
+        if (is_canceled) {
+            if (!core::is_closed(r) || r.now_us < p_.may_open_us(r))
+                return false;
+            r = p_.opened(r, started);
+        } else {
+            if (!counts || p_.judge_handover(r, started) != core::Refusal::none)
+                return false;
+            r.closed_until_us = std::max(r.closed_until_us, r.now_us + size_.closing);
+        }
+        commit(s, s.primary, r);
+        return true;
+    }
+
+    // Its incarnation and membership are random, so no member has them.
+    bool invent(State &s, int node, Outcome &out) const {
+        core::RegistryView r = view(s, s.primary);
+        if (primary(s).up == 0 || !enter(s, s.primary, r, out) || core::is_closed(r) || r.first < 2)
+            return false;
+        const core::Term term = {r.first - 1, 2 - primary(s).db.key};
+        const uint64_t life = big(fresh(s));
+        core::Request a = {life,     {},       true,         {node, 0, model_ticks - 1, life, term, 1},
+                           r.now_us, r.now_us, size_.length, {this_fleet, term, 1}};
+        const core::NodeRow known = row(s, s.primary, node);
+        if (!learn(s, s.primary, r, a))
+            return false;
+        const Case d = decide(s, s.primary, r, a);
+        if (d.judgement.verdict != core::Verdict::extend)
+            return false;
+        const core::NodeRow after = p_.extended(layout_, r, d.request, known);
+        const int64_t end = std::max(core::fence_tick(layout_, r), core::beginning(layout_, r, a) + size_.longest);
+        if (after.until > std::max(end, known.until))
+            out.broken = "an invented grant outlives the fence";
+        for (const Member &m : s.members)
+            if (m.life == Life::alive && m.asker.holds != 0 && m.asker.held.node == node &&
+                big(m.asker.held.membership) == known.membership && m.asker.held.until > r.now_us)
+                out.broken = "an invented grant took the node of a member that had called";
+        commit(s, s.primary, after, r.now_us);
+        commit(s, s.primary, r);
+        out.events |= invented;
+        return true;
     }
 
     bool revoke(State &s, int node, Outcome &out) const {

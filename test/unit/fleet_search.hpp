@@ -59,7 +59,9 @@ inline Size size_of(const std::string &list) {
                                                                   {"never_superseded", &Size::never_superseded},
                                                                   {"never_lost", &Size::never_lost},
                                                                   {"members", &Size::members},
-                                                                  {"joining", &Size::joining}};
+                                                                  {"joining", &Size::joining},
+                                                                  {"closing", &Size::closing},
+                                                                  {"synchronous", &Size::synchronous}};
     Size size;
     for (const std::vector<std::string> &words : items_of(list))
         size.*fields.at(words.at(0)) = std::stoi(words.at(1));
@@ -176,6 +178,27 @@ inline Found search(const Protocol &protocol, const Scenario &scenario, int dept
     }
     found.depth = depth;
     found.states = origins.size();
+    return found;
+}
+
+// The scenario's steps in their order, but for those that do not apply.
+inline Found tell(const Protocol &protocol, const Scenario &story) {
+    const World world(protocol, story.size);
+    State s = world.start();
+    Found found;
+    for (const Step &step : story.steps) {
+        State after = s;
+        Outcome out;
+        if (!world.apply(after, step, out))
+            continue;
+        s = after;
+        found.depth++;
+        found.events |= out.events;
+        found.path += step.text + "; ";
+        found.broken = out.broken != nullptr ? out.broken : "";
+        if (out.broken != nullptr)
+            break;
+    }
     return found;
 }
 

@@ -120,10 +120,81 @@ const std::vector<Scenario> scenarios = {
     {"ACopyOfAnEarlierStateTakesOver", "nodes 1, length 3, longest 3, clocks_are_right 1", 8,
      refused(Refusal::stale_registry) | refused(Refusal::unclaimed) | survived_fence | newcomer_after_fence,
      "ask AB, draw_all AB, advance 1 3, back_up, replicate, fail_over, promote_copy 0 1, claim, come_back"},
+    // An administrator ends fences, and is right. The former primary comes back.
+    {"AFenceIsCanceled", "longest 3, members 3", 7, kept_hello | closed_other | refused(Refusal::starting),
+     "ask ABC, hello A, draw_all BC, advance 3, replicate, fail_over, cancel, stop, come_back"},
+    // The registry is handed over, or not after all. The former one starts again.
+    {"ARegistryIsHandedOver", "nodes 1, length 3, longest 3, end 16", 8,
+     handed_over | fence_by_environment | refused(Refusal::handing_over) | refused(Refusal::fenced),
+     "ask AB, draw_all AB, advance 3, registry_clock 0 1, hand_over, open, replicate, fail_over, come_back"},
+    // The one that took over is lost, and the former one is the registry again.
+    {"AFormerPrimaryIsTheRegistryAgain", "length 5, longest 5, end 20, closing 6", 8,
+     handed_over | fence_by_environment | refused(Refusal::handing_over) | refused(Refusal::starting),
+     "ask AB, advance 1 7, hand_over, open, replicate, fail_over, stop, come_back, turn_back"},
+    // Somebody shows grants that no registry gave, before and after a larger number.
+    {"GrantsAreInvented", "nodes 1, length 3, longest 3, end 16", 7,
+     invented | refused(Refusal::claimed) | row_from_member | survived_fence,
+     "ask AB, draw_all AB, advance 1 3, lose_registry 0, claim, show_claim 4, fence, invent 0"},
+};
+
+// Longer than a search is deep: steps in their order. A step that a rule prevents does not apply.
+const std::vector<Scenario> stories = {
+    // The former primary comes back. A member has only said hello to the new one.
+    {"AHelloIsKept", "length 8, longest 8, members 3, end 24", 0, kept_hello,
+     "ask A, replicate, fail_over, cancel, hello A, ask B, stop, come_back, ask A, ask C, draw_all B, draw_all C"},
+    // The same. The new one, whose number is above its clock, was closed by then.
+    {"TheHelloOfAClosedRegistryIsKept", "length 8, longest 8, members 3, end 24", 0, kept_hello,
+     "ask A, replicate, fail_over, cancel, ask B, hand_over, hello A, stop, come_back, ask A, ask C, draw_all B, "
+     "draw_all C"},
+    {"TheHelloOfACopyIsNotKept", "", 0, granted_newcomer,
+     "ask A, advance 3, replicate, fail_over, lack_standby 1, hello A"},
+    {"TheHelloOfAnUnclaimedCopyIsNotKept", "", 0, granted_newcomer,
+     "ask A, replicate, advance 1, fail_over, hello B, replicate, restore_copy, cut A 2, hello A"},
+    // A refusal is lost with the grant before it, and the registry moves.
+    {"AHelloShowsWhatWasLost", "nodes 1, length 8, longest 8, end 24", 0, fence_by_hello,
+     "replicate, ask A, ask B, lose, move, hello B, ask B, draw_all AB"},
+    {"AHandoverHasEnded", "nodes 1, length 8, longest 8, closing 2, end 24", 0, fence_by_environment,
+     "hand_over, replicate, advance 4, open, ask A, draw_all A, fail_over, ask B, draw_all B"},
+    {"AHandoverEndsByTwoClocks", "nodes 1, length 8, longest 8, closing 4, end 24", 0, fence_by_environment,
+     "hand_over, replicate, advance 3, registry_clock 1, open, ask A, draw_all A, fail_over, ask B, draw_all B"},
+    // The former primary, which starts again, is the registry again. A standby of it takes over.
+    {"AClosedRegistryIsHandedOverAgain", "length 8, longest 8, closing 6, members 3, end 24", 0, handed_over,
+     "ask A, hand_over, replicate, fail_over, ask B, draw_all B, restart B, stop, come_back, "
+     "turn_back, advance 5, hand_over, "
+     "replicate, fail_over, ask C, draw_all C"},
+    {"ARegistryThatWaitsIsHandedOver", "length 8, longest 8, closing 2, members 3, end 24", 0, handed_over,
+     "ask A, hand_over, replicate, fail_over, ask B, draw_all B, restart B, stop, come_back, "
+     "turn_back, advance 4, open, hand_over, "
+     "replicate, fail_over, ask C, draw_all C"},
+    {"AHandedOverRegistryMeetsAnotherOne", "length 3, longest 3, closing 30, members 3, end 40", 0,
+     fence_by_environment | kept_hello,
+     "ask A, replicate, hand_over, fail_over, advance 6, ask AB, draw_all AB, come_back, hello A, stop, turn_back, "
+     "replicate, fail_over, ask C, draw_all C"},
+    // The same with a synchronous standby.
+    {"AClosedRegistryFails", "synchronous 1, length 8, longest 8, closing 2, members 3, end 24", 0, handed_over,
+     "ask A, hand_over, fail_over, ask B, draw_all B, restart B, stop, come_back, "
+     "turn_back, advance 2, replicate, fail_over, "
+     "ask C, draw_all C"},
+    {"AnOpenedRegistryFails", "synchronous 1, length 8, longest 8, closing 2, members 3, end 24", 0, handed_over,
+     "ask A, hand_over, fail_over, ask B, draw_all B, restart B, stop, come_back, "
+     "turn_back, advance 4, open, replicate, "
+     "fail_over, ask C, draw_all C"},
+    {"ARegistryThatWaitsFails", "synchronous 1, length 8, longest 8, members 3, end 24", 0, handed_over,
+     "ask A, fail_over, ask B, draw_all B, restart B, stop, come_back, "
+     "turn_back, ask C, replicate, fail_over, ask C, draw_all C"},
+    // The former primary comes back. Its member does not run while there is another one.
+    {"AMemberKnowsNothingOfTheNewOne", "nodes 1, length 3, longest 3, end 24", 0, refused(Refusal::starting),
+     "ask A, draw_all A, restart A, replicate, fail_over, hello B, advance 6, ask B, draw_all B, stop, come_back, "
+     "ask A, draw_all A"},
+    {"AnEndedGrantBeginsNow", "nodes 1, length 3, longest 3, end 24", 0, extended_grant,
+     "ask A, restart A, replicate, fail_over, hello B, advance 6, ask B, draw_all B, restart B, stop, come_back, "
+     "hello A, advance 7, ask A, draw_all A"},
 };
 
 Scenario scenario(const std::string &name) {
-    return *std::find_if(scenarios.begin(), scenarios.end(), [&](const Scenario &s) { return s.name == name; });
+    const auto is = [&](const Scenario &s) { return s.name == name; };
+    const auto found = std::find_if(scenarios.begin(), scenarios.end(), is);
+    return found != scenarios.end() ? *found : *std::find_if(stories.begin(), stories.end(), is);
 }
 
 const Protocol shipped;
@@ -139,14 +210,38 @@ TEST_P(Fleet, IsSound) {
     EXPECT_EQ(found.events & of.events, of.events);
 }
 
+TEST(Stories, AreSound) {
+    for (const Scenario &story : stories) {
+        const Found found = tell(shipped, story);
+        EXPECT_EQ(found.broken, "") << story.name << ": " << found.path;
+        EXPECT_EQ(found.events & story.events, story.events) << story.name << ": " << found.path;
+    }
+}
+
+// A server takes over without a fence, admits a newcomer, and is gone. A member that has not reached it ends the wait
+// of the former primary.
+TEST(Stories, OfWhatIsNotCovered) {
+    const Scenario uncovered[] = {
+        {"AHandoverIsCanceledTooLate", "length 8, longest 8, closing 2, members 3, end 24", 0, handed_over,
+         "ask A, hand_over, replicate, fail_over, ask B, draw_all B, restart B, stop, come_back, "
+         "turn_back, advance 4, "
+         "open, ask A, ask C, draw_all C"},
+        {"ASynchronousRegistryIsLost", "synchronous 1, length 8, longest 8, members 3, end 24", 0, handed_over,
+         "ask A, fail_over, ask B, draw_all B, restart B, stop, come_back, ask A, ask C, draw_all C"}};
+    for (const Scenario &story : uncovered)
+        EXPECT_NE(tell(shipped, story).broken, "") << story.name << " is covered: docs/design.md says that it is not";
+}
+
 INSTANTIATE_TEST_SUITE_P(Scenarios, Fleet, ::testing::Range<size_t>(0, scenarios.size()),
                          [](const auto &of) { return scenarios[of.param].name; });
 
 // Deeper than is needed to find what breaks without a rule.
 TEST(Fleets, DeeperSearches) {
-    const std::pair<const char *, int> all[] = {{"LateAsksHarmNobody", 8},          {"LostCommitsAreFenced", 7},
-                                                {"AMembershipGetsANodeTwice", 11},  {"OfTwoCopiesOneGoesOn", 7},
-                                                {"AJoiningMembersNodeIsRaised", 8}, {"AnotherFleetIsRefused", 8}};
+    const std::pair<const char *, int> all[] = {
+        {"LateAsksHarmNobody", 8},   {"LostCommitsAreFenced", 7},        {"AMembershipGetsANodeTwice", 11},
+        {"OfTwoCopiesOneGoesOn", 7}, {"AJoiningMembersNodeIsRaised", 8}, {"AnotherFleetIsRefused", 8},
+        {"AFenceIsCanceled", 8},     {"ARegistryIsHandedOver", 9},       {"AFormerPrimaryIsTheRegistryAgain", 9},
+        {"GrantsAreInvented", 8}};
     for (const auto &[name, depth] : all) {
         const Found found = search(shipped, scenario(name), depth);
         EXPECT_EQ(found.broken, "") << name << ": " << found.path;
@@ -219,6 +314,19 @@ TEST(Fleets, WalkFarWithLostRegistries) {
         expect_sound_walks(with_three(scenario("AFormerPrimaryReturnsLate")),
                            std::string(far_former) + ", registry_clock 0 1, claim, fence, " + lost, 20261127, 40000,
                            60);
+}
+
+TEST(Fleets, WalkFarWithHandovers) {
+    for (const char *more : {"hand_over, open, replicate, fail_over, turn_back, cancel 0 1, registry_clock 0 1",
+                             "lose_registry 0, claim"}) {
+        Scenario of = with_three(scenario("AFormerPrimaryIsTheRegistryAgain"));
+        of.steps.clear();
+        expect_sound_walks(of,
+                           "ask ABC, hello ABC, draw_all ABC, restart ABC, advance 1 1 1 3, come_back, stop, start, "
+                           "fence, show_claim 4, invent 0 1, " +
+                               std::string(more),
+                           20261128, 40000, 60);
+    }
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -375,6 +483,19 @@ TEST(Grant, WhoseHolderIsRevokedIsRefused) {
     EXPECT_EQ(judge(leaf, r, a, after).why, Refusal::superseded);
 }
 
+// A server has met a registry with another key, and no registry of its grant's key since.
+TEST(Grant, CountsByItsOwnProof) {
+    RegistryView r = registry_at(now_us);
+    Request a = {};
+    a.seen = {r.fleet, {7, 1}, 9, 1};
+    a.holds = true;
+    a.held = {5, 10, 20, 1, {2, 1}, 1};
+    r.first = 8;
+    EXPECT_TRUE(without_proof(leaf, r, a, true).holds);
+    EXPECT_EQ(without_proof(leaf, r, a, true).seen.term.number, 0);
+    EXPECT_FALSE(without_proof(leaf, r, a, false).holds);
+}
+
 TEST(Membership, AnotherNodesGrantEndsWhereItSays) {
     Membership m = {};
     FleetSeen seen = {};
@@ -404,12 +525,13 @@ TEST(Membership, TooManyLivesWithoutAnAnswerBeginAMembership) {
 // Mutants: the protocol without one of its rules.
 
 constexpr int by_walks = -1;
+constexpr int by_story = -2;
 
 struct Mutant {
     const char *name;
     const char *scenario;
     Protocol protocol;
-    int depth = 0;         // 0: the scenario's; by_walks: seeded walks go further
+    int depth = 0;         // 0: the scenario's; by_walks: seeded walks go further; by_story: the story is told
     bool by_alarm = false; // what breaks is a fence that is not needed
 };
 
@@ -474,6 +596,12 @@ NodeRow granted_until_the_later(const Layout &l, const RegistryView &r, const Re
 Judgement judge_without_fence(const Layout &l, const RegistryView &r, const Request &a, const NodeRow &row) {
     const Judgement j = judge(l, r, a, row);
     return j.why == Refusal::fenced ? Judgement{Verdict::newcomer, Refusal::none} : j;
+}
+
+Commits knowing(const RegistryView &r, bool is_synchronous) {
+    RegistryView sure = r;
+    sure.granted_at_start_us = 0;
+    return commits_of_former(sure, is_synchronous);
 }
 
 const Mutant mutants[] = {
@@ -679,15 +807,14 @@ const Mutant mutants[] = {
     {"a registry is not told when another one granted last", "TwoRegistriesAreAlive",
      with(&Protocol::told_of_other, [](RegistryView r, int64_t) { return r; }), by_walks},
     {"a registry that starts admits newcomers at once", "AFormerPrimaryComesBack",
-     with(&Protocol::is_in_wait, [](auto &, int64_t) { return false; })},
+     with(&Protocol::with_wait, [](RegistryView r) { return r; })},
     {"a newcomer opens a registry that starts, by what that has told it", "AFormerPrimaryComesBack",
      with(&Protocol::ends_wait, [](auto &, auto &, auto &a, int64_t) { return a.seen.term.number != 0; })},
     {"a registry that starts when its grants have ended admits newcomers at once", "AFormerPrimaryReturnsLate",
      with(&Protocol::always_waits, false)},
     {"a registry that starts waits for the longest grant only", "AFormerPrimaryReturnsLate",
-     with(
-         &Protocol::is_in_wait,
-         [](auto &r, int64_t started_us) { return is_in_wait(r, started_us) && r.now_us - started_us < r.longest_us; }),
+     with(&Protocol::with_wait,
+          [](RegistryView r) { return r.now_us - r.started_us < r.longest_us ? with_wait(r) : r; }),
      by_walks},
     {"a member that opens a registry that starts opens all nodes", "AFormerPrimaryReturnsLate",
      with(&Protocol::is_free,
@@ -697,29 +824,31 @@ const Mutant mutants[] = {
               return is_free(l, open, a, row);
           }),
      by_walks},
-    {"a grant that has ended begins where it began", "AFormerPrimaryReturnsLate",
+    {"a grant that has ended begins where it began", "AnEndedGrantBeginsNow",
      with(&Protocol::extended,
           [](auto &l, auto &r, auto &a, auto &row) {
               NodeRow after = extended(l, r, a, row);
               after.from = a.holds ? a.held.from : row.from;
               return after;
           }),
-     by_walks},
-    {"a member whose grant has ended opens a registry that starts", "AFormerPrimaryReturnsLate",
+     by_story},
+    {"a member whose grant has ended opens a registry that starts", "AMemberKnowsNothingOfTheNewOne",
      with(&Protocol::ends_wait,
           [](auto &l, auto &r, auto &a, int64_t last_serial) {
               Request live = a;
               live.held.until = largest(l.time_bits);
               return ends_wait(l, r, live, last_serial);
-          })},
-    {"a grant that has ended is extended although no newcomer is admitted", "AFormerPrimaryReturnsLate",
+          }),
+     by_story},
+    {"a grant that has ended is extended although no newcomer is admitted", "AMemberKnowsNothingOfTheNewOne",
      with(&Protocol::judge,
           [](auto &l, auto &r, auto &a, auto &row) {
               RegistryView open = r;
               open.awaits_member = false;
               const Judgement j = judge(l, open, a, row);
               return j.verdict == Verdict::extend ? j : judge(l, r, a, row);
-          })},
+          }),
+     by_story},
     {"a member that is connected asks no other registry", "AFormerPrimaryReturnsLate", with(&Protocol::looks, false),
      13},
     {"a member goes back to an earlier registry", "AFormerPrimaryReturnsLate",
@@ -740,6 +869,89 @@ const Mutant mutants[] = {
               const Judgement j = judge(l, open, a, row);
               return j.verdict == Verdict::extend ? j : judge(l, r, a, row);
           })},
+    {"an unproved number stops a member whose grant lasts", "AnUnprovedTermIsShown",
+     with(&Protocol::judge,
+          [](auto &l, auto &r, auto &a, auto &row) {
+              return r.claimed > r.term.number ? Judgement{Verdict::refuse, Refusal::claimed} : judge(l, r, a, row);
+          })},
+    // Invented grants.
+    {"an invented grant counts in each fence", "GrantsAreInvented",
+     with(&Protocol::without_proof,
+          [](auto &l, auto &r, Request a, bool is_held_proven) {
+              RegistryView open = r;
+              open.unproven_base_us = r.fence_base_us;
+              return without_proof(l, open, a, is_held_proven);
+          })},
+    {"an invented grant counts in the fence of a claim", "GrantsAreInvented",
+     with(&Protocol::succeeded,
+          [](RegistryView r, auto &drawn, Commits commits, auto &known) {
+              RegistryView after = succeeded(r, drawn, commits, known);
+              after.unproven_base_us = r.unproven_base_us;
+              return after;
+          })},
+    {"an invented grant counts to its end", "GrantsAreInvented",
+     with(&Protocol::without_proof,
+          [](auto &l, auto &r, Request a, bool is_held_proven) {
+              Request b = without_proof(l, r, a, is_held_proven);
+              b.held.until = b.holds ? a.held.until : 0;
+              return b;
+          })},
+    // Hellos.
+    {"a later term does not count from the hello on", "AHelloIsKept",
+     with(&Protocol::seen_after_hello, [](auto &seen, auto &) { return seen; }), by_story},
+    {"of a closed registry the clock says whether it has granted", "TheHelloOfAClosedRegistryIsKept",
+     with(
+         &Protocol::may_have_granted,
+         [](auto &hello, int64_t last_us) { return hello.why == Refusal::none || last_us >= hello.grant.term.number; }),
+     by_story},
+    {"the hello of a copy without a standby is kept", "TheHelloOfACopyIsNotKept",
+     with(&Protocol::may_have_granted, [](auto &hello, int64_t) { return hello.why != Refusal::unclaimed; }), by_story},
+    {"the hello of an unclaimed copy is kept", "TheHelloOfAnUnclaimedCopyIsNotKept",
+     with(&Protocol::may_have_granted, [](auto &, int64_t) { return true; }), by_story},
+    {"a hello is no evidence of lost commits", "AHelloShowsWhatWasLost", with(&Protocol::hello_is_evidence, false),
+     by_story},
+    // Handovers.
+    {"a registry that is handed over goes on", "ARegistryIsHandedOver", with(&Protocol::closes, false)},
+    {"a registry that is handed over is opened at once", "ARegistryIsHandedOver",
+     with(&Protocol::may_open_us, [](auto &) -> int64_t { return 0; })},
+    {"a handover counts when it has ended", "AHandoverHasEnded",
+     with(&Protocol::commits_of_former,
+          [](auto &r, bool) { return is_closed(r) ? Commits::are_known : Commits::may_be_lost; }),
+     by_story},
+    {"a handover ends without the bound", "AHandoverEndsByTwoClocks",
+     with(
+         &Protocol::may_open_us, [](auto &r) { return r.closed_until_us; },
+         with(&Protocol::commits_of_former,
+              [](auto &r, bool) { return r.now_us < r.closed_until_us ? Commits::are_known : Commits::may_be_lost; })),
+     by_story},
+    {"a closed registry that has started is handed over", "AClosedRegistryIsHandedOverAgain",
+     with(&Protocol::judge_handover, [](auto &r, int64_t) { return judge_handover(r, r.started_us); }), by_story},
+    {"a registry that waits is handed over, and the next one raises no fence", "ARegistryThatWaitsIsHandedOver",
+     with(
+         &Protocol::judge_handover, [](auto &, int64_t) { return Refusal::none; },
+         with(&Protocol::commits_of_former, knowing)),
+     by_story},
+    {"a handover counts although the registry has met another one", "AHandedOverRegistryMeetsAnotherOne",
+     with(&Protocol::commits_of_former,
+          [](auto &r, bool) { return is_handed_over(r) ? Commits::are_known : Commits::may_be_lost; }),
+     by_story},
+    {"a closed registry loses nothing", "AClosedRegistryFails",
+     with(&Protocol::commits_of_former,
+          [](auto &r, bool is_synchronous) {
+              RegistryView open = r;
+              open.closed_until_us = 0;
+              return commits_of_former(open, is_synchronous);
+          }),
+     by_story},
+    {"a registry that is opened does not remember that it has started", "AnOpenedRegistryFails",
+     with(&Protocol::opened,
+          [](RegistryView r, int64_t) {
+              r.closed_until_us = 0;
+              return r;
+          }),
+     by_story},
+    {"a server that takes over from one that waits raises no fence", "ARegistryThatWaitsFails",
+     with(&Protocol::commits_of_former, knowing), by_story},
     {"the numbers of terms are counted", "ACopyOfAnEarlierStateTakesOver",
      with(&Protocol::succeeded,
           [](RegistryView r, auto &drawn, Commits commits, auto &known) {
@@ -846,7 +1058,8 @@ TEST(Fleets, MutantsAreCaught) {
         of.size.never_lost = mutant.by_alarm ? 1 : 0;
         const Found found = mutant.depth == by_walks
                                 ? walk(mutant.protocol, far(with_three(of), far_former), 20261126, 250000, 60)
-                                : search(mutant.protocol, of, std::max(of.depth, mutant.depth));
+                            : mutant.depth == by_story ? tell(mutant.protocol, of)
+                                                       : search(mutant.protocol, of, std::max(of.depth, mutant.depth));
         EXPECT_NE(found.broken, "") << mutant.name;
         std::cout << "  " << mutant.name << " | " << of.name << ", depth " << found.depth << " | " << found.broken
                   << " | " << found.path << std::endl;

@@ -181,15 +181,10 @@ void count_registries(const core::Hello *hellos, int best, Found *found) {
     }
 }
 
-// In its present term. A registry that has not, and is not open, may be a copy, of which the fleet need not know.
-bool may_have_granted(const FleetAnswer &hello) {
-    return hello.is_open || hello.granted_last.granted_us >= hello.given.grant.term.number;
-}
-
 // Goes to the best registry, if that is open.
 void choose(const FleetRequest &hello, core::Hello *hellos, const core::Best &best, Found *found) {
     Host *chosen = &hosts[best.index];
-    if (may_have_granted(*answer_of(*chosen)))
+    if (core::may_have_granted(answer_of(*chosen)->given, answer_of(*chosen)->granted_last.granted_us))
         found->hello = answer_of(*chosen)->given;
     show_terms(hello, hellos, best.index);
     const int last = core::last_of_others(hellos, host_count, best.index);

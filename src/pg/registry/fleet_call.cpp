@@ -70,10 +70,10 @@ void note_member(Registry *registry, const FleetRequest &r) {
     const core::RegistryView before = state.view;
     if (r.generator.seen.fleet == state.view.fleet && core::is_news(state.view, r.generator.seen.term))
         note_shown(registry, r);
-    if (state.serial_at_start != 0 && r.generator.incarnation != 0 && r.generator.seen.fleet == state.view.fleet &&
-        core::ends_wait(r.layout, state.view, r.generator, state.serial_at_start)) {
-        state.serial_at_start = 0;
-        state.view.awaits_member = false;
+    if (state.view.serial_at_start != 0 && r.generator.incarnation != 0 && r.generator.seen.fleet == state.view.fleet &&
+        core::ends_wait(r.layout, state.view, r.generator, state.view.serial_at_start)) {
+        state.view.serial_at_start = 0;
+        state.view = core::with_wait(state.view);
         write_state(state);
     }
     if (r.other.term != state.view.term) // else this one has said it, before a handover was canceled
@@ -208,7 +208,7 @@ void answer_generator(const Registry &registry, const Call **full, Call *call) {
 void complete(const Registry &registry, const FleetRequest &request, FleetAnswer *answer) {
     const FleetState &state = registry.state;
     const core::RegistryView &view = state.view;
-    const int64_t serial = is_closed(registry) ? 1 : view.own_serial;
+    const int64_t serial = core::is_closed(view) ? 1 : view.own_serial;
     answer->given.fleet = view.fleet;
     answer->given.grant.term = view.term;
     answer->given.grant.serial = serial;
@@ -221,8 +221,8 @@ void complete(const Registry &registry, const FleetRequest &request, FleetAnswer
     answer->awaits_member = view.awaits_member;
     answer->longest_us = view.longest_us;
     // If it grants nothing, a hello asks when it granted last.
-    const bool is_over =
-        is_closed(registry) || view.shown.number > view.term.number || state.refuses == core::Refusal::no_standby;
+    const bool is_over = core::is_closed(registry.state.view) || view.shown.number > view.term.number ||
+                         state.refuses == core::Refusal::no_standby;
     const int64_t last_us = is_hello(request) && is_over ? read_latest_grants(view).last_us : 0;
     answer->granted_last = {last_us, {}, seal_of_number(state, "last", view.term, last_us)};
 }

@@ -201,7 +201,7 @@ bool refuse_if_judged(const Registry &registry, Call *call, core::Refusal why) {
         message = "the registry has started, and no member whose grant lasts has called yet";
         hint = psprintf("Wait for one, or until %s. If no other server can be the registry, run SELECT "
                         "uid_fleet_fence(cancel => true) on it.",
-                        instant(registry.state.started_us + core::wait_us(view)));
+                        instant(view.started_us + core::wait_us(view)));
     }
     if (why == core::Refusal::fenced) {
         message = "the registry may have lost grants and accepts no newcomer yet";
@@ -214,7 +214,7 @@ bool refuse_if_judged(const Registry &registry, Call *call, core::Refusal why) {
 core::Refusal reason_for_all(const Registry &registry) {
     if (registry.unclaimed != nullptr)
         return core::Refusal::unclaimed;
-    if (is_closed(registry))
+    if (core::is_closed(registry.state.view))
         return core::Refusal::handing_over;
     if (registry.state.synchronous && !standbys_are_awaited())
         return core::Refusal::no_standby;

@@ -117,9 +117,9 @@ constexpr Field of_state[] = {
     STATE_TIME(view.unproven_base_us, "unproven_base"), STATE(view.former.number, "former_term", 0),
     STATE(view.former.nonce, "former_term_nonce", 0), STATE(view.former_serial, "former_serial", 0),
     STATE(view.shown.number, "shown_term", 0), STATE_TIME(view.fence_base_us, "fence_base"),
-    STATE_TIME(view.covered_us, "covered_until"), STATE_TIME(closed_until_us, "closed_until"),
-    STATE_TIME(started_us, "started"), STATE(serial_at_start, "serial_at_start", 0),
-    STATE_TIME(granted_at_start_us, "granted_at_start"), STATE(refuses, "refuses", 0),
+    STATE_TIME(view.covered_us, "covered_until"), STATE_TIME(view.closed_until_us, "closed_until"),
+    STATE_TIME(view.started_us, "started"), STATE(view.serial_at_start, "serial_at_start", 0),
+    STATE_TIME(view.granted_at_start_us, "granted_at_start"), STATE(refuses, "refuses", 0),
     STATE(environment.timeline, "timeline", required), STATE(environment.database, "database", required),
     STATE(environment.directory, "directory", required),
     // Of the view only: what an administrator sets, and claims.

@@ -17,13 +17,9 @@ struct Environment {
 
 // The row of uid_fleet_state.
 struct FleetState {
-    core::RegistryView view;     // without the clock, the serials and what is awaited
-    bool synchronous;            // it grants nothing without a synchronous standby
-    int64_t closed_until_us;     // for a handover; 0: the registry is open
-    int64_t started_us;          // when the server started, as of the last call
-    int64_t serial_at_start;     // the last serial before; 0: a member has ended the wait, or there was none
-    int64_t granted_at_start_us; // when it had granted last before; 0: no wait, or it is over
-    core::Refusal refuses;       // why it refuses everyone
+    core::RegistryView view; // without the clock, the serials and what is awaited
+    bool synchronous;        // it grants nothing without a synchronous standby
+    core::Refusal refuses;   // why it refuses everyone
     Environment environment;
     const char *key; // of seals; null: lost
 };

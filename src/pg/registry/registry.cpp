@@ -100,21 +100,6 @@ Environment present_environment(const Registry &registry) {
             psprintf("%s:%s:" UINT64_FORMAT, host, directory, birth)};
 }
 
-// Whether newcomers wait, and which nodes are free if a member has ended the wait (core/term.hpp, 12).
-void note_wait(FleetState *state) {
-    core::RegistryView &view = state->view;
-    const bool is_early =
-        state->granted_at_start_us != 0 && !fault_is("start_open") && core::is_in_wait(view, state->started_us);
-    view.awaits_member = is_early && state->serial_at_start != 0;
-    view.ended_by_us = is_early ? state->granted_at_start_us : 0;
-}
-
-void note_start(FleetState *state, int64_t granted_last_us) {
-    state->started_us = server_start_us();
-    state->serial_at_start = Max(state->view.own_serial - 1, 1);
-    state->granted_at_start_us = Max(granted_last_us, 1);
-}
-
 } // namespace
 
 int64_t server_start_us() { return to_unix_us(PgStartTime); }
@@ -176,34 +161,28 @@ bool lock_and_read_state(Registry *registry) {
     return exists;
 }
 
-// A server on a later timeline was promoted. One that knows of a handover, or that can only be a synchronous standby,
-// knows of every grant of the former one. These are all, unless that one had met another registry, or was still waiting
-// to find out. A closed server is not handed over to itself: only its place has changed.
+// A server on a later timeline was promoted. A closed server is not handed over to itself: only its place has changed.
 void settle_environment(Registry *registry) {
-    const FleetState &state = registry->state;
-    const core::RegistryView &view = state.view;
+    FleetState &state = registry->state;
     const Environment now = present_environment(*registry);
     const bool moved = strcmp(now.database, state.environment.database) != 0;
     const bool promoted = now.timeline > state.environment.timeline && !moved;
-    const bool handed_over = (promoted || moved) && (view.now_us + view.bound_us < state.closed_until_us ||
-                                                     (fault_is("any_closing") && is_closed(*registry)));
-    const bool knew_all = core::judge_rivals(view) == core::Refusal::none && state.granted_at_start_us == 0;
-    const bool loses_nothing = state.synchronous && !is_closed(*registry); // a closed one does not note its starts
     const char *change = change_of(state.environment, now);
     if (change == nullptr || fault_is("no_fence"))
         return;
-    if (!handed_over && !promoted)
-        registry->unclaimed = change;
+    if (fault_is("any_closing") && core::is_closed(registry->state.view))
+        state.view.closed_until_us = PG_INT64_MAX;
+    if (promoted || (moved && core::is_handed_over(state.view)))
+        draw_term(registry, core::commits_of_former(state.view, state.synchronous), change);
     else
-        draw_term(registry, knew_all && (handed_over || loses_nothing) ? Commits::are_known : Commits::may_be_lost,
-                  change);
+        registry->unclaimed = change;
 }
 
 core::Refusal reason_for_newcomers(FleetState state) {
     state.view.now_us = wall_clock_us();
-    if (state.started_us != server_start_us())
-        note_start(&state, 0);
-    note_wait(&state);
+    if (state.view.started_us != server_start_us())
+        state.view = core::started(state.view, server_start_us(), 0);
+    state.view = core::with_wait(state.view);
     if (state.refuses != core::Refusal::none)
         return state.refuses;
     if (state.synchronous && !standbys_are_awaited())
@@ -231,15 +210,17 @@ void enter_registry(Registry *registry) {
     // from the next call on, because nothing may be granted under it before it is committed.
     if (bound_us > state.view.bound_us)
         put_clock_bound(bound_us);
-    const bool is_new_start = state.started_us != server_start_us() && !is_closed(*registry); // it grants nothing
+    core::RegistryView &view = state.view;
+    const bool is_new_start = view.started_us != server_start_us() && !core::is_closed(view); // it grants nothing
     if (is_new_start)
-        note_start(&state, read_latest_grants(state.view).last_us);
-    const bool ends_wait = state.granted_at_start_us != 0 && !core::is_in_wait(state.view, state.started_us);
+        view = core::started(view, server_start_us(), read_latest_grants(view).last_us);
+    const bool ends_wait =
+        view.granted_at_start_us != 0 && (fault_is("start_open") || !core::is_in_wait(view, view.started_us));
     if (ends_wait)
-        state.granted_at_start_us = 0; // which a server that takes over must know
+        view.granted_at_start_us = 0; // which a server that takes over must know
     if (is_new_start || ends_wait)
         write_state(state);
-    note_wait(&state);
+    view = core::with_wait(view);
     const uint64_t fleet = is_in_fleet() ? fleet_seen().fleet : 0;
     state.view.is_elsewhere = fleet != 0 && fleet != state.view.fleet;
 }
@@ -275,11 +256,7 @@ void draw_term(Registry *registry, Commits of_former, const char *reason) {
         view.term.number = view.now_us;
     if (fault_is("no_wait"))
         view.fence_base_us = 0;
-    state.started_us = server_start_us();
-    state.serial_at_start = 0;
-    state.granted_at_start_us = 0;
-    note_wait(&state);
-    state.closed_until_us = 0;
+    view.started_us = server_start_us();
     state.refuses = core::Refusal::none;
     state.environment = present_environment(*registry);
     registry->unclaimed = nullptr;

@@ -25,12 +25,6 @@ struct Registry {
     int guc_level;
 };
 
-// A closed registry grants nothing. The server that takes over knows of the closing, and so of every grant, and needs
-// no fence. That is only so as long as the former server cannot be open again, so the closing has an end:
-//   - the one that takes over counts on it while its clock + the bound is below closed_until
-//   - the former one may be opened again when its clock has passed closed_until by twice the bound
-inline bool is_closed(const Registry &registry) { return registry.state.closed_until_us != 0; }
-
 // Begins it, before the lock: a procedure's caller loses its transaction, and its usual statements are planned. From
 // here on the session has the rights of the tables' owner, and settings of its own, until the registry is closed or
 // committed.

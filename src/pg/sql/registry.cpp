@@ -32,28 +32,23 @@ Registry enter_open(FunctionCallInfo fcinfo) {
     return registry;
 }
 
-// Of a registry that hands over: the next one must know of all grants by what this one knows. (A claim does not matter:
-// a login could prevent the handover by it. The next one then raises a fence.)
 void check_knows_all(const Registry &registry) {
     const core::RegistryView &view = registry.state.view;
-    if (registry.unclaimed != nullptr)
-        check(registry, core::Refusal::unclaimed);
-    if (view.shown.number != 0)
-        check(registry, view.shown.number > view.term.number ? core::Refusal::stale_registry : core::Refusal::rival);
-    if (is_closed(registry) && registry.state.started_us != server_start_us())
-        check(registry, core::Refusal::starting);
-    if (view.ended_by_us != 0)
+    const core::Refusal why =
+        registry.unclaimed != nullptr ? core::Refusal::unclaimed : core::judge_handover(view, server_start_us());
+    if (why == core::Refusal::starting && view.ended_by_us != 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("the registry cannot be handed over so soon after its start"),
                         errdetail("Another server may have granted before, which would have taken over meanwhile."),
                         errhint("Try again at %s, or switch over without a handover, which raises a fence.",
-                                instant(registry.state.started_us + core::wait_us(view)))));
+                                instant(view.started_us + core::wait_us(view)))));
+    check(registry, why);
 }
 
 // Until then a standby that knows of the closing, and of nothing after it, may take over without a fence.
 void check_may_open(const Registry &registry) {
-    const int64_t at_us = registry.state.closed_until_us + 2 * registry.state.view.bound_us;
-    if (is_closed(registry) && registry.state.view.now_us < at_us)
+    const int64_t at_us = core::may_open_us(registry.state.view);
+    if (registry.state.view.now_us < at_us)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the handover cannot be canceled yet"),
                  errdetail("Another server may still take over, and rely on this one to grant nothing."),
@@ -70,9 +65,7 @@ void declare_nothing_lost(Registry *registry, const char *reason) {
             (errmsg("registry accepts newcomers from now on"),
              errdetail("If grants were lost and their holders still draw, or if another server still grants, ids "
                        "collide.")));
-    registry->state.view.fence_base_us = 0;
-    registry->state.view.covered_us = 0; // a later grant of another registry that a member shows is fenced again
-    draw_term(registry, Commits::are_known, reason);
+    draw_term(registry, Commits::are_declared, reason);
 }
 
 // Of a registry that was lost, what the administrator says. The key is null if nobody has kept it.
@@ -328,8 +321,8 @@ UIDGEN_SQL_FUNCTION(uid_fleet_fork) {
     Registry registry = open_registry(fcinfo);
     lock_registry(&registry);
     const FleetState &state = registry.state;
-    const bool was_called =
-        is_closed(registry) || (state.started_us == server_start_us() && state.serial_at_start == 0);
+    const bool was_called = core::is_closed(registry.state.view) ||
+                            (state.view.started_us == server_start_us() && state.view.serial_at_start == 0);
     settle_environment(&registry);
     if (was_called && registry.unclaimed == nullptr && read_latest_grants(state.view).latest_end_us > state.view.now_us)
         ereport(ERROR,
@@ -357,17 +350,15 @@ UIDGEN_SQL_FUNCTION(uid_fleet_fence) {
 // A switchover may take five minutes.
 UIDGEN_SQL_FUNCTION(uid_fleet_handover) {
     Registry registry = enter(fcinfo);
-    FleetState *state = &registry.state;
+    core::RegistryView &view = registry.state.view;
     if (PG_GETARG_BOOL(0)) { // cancel
         check_may_open(registry);
-        state->closed_until_us = 0;
-        if (state->started_us != server_start_us())
-            state->granted_at_start_us = 1; // the next call notes the start, unless another server takes over before
+        view = core::opened(view, server_start_us());
     } else {
         check_knows_all(registry);
-        state->closed_until_us = Max(state->closed_until_us, state->view.now_us + 300 * us_per_second);
+        view.closed_until_us = Max(view.closed_until_us, view.now_us + 300 * us_per_second);
     }
-    write_state(*state);
+    write_state(registry.state);
     close_registry(registry);
     PG_RETURN_VOID();
 }
