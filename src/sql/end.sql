@@ -54,7 +54,7 @@ GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_own
 GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
 GRANT SELECT ON uid_segment TO pg_database_owner;
 GRANT SELECT, INSERT ON uid_internal.uid_default_moved, uid_secrets.uid_key, uid_secrets.uid_fleet_key,
-  uid_fleet_state, uid_fleet_pool, uid_fleet_node, uid_fleet_segment TO pg_database_owner;
+  uid_fleet_state, uid_fleet_claim, uid_fleet_pool, uid_fleet_node, uid_fleet_segment TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
 
 -- They let services use the tables of other services.
