@@ -417,6 +417,24 @@ SET ROLE regress_owner;
 SELECT plan($$ uidgen.uid_adopt('shop.kept', 'id') $$);
 RESET ROLE;
 
+-- This session's nextval() has values in its cache, and a range is reserved below the largest id.
+CREATE SEQUENCE hoard CACHE 10;
+CREATE TABLE hoarded (id bigint);
+SELECT nextval('hoard'), uidgen.segment_next('hoard'::regclass);
+INSERT INTO hoarded VALUES (500);
+SELECT run($$ uidgen.uid_adopt('hoarded', 'id', 'hoard') $$);
+INSERT INTO hoarded DEFAULT VALUES RETURNING id > 500 AS beyond;
+BEGIN;
+ALTER SEQUENCE hoard RESTART;
+SELECT nextval('hoard'), uidgen.segment_next('hoard'::regclass);
+TRUNCATE hoarded;
+INSERT INTO hoarded VALUES (200);
+SELECT moved($$ uidgen.uid_adopt('hoarded', 'id', 'hoard') $$);
+INSERT INTO hoarded DEFAULT VALUES RETURNING id > 200 AS beyond;
+ROLLBACK;
+DROP TABLE hoarded;
+DROP SEQUENCE hoard;
+
 -- A sequence that counts down.
 CREATE SEQUENCE lower INCREMENT -1;
 CREATE TABLE lower_ids (id bigint PRIMARY KEY);

@@ -125,6 +125,8 @@ BEGIN
       beyond]
     || CASE WHEN NOT is_generator AND (generator IS DISTINCT FROM c.sequence OR c.identity IS NULL) THEN ARRAY[
       '-- All sessions discard what they have reserved below the largest id, even in open transactions.',
+      -- nextval() may answer from what this session has cached, without moving the counter.
+      (SELECT 'DISCARD SEQUENCES;' FROM pg_sequence q WHERE q.seqrelid = generator AND q.seqcache > 1),
       format('SELECT nextval(%L::regclass);', generator::text),
       CASE WHEN NOT is_excluded THEN
         format('SELECT first FROM %s.segment_reserve(%L::regclass, 1::bigint);', home, generator::text) END] END
@@ -205,7 +207,8 @@ BEGIN
            format('; the sequence can count %s values before it meets %s. After an import use setval(max(id) '
                   'FILTER (WHERE id < %2$s)).', collision - first, collision) END]
     || CASE WHEN identity IS NULL THEN ARRAY[
-      format('SELECT setval(%L::regclass, %s, false);', c.sequence::text, first),
+      -- All sessions discard what nextval() has cached, because the sequence gets a new file.
+      format('ALTER SEQUENCE %s RESTART WITH %s;', c.sequence, first),
       of_column || format('SET DEFAULT nextval(%L::regclass);', c.sequence::text),
       uid_internal.uid_grant_plan(table_name, c.sequence, false)]
     ELSE ARRAY[

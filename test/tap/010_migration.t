@@ -212,6 +212,17 @@ $_->quit foreach @sessions;
 	$_->quit foreach $draws, $adopts;
 }
 
+# A session has values of nextval() in its cache. Expected: after uid_release() it draws none of them.
+{
+	sql('CREATE TABLE cached (id bigserial PRIMARY KEY); ALTER SEQUENCE cached_id_seq CACHE 10');
+	my $session = hold_open($node);
+	$session->query_safe('INSERT INTO cached DEFAULT VALUES');
+	sql(q{SELECT uid_adopt('cached', 'id', dry_run => false); INSERT INTO cached VALUES (50)});
+	sql(q{SELECT uid_release('cached', 'id', dry_run => false)});
+	is($session->query_safe('INSERT INTO cached DEFAULT VALUES RETURNING id'), 51, 'values of before uid_adopt() are not drawn after uid_release()');
+	$session->quit;
+}
+
 # The hint that converts columns to bigint, beside a client that inserts into the table that refers, in two statements.
 # Expected: no deadlock, of which the client would be the victim, because it looks for one sooner. The conversion is
 # repeated.
