@@ -92,7 +92,7 @@ SELECT obj_description('orders_id_seq'::regclass);
 BEGIN;
 SELECT run($$ uidgen.uid_release('orders', 'id') $$);
 -- Nobody draws from the sequence between the look at it and the change.
-SELECT mode FROM pg_locks WHERE relation = 'orders_id_seq'::regclass AND mode = 'ShareRowExclusiveLock';
+SELECT mode FROM pg_locks WHERE relation = 'orders_id_seq'::regclass AND mode = 'AccessExclusiveLock';
 COMMIT;
 SELECT * FROM of_column('orders', 'id');
 SELECT obj_description('orders_id_seq'::regclass);

@@ -235,9 +235,10 @@ SET lock_timeout = '100ms'
 AS $$
 DECLARE
   began timestamptz := clock_timestamp();
+  patience_ms bigint := extract(epoch FROM patience) * 1000;
   attempt_ms integer;
   holds_first boolean;
-  known regclass;
+  moved regclass[];
   -- The caller's transaction has altered it, so no other one that is open has drawn from it.
   is_excluded boolean := EXISTS (
     SELECT FROM pg_locks k WHERE k.pid = pg_backend_pid() AND k.locktype = 'relation' AND k.relation = generator
@@ -253,18 +254,31 @@ BEGIN
   END IF;
   -- Sessions that need the table queue behind an attempt. So an attempt is short, and they go on between two attempts.
   -- It is shorter than deadlock_timeout, so that it ends before a session in a deadlock with it fails. A deadlock that
-  -- lasts is found by the first lock. So the table and its sequence take turns.
+  -- lasts is found by the first lock. So the table and its sequences take turns. A dry run waits as a query does.
   FOR attempt IN 1 .. 2147483647 LOOP
     holds_first := false;
-    attempt_ms := least(attempt * 100::bigint, 500, nullif(extract(epoch FROM patience) * 1000, 0));
+    attempt_ms := CASE WHEN dry_run IS FALSE THEN least(attempt * 100::bigint, 500, nullif(patience_ms, 0))
+                       ELSE patience_ms END;
+    moved := table_name || ARRAY(
+      SELECT s.oid::regclass FROM pg_attribute a
+        JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+        JOIN pg_class s ON s.tableoid = d.classid AND s.oid = d.objid AND s.relkind = 'S'
+       WHERE a.attrelid = table_name AND a.attname = column_name AND d.deptype IN ('a', 'i'));
+    -- A draw waits for its lock, for the clock or for a grant. So the first one comes before the table is locked.
+    IF attempt = 1 AND is_adoption AND dry_run IS FALSE AND (generator = ANY (moved)) IS NOT TRUE THEN
+      PERFORM set_config('lock_timeout', patience_ms::text, true);
+      EXECUTE format(CASE WHEN generator IS NULL
+                            OR EXISTS (SELECT FROM uid_internal.generators g WHERE g.generator = uid_move.generator)
+                          THEN 'SELECT %s.uid_next(%s)' ELSE 'SELECT %s.segment_next_array(%s, 0::bigint)' END,
+                     uid_internal.uid_home(), quote_literal(generator::text) || '::regclass');
+    END IF;
     BEGIN
       PERFORM set_config('lock_timeout', attempt_ms::text, true);
       IF NOT dry_run THEN
-        PERFORM uid_internal.uid_lock_first(coalesce(CASE attempt % 2 WHEN 0 THEN known END, table_name));
+        PERFORM uid_internal.uid_lock_first(moved[1 + (attempt - 1) % cardinality(moved)]);
         holds_first := true;
       END IF;
       c := uid_internal.uid_movable_column(table_name, column_name);
-      known := c.sequence;
       IF c.is_distributed AND NOT (is_adoption AND dry_run IS NOT FALSE) THEN
         RAISE EXCEPTION 'table % is distributed by Citus', table_name
           USING ERRCODE = 'feature_not_supported',

@@ -178,20 +178,29 @@ $_->quit foreach @sessions;
 # A deadlock with a session that waits already, and so looks for it no more. Expected: uid_adopt() finds it and fails.
 {
 	my ($mover, $client) = map { hold_open($node) } 1, 2;
-	sql('CREATE TABLE first (id bigserial, v int); CREATE TABLE second (id bigserial, v int)');
-	foreach my $holds ('INSERT INTO second (v) VALUES (1)', q{SELECT nextval('second_id_seq')})
+	sql('CREATE TABLE first (id bigserial, v int); CREATE TABLE second (id bigint GENERATED ALWAYS AS IDENTITY, v int);'
+	  . q{ CREATE TABLE third (id bigint GENERATED ALWAYS AS IDENTITY); SELECT uid_adopt('third', 'id', dry_run => false);}
+	  . q{ SELECT uid_generator_create('elsewhere'); CREATE SEQUENCE elsewhere START 100});
+	foreach (
+		[ 'INSERT INTO second (v) VALUES (1)', q{uid_adopt('second', 'id'} ],
+		[ q{SELECT nextval('second_id_seq')}, q{uid_adopt('second', 'id'} ],
+		[ 'SELECT last_value FROM second_id_seq', q{uid_adopt('second', 'id'} ],
+		[ 'SELECT last_value FROM third_id_seq', q{uid_release('third', 'id'} ],
+		[ q{SELECT uid_generator_alter('uid_generators.elsewhere', lease_ms => 900)}, q{uid_adopt('second', 'id', 'uid_generators.elsewhere'} ],
+		[ 'ALTER SEQUENCE elsewhere CACHE 5', q{uid_adopt('second', 'id', 'elsewhere'} ])
 	{
+		my ($holds, $move) = @$_;
 		$client->query_safe("BEGIN; $holds");
 		$mover->query_safe(q{BEGIN; SET LOCAL statement_timeout = '60s'; SELECT uid_adopt('first', 'id', dry_run => false)});
 		send_query($client, 'INSERT INTO first (v) VALUES (1) RETURNING id');
 		ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted}), "$holds: the client waits");
 		Time::HiRes::sleep(1.5); # longer than deadlock_timeout
-		is(sqlstate($mover, q{SELECT uid_adopt('second', 'id', dry_run => false)}), '40P01', '... and the move ends as a deadlock');
+		is(sqlstate($mover, "SELECT $move, dry_run => false)"), '40P01', '... and the move ends as a deadlock');
 		$mover->query_safe('ROLLBACK');
 		like((finish_query($client))[0], qr/^\d+$/m, '... not the client');
 		$client->query_safe('COMMIT');
 	}
-	sql('DROP TABLE first, second');
+	sql(q{DROP TABLE first, second, third; DROP SEQUENCE elsewhere; SELECT uid_generator_drop('uid_generators.elsewhere')});
 	$_->quit foreach $mover, $client;
 }
 
@@ -221,6 +230,21 @@ $_->quit foreach @sessions;
 	sql(q{SELECT uid_release('cached', 'id', dry_run => false)});
 	is($session->query_safe('INSERT INTO cached DEFAULT VALUES RETURNING id'), 51, 'values of before uid_adopt() are not drawn after uid_release()');
 	$session->quit;
+}
+
+# The generator is ahead of the clock. Expected: uid_adopt() does not hold the table while it waits.
+{
+	sql(q{CREATE TABLE early (id bigserial); SELECT uid_generator_create('ahead', datacenter_bits => 0, worker_bits => 0, sequence_bits => 1,}
+	  . q{ lease_ms => 600000, max_ahead_ms => 600000, spread => false); SELECT cardinality(uid_next_array('uid_generators.ahead', 600000));}
+	  . q{ SELECT uid_generator_alter('uid_generators.ahead', when_ring_full => 'stop')}); # ends the lease
+	my $mover = hold_open($node);
+	send_query($mover, q{SET uidgen.max_wait = '10min'; SELECT uid_adopt('early', 'id', 'uid_generators.ahead', false)});
+	my $event = wait_event($node, 'UidgenClock');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = '$event' AND backend_type = 'client backend'"), 'uid_adopt() waits for the clock');
+	is(sql(q{SELECT count(*) FROM pg_locks WHERE relation = 'early'::regclass}), 0, '... without a lock on the table');
+	sql(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%ahead%' AND pid <> pg_backend_pid()});
+	like((finish_query($mover))[1], qr/canceling statement/, '... and is canceled');
+	$mover->quit;
 }
 
 # The hint that converts columns to bigint, beside a client that inserts into the table that refers, in two statements.

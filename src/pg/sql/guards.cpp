@@ -10,11 +10,11 @@ namespace uidgen::pg {
 UIDGEN_SQL_FUNCTION(uid_home) { PG_RETURN_TEXT_P(cstring_to_text(quoted_schema(hold_names()))); }
 
 // For the owner of a table or of a sequence, who could do the same by LOCK TABLE or ALTER SEQUENCE. Others get no lock,
-// and an error from the caller.
+// and an error from the caller. A sequence is locked as a plan that renames or drops it does.
 UIDGEN_SQL_FUNCTION(uid_lock_first) {
     const Oid relation = PG_GETARG_OID(0);
     if (is_relation(relation) && has_privs_of_role(GetUserId(), owner_of(relation)))
-        lock_first(relation, get_rel_relkind(relation) == RELKIND_SEQUENCE ? excludes_draws : AccessExclusiveLock);
+        lock_first(relation, AccessExclusiveLock);
     open_all_again(); // this session may have drawn from it, and the plan moves its counter
     PG_RETURN_VOID();
 }
