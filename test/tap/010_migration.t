@@ -182,12 +182,13 @@ $_->quit foreach @sessions;
 	  . q{ CREATE TABLE third (id bigint GENERATED ALWAYS AS IDENTITY); SELECT uid_adopt('third', 'id', dry_run => false);}
 	  . q{ SELECT uid_generator_create('elsewhere'); CREATE SEQUENCE elsewhere START 100});
 	foreach (
-		[ 'INSERT INTO second (v) VALUES (1)', q{uid_adopt('second', 'id'} ],
-		[ q{SELECT nextval('second_id_seq')}, q{uid_adopt('second', 'id'} ],
-		[ 'SELECT last_value FROM second_id_seq', q{uid_adopt('second', 'id'} ],
-		[ 'SELECT last_value FROM third_id_seq', q{uid_release('third', 'id'} ],
-		[ q{SELECT uid_generator_alter('uid_generators.elsewhere', lease_ms => 900)}, q{uid_adopt('second', 'id', 'uid_generators.elsewhere'} ],
-		[ 'ALTER SEQUENCE elsewhere CACHE 5', q{uid_adopt('second', 'id', 'elsewhere'} ])
+		[ 'INSERT INTO second (v) VALUES (1)', q{uid_adopt('second', 'id', NULL, false)} ],
+		[ q{SELECT nextval('second_id_seq')}, q{uid_adopt('second', 'id', NULL, false)} ],
+		[ 'SELECT last_value FROM second_id_seq', q{uid_adopt('second', 'id', NULL, false)} ],
+		[ 'SELECT last_value FROM third_id_seq', q{uid_release('third', 'id', NULL, false)} ],
+		[ q{SELECT uid_generator_alter('uid_generators.elsewhere', lease_ms => 900)}, q{uid_adopt('second', 'id', 'uid_generators.elsewhere', false)} ],
+		[ 'ALTER SEQUENCE elsewhere CACHE 5', q{uid_adopt('second', 'id', 'elsewhere', false)} ],
+		[ 'LOCK TABLE second', q{uid_adopt('second', 'id')} ]) # a dry run
 	{
 		my ($holds, $move) = @$_;
 		$client->query_safe("BEGIN; $holds");
@@ -195,7 +196,7 @@ $_->quit foreach @sessions;
 		send_query($client, 'INSERT INTO first (v) VALUES (1) RETURNING id');
 		ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted}), "$holds: the client waits");
 		Time::HiRes::sleep(1.5); # longer than deadlock_timeout
-		is(sqlstate($mover, "SELECT $move, dry_run => false)"), '40P01', '... and the move ends as a deadlock');
+		is(sqlstate($mover, "SELECT $move"), '40P01', '... and the move ends as a deadlock');
 		$mover->query_safe('ROLLBACK');
 		like((finish_query($client))[0], qr/^\d+$/m, '... not the client');
 		$client->query_safe('COMMIT');
