@@ -196,6 +196,9 @@ enum class Commits : uint8_t { are_known, are_declared, may_be_lost };
 constexpr bool is_closed(const RegistryView &r) noexcept { return r.closed_until_us != 0; }
 constexpr bool is_handed_over(const RegistryView &r) noexcept { return r.now_us + r.bound_us < r.closed_until_us; }
 constexpr int64_t may_open_us(const RegistryView &r) noexcept { return r.closed_until_us + 2 * r.bound_us; }
+// The serial of an answer. The server that takes over has not reached those that a closed one draws, so a member that
+// has called the closed one meanwhile must not show them.
+constexpr int64_t answered_serial(const RegistryView &r) noexcept { return is_closed(r) ? 1 : r.own_serial; }
 
 // Why a registry cannot be handed over: the next one must know of all grants by what this one knows. (A claim does not
 // matter: a login could prevent the handover by it. The next one then raises a fence.) A closed one notes no start.

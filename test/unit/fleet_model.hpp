@@ -40,6 +40,7 @@ struct Protocol {
     bool (*is_claim)(const core::RegistryView &, const core::Term &) = core::is_claim;
     bool (*ends_wait)(const core::Layout &, const core::RegistryView &, const core::Request &,
                       int64_t) = core::ends_wait;
+    int64_t (*answered_serial)(const core::RegistryView &) = core::answered_serial;
     core::RegistryView (*started)(core::RegistryView, int64_t, int64_t) = core::started;
     core::RegistryView (*with_wait)(core::RegistryView) = core::with_wait;
     core::RegistryView (*opened)(core::RegistryView, int64_t) = core::opened;
@@ -943,6 +944,8 @@ class World {
         }
         r.own_serial--;
         commit(s, server, r);
+            if (size_.never_lost)
+                out.broken = "a false alarm";
         return {true, open, static_cast<uint64_t>(1 + server), r.fleet, r.term, s.server[server].db.last};
     }
 
@@ -1023,7 +1026,7 @@ class World {
                                   : hello.open              ? core::Refusal::none
                                                             : core::Refusal::stale_registry;
         const core::Answer answer = {
-            why, 0, hello.fleet, {0, 0, 0, 0, hello.term, at.db.closed_until != 0 ? 1 : at.db.serial + 1}};
+            why, 0, hello.fleet, {0, 0, 0, 0, hello.term, p_.answered_serial(view(s, server))}};
         const core::FleetSeen before = seen(m.asker);
         const core::FleetSeen after = p_.seen_after_hello(before, answer);
         if (!p_.may_have_granted(answer, hello.granted_last_us) ||
@@ -1329,13 +1332,13 @@ class World {
         return small(core::Grant{row.node, row.from, row.until, row.membership, r.term, r.own_serial});
     }
 
-    static Response reply(const Message &request, core::Refusal why, const core::RegistryView &r) {
+    Response reply(const Message &request, core::Refusal why, const core::RegistryView &r) const {
         return {request.member,
                 request.server,
                 static_cast<int8_t>(why),
                 request.asker.incarnation,
                 static_cast<int8_t>(r.fleet),
-                {0, 0, 0, 0, small(r.term), small(r.own_serial)}};
+                {0, 0, 0, 0, small(r.term), small(p_.answered_serial(r))}};
     }
 
     // By the model's own account, so that a mutant cannot widen the exception.

@@ -153,6 +153,9 @@ const std::vector<Scenario> stories = {
     // A refusal is lost with the grant before it, and the registry moves.
     {"AHelloShowsWhatWasLost", "nodes 1, length 8, longest 8, end 24", 0, fence_by_hello,
      "replicate, ask A, ask B, lose, move, hello B, ask B, draw_all AB"},
+    // A member calls the former primary, which is closed, before another one takes over.
+    {"AClosedRegistryIsAsked", "never_lost 1", 0, handed_over | granted_newcomer,
+     "ask A, hand_over, replicate, ask A, hello A, fail_over, ask AB"},
     {"AHandoverHasEnded", "nodes 1, length 8, longest 8, closing 2, end 24", 0, fence_by_environment,
      "hand_over, replicate, advance 4, open, ask A, draw_all A, fail_over, ask B, draw_all B"},
     {"AHandoverEndsByTwoClocks", "nodes 1, length 8, longest 8, closing 4, end 24", 0, fence_by_environment,
@@ -940,6 +943,8 @@ const Mutant mutants[] = {
           [](auto &r, bool is_synchronous) {
               RegistryView open = r;
               open.closed_until_us = 0;
+    {"a closed registry shows the serials that it draws", "AClosedRegistryIsAsked",
+     with(&Protocol::answered_serial, [](auto &r) { return r.own_serial; }), by_story, true},
               return commits_of_former(open, is_synchronous);
           }),
      by_story},

@@ -204,11 +204,10 @@ void answer_generator(const Registry &registry, const Call **full, Call *call) {
 // The answer.
 // ---------------------------------------------------------------------------------------------------------
 
-// A closed registry shows the first serial, because the server that takes over has not reached those that it draws now.
 void complete(const Registry &registry, const FleetRequest &request, FleetAnswer *answer) {
     const FleetState &state = registry.state;
     const core::RegistryView &view = state.view;
-    const int64_t serial = core::is_closed(view) ? 1 : view.own_serial;
+    const int64_t serial = core::answered_serial(view);
     answer->given.fleet = view.fleet;
     answer->given.grant.term = view.term;
     answer->given.grant.serial = serial;
