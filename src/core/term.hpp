@@ -89,6 +89,7 @@ struct RegistryView {
     int64_t longest_us;          // the longest grant of the fleet
     int64_t bound_us;            // how far two clocks of the fleet may differ
     int64_t now_us;              // its clock
+    int64_t up_us;               // how long its server has run, by the monotonic clock
     int64_t closed_until_us;     // for a handover; 0: the registry is open
     int64_t started_us;          // when the server started, as of the last call
     int64_t serial_at_start;     // the last serial before; 0: a member has ended the wait, or there was none
@@ -117,12 +118,12 @@ constexpr bool is_news(const RegistryView &r, const Term &shown) noexcept {
 // How long a registry waits that has started (12).
 constexpr int64_t wait_us(const RegistryView &r) noexcept { return r.longest_us + r.longest_us / 2 + 2 * r.bound_us; }
 
-// Whether newcomers must wait, unless a member has ended it (12). `started_us`: when the server started, by its clock,
-// which may have been set back by twice the bound since.
-constexpr bool is_in_wait(const RegistryView &r, int64_t started_us) noexcept {
-    const int64_t up_us = r.now_us - started_us;
-    return up_us >= -2 * r.bound_us && up_us < wait_us(r);
-}
+// Whether newcomers must wait, unless a member has ended it (12). Its clock may be set right after the start, so that
+// does not count.
+constexpr bool is_in_wait(const RegistryView &r) noexcept { return r.up_us < wait_us(r); }
+
+// When it ends, if its clock is right.
+constexpr int64_t wait_end_us(const RegistryView &r) noexcept { return r.now_us + wait_us(r) - r.up_us; }
 
 // The registry when its server has started, and what it reads of that at each call.
 constexpr RegistryView started(RegistryView r, int64_t started_us, int64_t granted_last_us) noexcept {
@@ -132,7 +133,7 @@ constexpr RegistryView started(RegistryView r, int64_t started_us, int64_t grant
     return r;
 }
 constexpr RegistryView with_wait(RegistryView r) noexcept {
-    const bool is_early = r.granted_at_start_us != 0 && is_in_wait(r, r.started_us);
+    const bool is_early = r.granted_at_start_us != 0 && is_in_wait(r);
     r.awaits_member = is_early && r.serial_at_start != 0;
     r.ended_by_us = is_early ? r.granted_at_start_us : 0;
     return r;
@@ -195,10 +196,10 @@ enum class Commits : uint8_t { are_known, are_declared, may_be_lost };
 //   - the former one may be opened again when its clock has passed closed_until by twice the bound
 constexpr bool is_closed(const RegistryView &r) noexcept { return r.closed_until_us != 0; }
 constexpr bool is_handed_over(const RegistryView &r) noexcept { return r.now_us + r.bound_us < r.closed_until_us; }
-constexpr int64_t may_open_us(const RegistryView &r) noexcept { return r.closed_until_us + 2 * r.bound_us; }
 // The serial of an answer. The server that takes over has not reached those that a closed one draws, so a member that
 // has called the closed one meanwhile must not show them.
 constexpr int64_t answered_serial(const RegistryView &r) noexcept { return is_closed(r) ? 1 : r.own_serial; }
+constexpr int64_t may_open_us(const RegistryView &r) noexcept { return r.closed_until_us + 2 * r.bound_us; }
 
 // Why a registry cannot be handed over: the next one must know of all grants by what this one knows. (A claim does not
 // matter: a login could prevent the handover by it. The next one then raises a fence.) A closed one notes no start.

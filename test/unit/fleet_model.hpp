@@ -149,7 +149,8 @@ enum class Change : int8_t { none, promoted, moved, unclaimed, empty };
 struct Server {
     Registry db;
     int8_t up;
-    int8_t started;             // when, by its clock
+    int8_t since;               // when it started
+    int8_t started;             // the same, by its clock
     int8_t noted;               // in its tables
     int8_t heard;               // a member has ended the wait, by the model's own account
     int8_t granted;             // it has granted in its term
@@ -670,6 +671,7 @@ class World {
         v.now_us = std::max<int64_t>((s.now + at.offset), 1);
         v.claimed = r.claimed_at != 0 && v.now_us - (r.claimed_at - 1) < core::claim_us(v) ? r.claimed : 0;
         v.closed_until_us = p_.closes || at.up == 0 || at.change == Change::promoted ? r.closed_until : 0;
+        v.up_us = s.now - at.since;
         v.started_us = r.started;
         v.serial_at_start = r.serial_at_start;
         v.granted_at_start_us = r.granted_at_start;
@@ -697,7 +699,7 @@ class World {
             r = p_.started(r, at.started, waits ? at.db.last : 0);
             note_start(s, server, r);
         }
-        if (r.granted_at_start_us != 0 && (!waits || !core::is_in_wait(r, r.started_us)))
+        if (r.granted_at_start_us != 0 && (!waits || !core::is_in_wait(r)))
             r.granted_at_start_us = 0;
         r = p_.with_wait(r);
         return counts;
@@ -738,6 +740,7 @@ class World {
 
     static void start_server(State &s, Server &server) {
         server.up = 1;
+        server.since = s.now;
         server.started = std::max<int8_t>(static_cast<int8_t>(s.now + server.offset), 1);
         server.noted = server.heard = server.granted = server.is_copy = server.alone = 0;
         for (Member &m : s.members)
@@ -941,11 +944,11 @@ class World {
             if (p_.hello_is_evidence)
                 succeed(s, server, r, core::Commits::may_be_lost);
             out.events |= fence_by_hello;
+            if (size_.never_lost)
+                out.broken = "a false alarm";
         }
         r.own_serial--;
         commit(s, server, r);
-            if (size_.never_lost)
-                out.broken = "a false alarm";
         return {true, open, static_cast<uint64_t>(1 + server), r.fleet, r.term, s.server[server].db.last};
     }
 
@@ -958,8 +961,7 @@ class World {
     bool must_refuse_newcomers(const State &s, int server) const {
         const Server &at = s.server[server];
         const core::RegistryView r = view(s, server);
-        return at.is_copy != 0 || core::are_rivals(big(at.db.shown), r.term) ||
-               (at.heard == 0 && core::is_in_wait(r, at.started));
+        return at.is_copy != 0 || core::are_rivals(big(at.db.shown), r.term) || (at.heard == 0 && core::is_in_wait(r));
     }
 
     bool must_refuse_unless_live(const State &s, int server) const {

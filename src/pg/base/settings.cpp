@@ -12,6 +12,7 @@ char *active_fault = nullptr;
 namespace settings {
 
 bool is_preloaded = false;
+int64_t preloaded_us = 0;
 int datacenter_id = -1;
 int max_wait_ms = 5000;
 int max_clock_jump_s = 0;
@@ -74,6 +75,7 @@ void define(void (*changed)(), void (*registry_changed)(bool in_fleet)) {
     datacenter_id_changed = changed;
     fleet_changed = registry_changed;
     is_preloaded = process_shared_preload_libraries_in_progress;
+    preloaded_us = monotonic_us();
     for (const char *name : {registry_name, datacenter_id_name})
         if (!is_preloaded && parameter_may_hide_another(name))
             hidden = name;

@@ -1,6 +1,7 @@
 // The settings of a server: its datacenter id, its registry, how long callers wait; and the faults of a test build.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 
 namespace uidgen::pg::settings {
@@ -16,6 +17,7 @@ extern int registry_lease_ms;       // uidgen.registry_lease
 extern int registry_clock_bound_ms; // uidgen.registry_clock_bound
 
 extern bool is_preloaded;
+extern int64_t preloaded_us; // when it was, on the monotonic clock
 
 // The setting that keeps databases apart, uidgen.registry or uidgen.datacenter_id, if one of them is set although the
 // library is not preloaded; else null. What a session reads of them then cannot be relied on: a client may pass another

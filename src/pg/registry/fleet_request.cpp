@@ -201,7 +201,7 @@ bool refuse_if_judged(const Registry &registry, Call *call, core::Refusal why) {
         message = "the registry has started, and no member whose grant lasts has called yet";
         hint = psprintf("Wait for one, or until %s. If no other server can be the registry, run SELECT "
                         "uid_fleet_fence(cancel => true) on it.",
-                        instant(view.started_us + core::wait_us(view)));
+                        instant(core::wait_end_us(view)));
     }
     if (why == core::Refusal::fenced) {
         message = "the registry may have lost grants and accepts no newcomer yet";

@@ -104,6 +104,8 @@ Environment present_environment(const Registry &registry) {
 
 int64_t server_start_us() { return to_unix_us(PgStartTime); }
 
+int64_t server_up_us() { return monotonic_us() - settings::preloaded_us; }
+
 [[noreturn]] void report_not_durable() {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the registry waits for its synchronous standby"),
@@ -156,6 +158,7 @@ bool lock_and_read_state(Registry *registry) {
     const int64_t now_us = wall_clock_us();
     const bool exists = read_state(&registry->state);
     registry->state.view.now_us = now_us;
+    registry->state.view.up_us = server_up_us();
     if (exists)
         registry->state.view.own_serial = draw_serial();
     return exists;
@@ -180,6 +183,7 @@ void settle_environment(Registry *registry) {
 
 core::Refusal reason_for_newcomers(FleetState state) {
     state.view.now_us = wall_clock_us();
+    state.view.up_us = server_up_us();
     if (state.view.started_us != server_start_us())
         state.view = core::started(state.view, server_start_us(), 0);
     state.view = core::with_wait(state.view);
@@ -214,8 +218,7 @@ void enter_registry(Registry *registry) {
     const bool is_new_start = view.started_us != server_start_us() && !core::is_closed(view); // it grants nothing
     if (is_new_start)
         view = core::started(view, server_start_us(), read_latest_grants(view).last_us);
-    const bool ends_wait =
-        view.granted_at_start_us != 0 && (fault_is("start_open") || !core::is_in_wait(view, view.started_us));
+    const bool ends_wait = view.granted_at_start_us != 0 && (fault_is("start_open") || !core::is_in_wait(view));
     if (ends_wait)
         view.granted_at_start_us = 0; // which a server that takes over must know
     if (is_new_start || ends_wait)

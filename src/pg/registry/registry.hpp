@@ -49,7 +49,9 @@ void commit_registry(const Registry &registry);
 // Why a newcomer would be refused now by a registry in that state, whatever it asks for. Reads and writes nothing else.
 core::Refusal reason_for_newcomers(FleetState state);
 
+// When the server started, by its clock then, which tells starts from one another; and how long ago that is.
 int64_t server_start_us();
+int64_t server_up_us();
 
 // Error: the synchronous standby does not have what the registry has committed.
 [[noreturn]] void report_not_durable();
