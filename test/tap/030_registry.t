@@ -203,6 +203,8 @@ cmp_ok(term_of($fourth), '>', $second_term, '... in a new term, without a fence'
 my $fourth_term = term_of($fourth);
 start_node($second);
 is(ask($second, member('late'))->{refusal}, 'handing_over', 'the former primary stays closed');
+like((sqlstate($second, 'SELECT uid_fleet_handover()'))[1], qr/HINT:  At 2026-11-21 [\d:]+\+00, run SELECT uid_fleet_handover\(cancel => true\)\./,
+	'... and says when that can be canceled');
 $second->stop;
 
 # A handover that was cancelled, and a standby that knows of nothing after the closing.
@@ -418,9 +420,9 @@ is(scalar(grep { defined $_->{held_node} } @taken), 14, '... and then there are 
 is((grep { defined $_->{held_node} && $_->{held_node} == $ended->{held_node} } @taken) + 0, 0, '... but not one whose grant has ended since');
 is(ask($taker, $taken[-1], bits => 4)->{refusal}, 'starting', '... which newcomers wait for');
 go_on($wait - $longest / 2);
+end_wait($taker);
 is(ask($taker, $taken[-1], bits => 4)->{node}, $ended->{held_node}, '... until the whole wait is over');
 
-end_wait($taker);
 # A term was drawn by a clock that was an hour ahead. Right afterwards, a backup from before takes over.
 
 $clock += 3600;

@@ -36,12 +36,17 @@ void check_knows_all(const Registry &registry) {
     const core::RegistryView &view = registry.state.view;
     const core::Refusal why =
         registry.unclaimed != nullptr ? core::Refusal::unclaimed : core::judge_handover(view, server_start_us());
-    if (why == core::Refusal::starting && view.ended_by_us != 0)
+    const bool is_closed = core::is_closed(view);
+    const int64_t at_us = is_closed ? Max(core::may_open_us(view), view.now_us) : core::wait_end_us(view);
+    if (why == core::Refusal::starting)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("the registry cannot be handed over so soon after its start"),
                         errdetail("Another server may have granted before, which would have taken over meanwhile."),
-                        errhint("Try again at %s, or switch over without a handover, which raises a fence.",
-                                instant(view.started_us + core::wait_us(view)))));
+                        is_closed ? errhint("At %s, run SELECT uid_fleet_handover(cancel => true). Try again when the "
+                                            "wait that follows has ended.",
+                                            instant(at_us))
+                                  : errhint("Try again at %s, or switch over without a handover, which raises a fence.",
+                                            instant(at_us))));
     check(registry, why);
 }
 
