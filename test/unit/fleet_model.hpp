@@ -1206,8 +1206,6 @@ class World {
             if (core::is_closed(r) || s.server[server].alone != 0) {
                 const core::Refusal why = core::is_closed(r) ? core::Refusal::handing_over : core::Refusal::no_standby;
                 batch.responses[i] = reply(batch.requests[i], why, r);
-                if (core::is_closed(r)) // it shows none that the server that takes over has not reached
-                    batch.responses[i].grant.serial = 1;
                 out.events |= refused(why);
                 continue;
             }
