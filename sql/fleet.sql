@@ -331,6 +331,11 @@ UPDATE uid_fleet_state SET closed_until = closed_until - interval '320 s';
 b;
 SELECT uid_fleet_handover(cancel => true);
 b;
+SELECT (drew(), closed_until, fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
+-- One that is open stays as it is.
+SELECT uid_fleet_handover(cancel => true);
+SELECT drew() AS drew;
+UPDATE uid_fleet_state SET fence_base = NULL;
 -- Another role is admitted without a word of what the registry is.
 SELECT uid_fleet_admit('uidgen_fleet', 'unchanged');
 SELECT uid_fleet_handover();
@@ -356,13 +361,14 @@ UPDATE uid_fleet_state SET directory = left(directory, -1);
 b;
 UPDATE uid_fleet_state SET closed_until = closed_until - interval '321 s';
 SELECT uid_fleet_handover(cancel => true);
+UPDATE uid_fleet_state SET fence_base = NULL;
 -- One that may not know of all grants hands nothing over, and one that was not done waiting is followed with a fence.
-UPDATE uid_fleet_state SET started = started - interval '1 s';
+UPDATE uid_fleet_state SET started = started - interval '1 s', longest_grant = '1 day';
 b;
 $$);
 SELECT calls('uid_fleet_handover()') \gexec
 CALL run($$
-UPDATE uid_fleet_state SET closed_until = now() + interval '5 min', timeline = 0;
+UPDATE uid_fleet_state SET closed_until = now() + interval '5 min', timeline = 0, longest_grant = '10 min';
 b;
 SELECT (drew(), fence_base IS NOT NULL, serial_at_start) AS fenced FROM uid_fleet_state;
 UPDATE uid_fleet_state SET fence_base = NULL, shown_term = term + 1, closed_until = now() + interval '5 min', timeline = 0;
@@ -431,6 +437,13 @@ z2;
 -- A registry that starts waits for a member, if it may have any.
 UPDATE uid_fleet_state SET serial_at_start = 1000, granted_at_start = now(), longest_grant = '1 day', fence_base = NULL;
 z5, z2, z5;
+-- No member ends the wait of one that was synchronous, because its standby would have taken over without a fence.
+UPDATE uid_fleet_state SET synchronous = true, started = started - interval '1 s';
+z2;
+UPDATE uid_fleet_state SET synchronous = false;
+z2, z6;
+SELECT serial_at_start FROM uid_fleet_state;
+SELECT uid_fleet_fence(cancel => true) IS NOT NULL AS fine;
 
 -- A greater bound is stored, and counts from the next call on. A smaller setting is no smaller bound.
 UPDATE uid_fleet_state SET clock_bound = '7 s', longest_grant = '10 min';
@@ -465,11 +478,10 @@ SELECT (drew(), fence_base IS NOT NULL) AS fenced FROM uid_fleet_state;
 UPDATE uid_fleet_state SET term = term - 1;
 z2, a worker_bits=2;
 SELECT (shown_term > term, refuses) FROM uid_fleet_state;
--- It says when it granted last, whatever is done with a handover meanwhile.
+-- It is not opened.
 UPDATE uid_fleet_state SET closed_until = now() - interval '100 s';
-SELECT uid_fleet_handover(cancel => true);
 $$, 'worker_bits=6');
-SELECT calls('uid_fleet_handover()') \gexec
+SELECT calls('uid_fleet_handover(cancel => true)', 'uid_fleet_handover()') \gexec
 CALL call('{}') \gset
 SELECT (a).refusal, (a).granted_last_us > 0 AS granted FROM (SELECT :'answer'::fleet_answer AS a) t;
 CALL run($$

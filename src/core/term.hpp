@@ -77,22 +77,22 @@ constexpr FleetSeen with_proof(const FleetSeen &seen) noexcept {
 struct RegistryView {
     uint64_t fleet;
     Term term;
-    Term former;                 // the term before it, if no commit of it was lost; 0: none
-    int64_t former_serial;       // the last serial of that term
-    Term shown;                  // another one that a member has shown, not smaller; 0: none
-    int64_t claimed;             // the largest number that was shown without a proof and counts (14); 0: none
-    int64_t first;               // the number of the first term that this fleet's key can prove
-    int64_t unproven_base_us;    // of the fence in which grants of a registry count that was lost with its key; 0: none
-    int64_t own_serial;          // the one drawn for this call's answer
-    int64_t fence_base_us;       // 0: there was no fence yet
-    int64_t covered_us;          // grants that other registries made up to then, by their clocks, are known or fenced
-    int64_t longest_us;          // the longest grant of the fleet
-    int64_t bound_us;            // how far two clocks of the fleet may differ
-    int64_t now_us;              // its clock
-    int64_t up_us;               // how long its server has run, by the monotonic clock
-    int64_t closed_until_us;     // for a handover; 0: the registry is open
-    int64_t started_us;          // when the server started, as of the last call
-    int64_t serial_at_start;     // the last serial before; 0: a member has ended the wait, or there was none
+    Term former;              // the term before it, if no commit of it was lost; 0: none
+    int64_t former_serial;    // the last serial of that term
+    Term shown;               // another one that a member has shown, not smaller; 0: none
+    int64_t claimed;          // the largest number that was shown without a proof and counts (14); 0: none
+    int64_t first;            // the number of the first term that this fleet's key can prove
+    int64_t unproven_base_us; // of the fence in which grants of a registry count that was lost with its key; 0: none
+    int64_t own_serial;       // the one drawn for this call's answer
+    int64_t fence_base_us;    // 0: there was no fence yet
+    int64_t covered_us;       // grants that other registries made up to then, by their clocks, are known or fenced
+    int64_t longest_us;       // the longest grant of the fleet
+    int64_t bound_us;         // how far two clocks of the fleet may differ
+    int64_t now_us;           // its clock
+    int64_t up_us;            // how long its server has run, by the monotonic clock
+    int64_t closed_until_us;  // for a handover; 0: the registry is open
+    int64_t started_us;       // when the server started, as of the last call
+    int64_t serial_at_start;  // the last serial before; 0: a member has ended the wait, or there was none; -1: none can
     int64_t granted_at_start_us; // when it had granted last before; 0: no wait, or it is over
     int64_t ended_by_us;         // of with_wait(): only nodes whose grants had ended by then are free (12); 0: any
     bool awaits_member;          // of with_wait(): newcomers wait, and no member has ended it
@@ -125,10 +125,12 @@ constexpr bool is_in_wait(const RegistryView &r) noexcept { return r.up_us < wai
 // When it ends, if its clock is right.
 constexpr int64_t wait_end_us(const RegistryView &r) noexcept { return r.now_us + wait_us(r) - r.up_us; }
 
-// The registry when its server has started, and what it reads of that at each call.
-constexpr RegistryView started(RegistryView r, int64_t started_us, int64_t granted_last_us) noexcept {
+// The registry when its server has started, and what it reads of that at each call. A server that takes over from a
+// synchronous one raises no fence, so no member can end the wait.
+constexpr RegistryView started(RegistryView r, int64_t started_us, int64_t granted_last_us,
+                               bool is_synchronous) noexcept {
     r.started_us = started_us;
-    r.serial_at_start = std::max(r.own_serial - 1, INT64_C(1));
+    r.serial_at_start = is_synchronous ? -1 : std::max(r.own_serial - 1, INT64_C(1));
     r.granted_at_start_us = std::max(granted_last_us, INT64_C(1));
     return r;
 }
@@ -193,7 +195,8 @@ enum class Commits : uint8_t { are_known, are_declared, may_be_lost };
 // A closed registry grants nothing. The server that takes over knows of the closing, and so of every grant, and needs
 // no fence. That is only so as long as the former server cannot be open again, so the closing has an end:
 //   - the one that takes over counts on it while its clock + the bound is below closed_until
-//   - the former one may be opened again when its clock has passed closed_until by twice the bound
+//   - the former one may be opened again when its clock has passed closed_until by twice the bound. It raises a fence
+//     then, because the other one may have taken over, have granted, and be gone
 constexpr bool is_closed(const RegistryView &r) noexcept { return r.closed_until_us != 0; }
 constexpr bool is_handed_over(const RegistryView &r) noexcept { return r.now_us + r.bound_us < r.closed_until_us; }
 // The serial of an answer. The server that takes over has not reached those that a closed one draws, so a member that
@@ -207,14 +210,6 @@ constexpr Refusal judge_handover(const RegistryView &r, int64_t started_us) noex
     if (r.shown.number != 0)
         return r.shown.number > r.term.number ? Refusal::stale_registry : Refusal::rival;
     return r.ended_by_us != 0 || (is_closed(r) && r.started_us != started_us) ? Refusal::starting : Refusal::none;
-}
-
-// The registry when the handover is canceled. The next call notes a start that it has missed, unless another server
-// takes over before.
-constexpr RegistryView opened(RegistryView r, int64_t started_us) noexcept {
-    r.closed_until_us = 0;
-    r.granted_at_start_us = r.started_us != started_us ? 1 : r.granted_at_start_us;
-    return r;
 }
 
 // What a server that takes over from that state knows. A synchronous one has every commit of the former one. These are

@@ -71,7 +71,7 @@ COMMENT ON COLUMN uid_fleet_state.closed_until IS
 COMMENT ON COLUMN uid_fleet_state.started IS 'when the server started, as of the last call';
 COMMENT ON COLUMN uid_fleet_state.serial_at_start IS
   'last serial before that start: newcomers wait for a call of a member with an earlier grant that still lasts; NULL: '
-  'there was one';
+  'there was one; -1: none ends the wait, because "synchronous" was true and a takeover raised no fence';
 COMMENT ON COLUMN uid_fleet_state.granted_at_start IS
   'when it last granted before that start. Until one and a half times longest_grant and two clock bounds have passed '
   'since, newcomers get only nodes whose grants had ended by then, and nothing is handed over; afterwards NULL';

@@ -22,8 +22,9 @@ COMMENT ON FUNCTION uid_fleet_handover(boolean) IS
   'Closes the registry of a fleet before a planned switchover. It grants nothing until another server has taken over. '
   'That server needs no fence: if it knows of the handover, it knows of every grant. This holds for five minutes '
   '(uid_fleet_state.closed_until). A server that takes over later raises a fence. It fails while the registry may not '
-  'know every grant itself: soon after its start, or when it has met another registry. cancel => true opens the '
-  'registry again; that fails until twice the clock bound after closed_until.';
+  'know every grant itself: soon after its start, or when it has met another registry. cancel => true opens a closed '
+  'registry again, with a fence, because another one may have taken over and be gone. That fails until twice the clock '
+  'bound after closed_until, and if another one is known.';
 
 CREATE FUNCTION uid_fleet_takeover(pool integer, node bigint) RETURNS timestamptz
 LANGUAGE c VOLATILE STRICT SECURITY DEFINER PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_takeover';

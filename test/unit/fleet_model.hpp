@@ -41,9 +41,9 @@ struct Protocol {
     bool (*ends_wait)(const core::Layout &, const core::RegistryView &, const core::Request &,
                       int64_t) = core::ends_wait;
     int64_t (*answered_serial)(const core::RegistryView &) = core::answered_serial;
-    core::RegistryView (*started)(core::RegistryView, int64_t, int64_t) = core::started;
+    core::RegistryView (*started)(core::RegistryView, int64_t, int64_t, bool) = core::started;
     core::RegistryView (*with_wait)(core::RegistryView) = core::with_wait;
-    core::RegistryView (*opened)(core::RegistryView, int64_t) = core::opened;
+    core::Commits after_cancel = core::Commits::may_be_lost; // of a handover
     core::Refusal (*judge_handover)(const core::RegistryView &, int64_t) = core::judge_handover;
     int64_t (*may_open_us)(const core::RegistryView &) = core::may_open_us;
     core::Commits (*commits_of_former)(const core::RegistryView &, bool) = core::commits_of_former;
@@ -696,7 +696,7 @@ class World {
         const bool counts = settle(s, server, r, out);
         const bool waits = p_.always_waits || latest_end(s, server, nullptr) > at.started;
         if (at.change != Change::empty && r.started_us != started_us(s, server, r) && !core::is_closed(r)) {
-            r = p_.started(r, at.started, waits ? at.db.last : 0);
+            r = p_.started(r, at.started, waits ? at.db.last : 0, size_.synchronous != 0);
             note_start(s, server, r);
         }
         if (r.granted_at_start_us != 0 && (!waits || !core::is_in_wait(r)))
@@ -1484,9 +1484,10 @@ class World {
         const bool counts = enter(s, s.primary, r, out);
         const int64_t started = started_us(s, s.primary, r);
         if (is_canceled) {
-            if (!core::is_closed(r) || r.now_us < p_.may_open_us(r))
+            if (!core::is_closed(r) || r.now_us < p_.may_open_us(r) || !counts ||
+                core::judge_server(r, {}) != core::Refusal::none)
                 return false;
-            r = p_.opened(r, started);
+            succeed(s, s.primary, r, p_.after_cancel);
         } else {
             if (!counts || p_.judge_handover(r, started) != core::Refusal::none)
                 return false;
@@ -1701,12 +1702,12 @@ class World {
 
     static void renumber_serials(State &s) {
         bool used[128] = {};
-        for_each_stamp(s, [&](const SmallTerm &, int8_t serial) { used[serial] = true; });
+        for_each_stamp(s, [&](const SmallTerm &, int8_t serial) { used[std::max<int8_t>(serial, 0)] = true; });
         int8_t rank[128] = {};
         for (int value = 1, next = 1; value < 128; value++)
             if (used[value])
                 rank[value] = static_cast<int8_t>(next++);
-        for_each_stamp(s, [&](const SmallTerm &, int8_t &serial) { serial = rank[serial]; });
+        for_each_stamp(s, [&](const SmallTerm &, int8_t &serial) { serial = serial > 0 ? rank[serial] : serial; });
     }
 };
 

@@ -76,7 +76,7 @@ void note_member(Registry *registry, const FleetRequest &r) {
         state.view = core::with_wait(state.view);
         write_state(state);
     }
-    if (r.other.term != state.view.term) // else this one has said it, before a handover was canceled
+    if (r.other.term != state.view.term) // else a copy of this one has said it
         state.view = core::told_of_other(state.view, r.other.granted_us);
     if (state.view.covered_us == before.covered_us)
         return;

@@ -198,10 +198,12 @@ bool refuse_if_judged(const Registry &registry, Call *call, core::Refusal why) {
     if (why == core::Refusal::ahead)
         message = message_of_ahead(view, call->request);
     if (why == core::Refusal::starting) {
-        message = "the registry has started, and no member whose grant lasts has called yet";
-        hint = psprintf("Wait for one, or until %s. If no other server can be the registry, run SELECT "
+        const bool is_endable = view.serial_at_start > 0;
+        message = is_endable ? "the registry has started, and no member whose grant lasts has called yet"
+                             : "the registry has started, and its synchronous standby may have been the registry since";
+        hint = psprintf("Wait %suntil %s. If no other server can be the registry, run SELECT "
                         "uid_fleet_fence(cancel => true) on it.",
-                        instant(core::wait_end_us(view)));
+                        is_endable ? "for one, or " : "", instant(core::wait_end_us(view)));
     }
     if (why == core::Refusal::fenced) {
         message = "the registry may have lost grants and accepts no newcomer yet";

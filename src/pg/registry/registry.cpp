@@ -185,7 +185,7 @@ core::Refusal reason_for_newcomers(FleetState state) {
     state.view.now_us = wall_clock_us();
     state.view.up_us = server_up_us();
     if (state.view.started_us != server_start_us())
-        state.view = core::started(state.view, server_start_us(), 0);
+        state.view = core::started(state.view, server_start_us(), 0, state.synchronous);
     state.view = core::with_wait(state.view);
     if (state.refuses != core::Refusal::none)
         return state.refuses;
@@ -217,7 +217,7 @@ void enter_registry(Registry *registry) {
     core::RegistryView &view = state.view;
     const bool is_new_start = view.started_us != server_start_us() && !core::is_closed(view); // it grants nothing
     if (is_new_start)
-        view = core::started(view, server_start_us(), read_latest_grants(view).last_us);
+        view = core::started(view, server_start_us(), read_latest_grants(view).last_us, state.synchronous);
     const bool ends_wait = view.granted_at_start_us != 0 && (fault_is("start_open") || !core::is_in_wait(view));
     if (ends_wait)
         view.granted_at_start_us = 0; // which a server that takes over must know

@@ -42,8 +42,7 @@ void check_knows_all(const Registry &registry) {
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("the registry cannot be handed over so soon after its start"),
                         errdetail("Another server may have granted before, which would have taken over meanwhile."),
-                        is_closed ? errhint("At %s, run SELECT uid_fleet_handover(cancel => true). Try again when the "
-                                            "wait that follows has ended.",
+                        is_closed ? errhint("At %s, run SELECT uid_fleet_handover(cancel => true). Then try again.",
                                             instant(at_us))
                                   : errhint("Try again at %s, or switch over without a handover, which raises a fence.",
                                             instant(at_us))));
@@ -327,7 +326,7 @@ UIDGEN_SQL_FUNCTION(uid_fleet_fork) {
     lock_registry(&registry);
     const FleetState &state = registry.state;
     const bool was_called = core::is_closed(registry.state.view) ||
-                            (state.view.started_us == server_start_us() && state.view.serial_at_start == 0);
+                            (state.view.started_us == server_start_us() && state.view.serial_at_start <= 0);
     settle_environment(&registry);
     if (was_called && registry.unclaimed == nullptr && read_latest_grants(state.view).latest_end_us > state.view.now_us)
         ereport(ERROR,
@@ -354,16 +353,18 @@ UIDGEN_SQL_FUNCTION(uid_fleet_fence) {
 
 // A switchover may take five minutes.
 UIDGEN_SQL_FUNCTION(uid_fleet_handover) {
+    const bool cancel = PG_GETARG_BOOL(0);
     Registry registry = enter(fcinfo);
     core::RegistryView &view = registry.state.view;
-    if (PG_GETARG_BOOL(0)) { // cancel
+    if (cancel && core::is_closed(view)) {
         check_may_open(registry);
-        view = core::opened(view, server_start_us());
-    } else {
+        check(registry, registry.unclaimed != nullptr ? core::Refusal::unclaimed : core::judge_server(view, {}));
+        draw_term(&registry, Commits::may_be_lost, "the handover was canceled");
+    } else if (!cancel) {
         check_knows_all(registry);
         view.closed_until_us = Max(view.closed_until_us, view.now_us + 300 * us_per_second);
+        write_state(registry.state);
     }
-    write_state(registry.state);
     close_registry(registry);
     PG_RETURN_VOID();
 }
