@@ -213,6 +213,20 @@ like((finish_query($planner))[1], qr/lock timeout/, '... which a call waits for'
 is($planner->query_safe(q{SELECT count(*) > 0 FROM pg_backend_memory_contexts WHERE name = 'CachedPlan' AND ident ~ '^INSERT INTO .*uid_fleet_node'}),
 	't', '... and has planned its statements before');
 $first->quit;
+
+# It plans again once, after an ANALYZE, although it does not run all these statements again.
+my $transactions = q{SELECT split_part(virtualtransaction, '/', 2) FROM pg_locks WHERE pid = pg_backend_pid() LIMIT 1};
+sub transactions_of_hello
+{
+	my $before = $planner->query_safe($transactions);
+	$planner->query_safe(call('of_server()'));
+	return $planner->query_safe($transactions) - $before;
+}
+$planner->query_safe(call($newcomer, worker_bits => 12));
+my $planned = transactions_of_hello();
+sql('ANALYZE uid_fleet_node, uid_fleet_state, uid_fleet_pool');
+is(transactions_of_hello(), $planned + 1, 'a call plans again after an ANALYZE');
+is(transactions_of_hello(), $planned, '... and the next one does not');
 $planner->quit;
 
 # A client that does not read would keep them, too, so it is sent nothing before the commit.

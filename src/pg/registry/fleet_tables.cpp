@@ -26,7 +26,7 @@ Argument row_of(const char *table, const Fields &fields, const void *from) {
 
 // Kept in the session. Another extension's row types are not the same.
 struct Plan {
-    const char *sql;
+    char *sql;
     SPIPlanPtr plan;
 };
 constexpr int most_plans = 64;
@@ -43,12 +43,27 @@ SPIPlanPtr plan_of(const char *sql, int count, Oid *types) {
     SPIPlanPtr made = SPI_prepare_cursor(sql, count, types, CURSOR_OPT_GENERIC_PLAN);
     if (made == nullptr)
         check_spi(SPI_result, "SPI_prepare_cursor", sql);
-    const char *copy = MemoryContextStrdup(TopMemoryContext, sql);
+    char *copy = MemoryContextStrdup(TopMemoryContext, sql);
     check_spi(SPI_keepplan(made), "SPI_keepplan", sql);
     if (kept == plans + most_plans)
         SPI_freeplan((--kept)->plan);
     *kept = {copy, made};
     return made;
+}
+
+// A statement that only newcomers run would stay invalid, and a plan for a dropped extension does.
+void drop_invalid_plans() {
+    Plan *kept = plans;
+    for (Plan *p = plans; p < plans + most_plans && p->plan != nullptr; p++) {
+        const Plan plan = *p;
+        *p = {};
+        if (SPI_plan_is_valid(plan.plan)) {
+            *kept++ = plan;
+        } else {
+            SPI_freeplan(plan.plan);
+            pfree(plan.sql);
+        }
+    }
 }
 
 // Returns the number of rows, which are in SPI_tuptable. '@' stands for the schema.
@@ -194,6 +209,7 @@ void plan_statements() {
         (void)find_unused_node({}, &record); // which reads a node, too
         put_node(record);
     }
+    drop_invalid_plans(); // otherwise each call would plan again
     are_planned = !is_hello;
     only_plans = false;
 }

@@ -36,7 +36,8 @@ void set_locally(const char *name, const char *value, GucAction action) {
 // Until the function ends. A member's login may set anything. It must not keep the registry's lock by a plan that reads
 // whole tables, nor by messages that its client does not read. Of a thousand sessions that wait for the lock, each
 // would look at all others for a deadlock. There is none: the lock is the first one. A member connects again after five
-// seconds without an answer. By then a call that waits for a lock or for the standby has failed.
+// seconds without an answer. By then a call that waits for one lock or for the standby has failed. One that has
+// waited for its turn to plan before may still get the lock, and grant: an incarnation that asks again gets the answer.
 void set_for_statements(bool is_procedure) {
     const char *const settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
                                        // Plans are made before the tables have grown, and are kept. Each has an index,
