@@ -40,11 +40,21 @@ GRANT USAGE ON SEQUENCE uid_generators.granted TO PUBLIC;
 SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.granted') AS id FROM many OFFSET 0) AS drawn;
 COMMIT;
 
+-- A new name is no new file, although it takes the lock that a new file needs.
+SELECT uid_next('uid_generators.granted') > 0 AS drawn;
+BEGIN;
+ALTER SEQUENCE uid_generators.granted RENAME TO renamed;
+SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.renamed') AS id FROM many OFFSET 0) AS drawn;
+-- Then a new file.
+ALTER SEQUENCE uid_generators.renamed CACHE 2;
+\set VERBOSITY terse
+SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.renamed') AS id FROM many OFFSET 0) AS drawn;
+ROLLBACK;
+
 -- What is an ALTER is refused there, too.
 SELECT uid_generator_create('altered');
 BEGIN;
 ALTER SEQUENCE uid_generators.altered CACHE 2;
-\set VERBOSITY terse
 SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.altered') AS id FROM many OFFSET 0) AS drawn;
 ROLLBACK;
 SELECT count(DISTINCT id) FROM (SELECT uid_next('uid_generators.altered') AS id FROM many OFFSET 0) AS drawn;

@@ -105,14 +105,18 @@ bool leader_excludes_draws(Oid sequence) {
 }
 
 // Whether the transaction has given the sequence a new file. A parallel worker's relcache does not say so; with
-// wal_level=minimal it says so of a sequence that the leader has created, too. But three facts say it: this transaction
-// wrote the catalog row, the file is not the sequence's first, whose number is the sequence's oid, and no other session
-// draws.
-bool is_rewritten(Relation rel) {
+// wal_level=minimal it says so of a sequence that the leader has created, too. But four facts say it: this transaction
+// wrote the catalog row, the file is not the sequence's first, whose number is the sequence's oid, no other session
+// draws, and no generator draws from that file, as one may after RENAME or OWNER TO. (A slot's file changes with the
+// sequence's. The lock keeps other sessions from that, and the leader's own draws are refused.)
+bool is_rewritten(Relation rel) UNCHECKED {
     const Oid sequence = RelationGetRelid(rel);
     if (!IsParallelWorker())
         return rewritten_in_this_transaction(rel);
-    return file_of(rel) != sequence && is_written_here(sequence) && leader_excludes_draws(sequence);
+    if (file_of(rel) == sequence || !is_written_here(sequence) || !leader_excludes_draws(sequence))
+        return false;
+    const Slot *slot = find_slot(slot_key(sequence), SlotKind::generator);
+    return slot == nullptr || phase_of(slot) != SlotPhase::ready || slot->file != file_of(rel);
 }
 
 // Whether a rollback, or a crash that loses the commit, would take the page away: the transaction has created the
