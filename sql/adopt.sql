@@ -117,6 +117,15 @@ SELECT plan($$ uidgen.uid_release('orders', 'id') $$);
 SELECT plan($$ uidgen.uid_release('orders', 'id', start => (SELECT max(id) - 5 FROM orders)) $$);
 SELECT moved($$ uidgen.uid_release('orders', 'id', start => 5000) $$);
 INSERT INTO orders (item) VALUES ('back') RETURNING id;
+-- Nor does the note say what the sequence has given to another column since.
+CREATE TABLE shares (id bigint PRIMARY KEY DEFAULT nextval('orders_id_seq'));
+SELECT moved($$ uidgen.uid_adopt('orders', 'id') $$);
+INSERT INTO shares SELECT FROM generate_series(1, 5);
+SELECT setval('orders_id_seq', max(id)) > 0 AS as_imports_do FROM orders;
+SELECT plan($$ uidgen.uid_release('orders', 'id') $$);
+SELECT moved($$ uidgen.uid_release('orders', 'id', start => 6000) $$);
+INSERT INTO shares DEFAULT VALUES RETURNING id;
+DROP TABLE shares;
 
 -- An identity column: GENERATED ALWAYS, with a counter and a stride that must not be lost.
 CREATE TABLE "Odd ""Names" ("the id" bigint GENERATED ALWAYS AS IDENTITY (START 3 INCREMENT 5) PRIMARY KEY, "x" int);

@@ -71,9 +71,12 @@ BEGIN
       INTO floor USING source;
   END IF;
   IF sequence IS NOT NULL THEN
-    -- A counter above the floor was set there, as setval(max(id)) does.
+    -- A counter above the floor was set there, as setval(max(id)) does. What it gave to other columns is unknown.
     next := uid_internal.uid_sequence_next(sequence);
-    next := CASE WHEN next >= floor THEN noted_next ELSE greatest(next, noted_next,
+    next := CASE WHEN next >= floor THEN CASE WHEN NOT EXISTS (
+                SELECT FROM pg_depend p WHERE p.classid = 'pg_attrdef'::regclass
+                   AND p.refclassid = 'pg_class'::regclass AND p.refobjid = sequence) THEN noted_next END
+              ELSE greatest(next, noted_next,
               CASE drawn_by WHEN 'segment_next' THEN uid_internal.uid_sequence_next(source) END) END;
   END IF;
   EXECUTE CASE WHEN to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN 'SELECT false' ELSE
@@ -85,7 +88,7 @@ COMMENT ON FUNCTION uid_internal.uid_movable_column(regclass, name) IS
   'Returns what uid_adopt() and uid_release() need to know of a column. It fails if they cannot change it. source: the '
   'sequence that the function drawn_by in its default names; sequence: the one that the column owns, with options that '
   'make one like it, its comment, and what uid_adopt() has noted at its end; floor: ids of its generator are not below '
-  'it; next: the first value that no sequence has given to the column, if it is known.';
+  'it; next: the first value that no sequence of the column has given, if it is known.';
 
 CREATE FUNCTION uid_internal.uid_check_width(table_name regclass, column_name name) RETURNS void
 LANGUAGE plpgsql
