@@ -264,8 +264,8 @@ BEGIN
         JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
         JOIN pg_class s ON s.tableoid = d.classid AND s.oid = d.objid AND s.relkind = 'S'
        WHERE a.attrelid = table_name AND a.attname = column_name AND d.deptype IN ('a', 'i'));
-    -- A draw waits for its lock, for the clock or for a grant. So the first one comes before the table is locked.
-    IF attempt = 1 AND is_adoption AND dry_run IS FALSE AND (generator = ANY (moved)) IS NOT TRUE THEN
+    -- A draw waits for its lock, for the clock or for a grant. So each attempt draws before it locks the table.
+    IF is_adoption AND dry_run IS FALSE AND (generator = ANY (moved)) IS NOT TRUE THEN
       PERFORM set_config('lock_timeout', patience_ms::text, true);
       EXECUTE format(CASE WHEN generator IS NULL
                             OR EXISTS (SELECT FROM uid_internal.generators g WHERE g.generator = uid_move.generator)
