@@ -250,9 +250,10 @@ constexpr Judgement judge(const Layout &l, const RegistryView &r, const Request 
 }
 
 // Whether the caller ends the wait of a registry that has started (term.hpp, 12). `last_serial` was its last serial.
+// The grant must last by both clocks, because the registry's may be set right after its start.
 constexpr bool ends_wait(const Layout &l, const RegistryView &r, const Request &a, int64_t last_serial) noexcept {
     return judge_server(r, a.seen) == Refusal::none && a.holds && a.held.term == r.term &&
-           a.held.serial <= last_serial && a.held.until > tick_at(l, r.now_us);
+           a.held.serial <= last_serial && a.held.until > tick_at(l, std::max(r.now_us, a.clock_us));
 }
 
 // What a registry with another key has given (before `first`) has no proof. If this one was made because that one was

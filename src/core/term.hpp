@@ -20,7 +20,8 @@
 //      half the longest grant. So by then this one has been shown the number of the other one, or all grants of the
 //      other one have ended. A member whose grant was given in this term before the start, and lasts, ends the wait:
 //      the other one would still be fenced, so it has admitted no newcomer. It may have extended grants. So until
-//      wait_us() has passed only nodes are free whose grants had ended when this one granted last.
+//      wait_us() has passed only nodes are free whose grants had ended when this one granted last. No member ends the
+//      wait if the other one may have been without a fence.
 //  13. A grant that has ended is extended only if a newcomer would be admitted, and begins at the present tick.
 //      Otherwise a registry that comes back would extend it although another one has given the node away since.
 //  14. A larger number without a proof is a *claim*: another registry has another key. It closes the registry to
@@ -108,10 +109,11 @@ constexpr Refusal judge_server(const RegistryView &r, const FleetSeen &seen) noe
     return are_rivals(seen.term, r.term) ? Refusal::rival : Refusal::none;
 }
 
-// Whether a member of this fleet shows a term that the registry must remember (10). One that does not exist (15) stops
-// that member only, even if it has a proof: a clock that was days ahead has drawn it.
+// Whether a member of this fleet shows a term that the registry must remember (10). One that is half a day ahead stops
+// that member only, even if it has a proof: a clock that was ahead has drawn it. The number that is drawn above another
+// one exists for members whose clocks are hours behind, too (15).
 constexpr bool is_news(const RegistryView &r, const Term &shown) noexcept {
-    const bool is_later = shown.number > r.term.number && can_be_drawn(shown.number, r.now_us);
+    const bool is_later = shown.number > r.term.number && can_be_drawn(shown.number, r.now_us - day_us / 2);
     return (is_later || are_rivals(shown, r.term)) && shown.number > r.shown.number;
 }
 
@@ -126,12 +128,18 @@ constexpr bool is_in_wait(const RegistryView &r) noexcept { return r.up_us < wai
 constexpr int64_t wait_end_us(const RegistryView &r) noexcept { return r.now_us + wait_us(r) - r.up_us; }
 
 // The registry when its server has started, and what it reads of that at each call. A server that takes over from a
-// synchronous one raises no fence, so no member can end the wait.
+// synchronous one raises no fence, so no member can end the wait. None can either if the clock was ahead when it
+// granted last, which then says nothing. A start in the wait of another one knows no more than that one: what it has
+// extended meanwhile does not say what the other registry has given away.
 constexpr RegistryView started(RegistryView r, int64_t started_us, int64_t granted_last_us,
                                bool is_synchronous) noexcept {
+    const bool was_in_wait = r.granted_at_start_us != 0;
+    const bool can_be_ended =
+        !is_synchronous && granted_last_us <= r.now_us && !(was_in_wait && r.serial_at_start == -1);
     r.started_us = started_us;
-    r.serial_at_start = is_synchronous ? -1 : std::max(r.own_serial - 1, INT64_C(1));
-    r.granted_at_start_us = std::max(granted_last_us, INT64_C(1));
+    r.serial_at_start = can_be_ended ? std::max(r.own_serial - 1, INT64_C(1)) : -1;
+    const int64_t granted_us = std::max(granted_last_us, INT64_C(1));
+    r.granted_at_start_us = was_in_wait ? std::min(r.granted_at_start_us, granted_us) : granted_us;
     return r;
 }
 constexpr RegistryView with_wait(RegistryView r) noexcept {

@@ -201,6 +201,18 @@ const std::vector<Scenario> stories = {
     {"ARegistryThatWaitsFails", "synchronous 1, length 8, longest 8, members 3, end 24", 0, handed_over,
      "ask A, fail_over, ask B, draw_all B, restart B, stop, come_back, "
      "turn_back, ask C, replicate, fail_over, ask C, draw_all C"},
+    // The new one has extended a grant, and is lost. The former primary starts, and starts again in its wait.
+    {"ARegistryStartsAgainInItsWait", "length 8, longest 8, members 3, end 30, ahead 1", 0, extended_grant,
+     "ask A, ask B, restart A, replicate, fail_over, advance 4, ask B, draw B, restart B, stop, come_back, turn_back, "
+     "ask A, advance 4, ask A, advance 1, ask A, stop, start, ask A, ask C, draw C, advance 1, draw C, draw B"},
+    // The former primary starts with a clock that is behind. By that one a grant lasts that has ended.
+    {"AGrantLastsByAWrongClock", "length 3, longest 3, members 3, end 24, ahead 1", 0, refused(Refusal::starting),
+     "ask A, restart A, replicate, registry_clock -5, fail_over, hello B, advance 6, ask B, draw B, restart B, stop, "
+     "come_back, turn_back, ask A, registry_clock 0, ask C, draw C"},
+    // Its clock was ahead when it granted last.
+    {"AClockWasAhead", "length 8, longest 8, members 3, end 24", 0, refused(Refusal::starting),
+     "ask A, registry_clock 9, ask B, restart A, replicate, fail_over, advance 4, ask B, draw_all B, restart B, stop, "
+     "come_back, turn_back, registry_clock 0, ask A, advance 4, ask C, advance 1, ask C, draw_all C"},
     // The former primary comes back. Its member does not run while there is another one.
     {"AMemberKnowsNothingOfTheNewOne", "nodes 1, length 3, longest 3, end 24", 0, refused(Refusal::starting),
      "ask A, draw_all A, restart A, replicate, fail_over, hello B, advance 6, ask B, draw_all B, stop, come_back, "
@@ -962,6 +974,29 @@ const Mutant mutants[] = {
      by_story},
     {"a handover is canceled without a fence", "AHandoverIsCanceledTooLate",
      with(&Protocol::after_cancel, Commits::are_known), by_story},
+    {"a start in a wait forgets that one", "ARegistryStartsAgainInItsWait",
+     with(&Protocol::started,
+          [](RegistryView r, int64_t at_us, int64_t granted_us, bool is_synchronous) {
+              r.granted_at_start_us = 0;
+              return started(r, at_us, granted_us, is_synchronous);
+          }),
+     by_story},
+    {"a member ends the wait by the registry's clock alone", "AGrantLastsByAWrongClock",
+     with(&Protocol::ends_wait,
+          [](auto &l, auto &r, auto &a, int64_t last_serial) {
+              Request late = a;
+              late.clock_us = 0;
+              return ends_wait(l, r, late, last_serial);
+          }),
+     by_story},
+    {"a member ends the wait although the clock was ahead", "AClockWasAhead",
+     with(&Protocol::started,
+          [](RegistryView r, int64_t at_us, int64_t granted_us, bool) {
+              r = started(r, at_us, granted_us, false);
+              r.serial_at_start = std::max(r.own_serial - 1, INT64_C(1));
+              return r;
+          }),
+     by_story},
     {"a member ends the wait of a synchronous registry", "ASynchronousRegistryIsLost",
      with(&Protocol::started,
           [](RegistryView r, int64_t at_us, int64_t granted_us, bool) { return started(r, at_us, granted_us, false); }),

@@ -54,7 +54,7 @@ void check_may_open(const Registry &registry) {
     const int64_t at_us = core::may_open_us(registry.state.view);
     if (registry.state.view.now_us < at_us)
         ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the handover cannot be canceled yet"),
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("the closed registry cannot be opened yet"),
                  errdetail("Another server may still take over, and rely on this one to grant nothing."),
                  errhint("Try again at %s.", instant(at_us))));
 }
