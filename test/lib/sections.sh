@@ -113,7 +113,8 @@ server_conf=test/regress.conf
 without_preload() {
     case $("$PG_CONFIG" --version) in *\ 1[56].*) return 1 ;; esac
     server_conf=$UIDGEN_WORK/without-preload.conf
-    grep -v '^shared_preload_libraries' test/regress.conf >"$server_conf"
+    grep -v '^shared_preload_libraries' test/regress.conf >"$server_conf.$$"
+    mv "$server_conf.$$" "$server_conf" # whole, because sections that run at the same time make it, too
 }
 
 # pg_regress_on label tree program option... -- test...: on a server of their own.
