@@ -61,6 +61,11 @@ constexpr bool can_be_drawn(int64_t number, int64_t now_us) noexcept {
     return number <= largest_term && number <= now_us + day_us;
 }
 
+// Whether it exists for members whose clocks are hours behind, too.
+constexpr bool exists_for_all(int64_t number, int64_t now_us) noexcept {
+    return can_be_drawn(number, now_us - day_us / 2);
+}
+
 // What a server has seen of its fleet, in the answers to all its generators.
 struct FleetSeen {
     uint64_t fleet = 0; // 0: none yet, but there may be a term
@@ -78,22 +83,22 @@ constexpr FleetSeen with_proof(const FleetSeen &seen) noexcept {
 struct RegistryView {
     uint64_t fleet;
     Term term;
-    Term former;              // the term before it, if no commit of it was lost; 0: none
-    int64_t former_serial;    // the last serial of that term
-    Term shown;               // another one that a member has shown, not smaller; 0: none
-    int64_t claimed;          // the largest number that was shown without a proof and counts (14); 0: none
-    int64_t first;            // the number of the first term that this fleet's key can prove
-    int64_t unproven_base_us; // of the fence in which grants of a registry count that was lost with its key; 0: none
-    int64_t own_serial;       // the one drawn for this call's answer
-    int64_t fence_base_us;    // 0: there was no fence yet
-    int64_t covered_us;       // grants that other registries made up to then, by their clocks, are known or fenced
-    int64_t longest_us;       // the longest grant of the fleet
-    int64_t bound_us;         // how far two clocks of the fleet may differ
-    int64_t now_us;           // its clock
-    int64_t up_us;            // how long its server has run, by the monotonic clock
-    int64_t closed_until_us;  // for a handover; 0: the registry is open
-    int64_t started_us;       // when the server started, as of the last call
-    int64_t serial_at_start;  // the last serial before; 0: a member has ended the wait, or there was none; -1: none can
+    Term former;                 // the term before it, if no commit of it was lost; 0: none
+    int64_t former_serial;       // the last serial of that term
+    Term shown;                  // another one that a member has shown, not smaller; 0: none
+    int64_t claimed;             // the largest number that was shown without a proof and counts (14); 0: none
+    int64_t first;               // the number of the first term that this fleet's key can prove
+    int64_t unproven_base_us;    // of the fence in which grants of a registry count that was lost with its key; 0: none
+    int64_t own_serial;          // the one drawn for this call's answer
+    int64_t fence_base_us;       // 0: there was no fence yet
+    int64_t covered_us;          // grants that other registries made up to then, by their clocks, are known or fenced
+    int64_t longest_us;          // the longest grant of the fleet
+    int64_t bound_us;            // how far two clocks of the fleet may differ
+    int64_t now_us;              // its clock
+    int64_t up_us;               // how long its server has run, by the monotonic clock
+    int64_t closed_until_us;     // for a handover; 0: the registry is open
+    int64_t started_us;          // when the server started, as of the last call
+    int64_t serial_at_start;     // the last serial before; 0: a member has ended the wait; or endable_by_none
     int64_t granted_at_start_us; // when it had granted last before; 0: no wait, or it is over
     int64_t ended_by_us;         // of with_wait(): only nodes whose grants had ended by then are free (12); 0: any
     bool awaits_member;          // of with_wait(): newcomers wait, and no member has ended it
@@ -110,10 +115,9 @@ constexpr Refusal judge_server(const RegistryView &r, const FleetSeen &seen) noe
 }
 
 // Whether a member of this fleet shows a term that the registry must remember (10). One that is half a day ahead stops
-// that member only, even if it has a proof: a clock that was ahead has drawn it. The number that is drawn above another
-// one exists for members whose clocks are hours behind, too (15).
+// that member only, even if it has a proof: a clock that was ahead has drawn it. So the one that is drawn above exists.
 constexpr bool is_news(const RegistryView &r, const Term &shown) noexcept {
-    const bool is_later = shown.number > r.term.number && can_be_drawn(shown.number, r.now_us - day_us / 2);
+    const bool is_later = shown.number > r.term.number && exists_for_all(shown.number, r.now_us);
     return (is_later || are_rivals(shown, r.term)) && shown.number > r.shown.number;
 }
 
@@ -127,6 +131,8 @@ constexpr bool is_in_wait(const RegistryView &r) noexcept { return r.up_us < wai
 // When it ends, if its clock is right.
 constexpr int64_t wait_end_us(const RegistryView &r) noexcept { return r.now_us + wait_us(r) - r.up_us; }
 
+constexpr int64_t endable_by_none = -1; // serial_at_start: no member can end the wait
+
 // The registry when its server has started, and what it reads of that at each call. A server that takes over from a
 // synchronous one raises no fence, so no member can end the wait. None can either if the clock was ahead when it
 // granted last, which then says nothing. A start in the wait of another one knows no more than that one: what it has
@@ -135,13 +141,14 @@ constexpr RegistryView started(RegistryView r, int64_t started_us, int64_t grant
                                bool is_synchronous) noexcept {
     const bool was_in_wait = r.granted_at_start_us != 0;
     const bool can_be_ended =
-        !is_synchronous && granted_last_us <= r.now_us && !(was_in_wait && r.serial_at_start == -1);
+        !is_synchronous && granted_last_us <= r.now_us && !(was_in_wait && r.serial_at_start == endable_by_none);
     r.started_us = started_us;
-    r.serial_at_start = can_be_ended ? std::max(r.own_serial - 1, INT64_C(1)) : -1;
+    r.serial_at_start = can_be_ended ? std::max(r.own_serial - 1, INT64_C(1)) : endable_by_none;
     const int64_t granted_us = std::max(granted_last_us, INT64_C(1));
     r.granted_at_start_us = was_in_wait ? std::min(r.granted_at_start_us, granted_us) : granted_us;
     return r;
 }
+
 constexpr RegistryView with_wait(RegistryView r) noexcept {
     const bool is_early = r.granted_at_start_us != 0 && is_in_wait(r);
     r.awaits_member = is_early && r.serial_at_start != 0;
@@ -152,11 +159,10 @@ constexpr RegistryView with_wait(RegistryView r) noexcept {
 // The greatest `step` of next_number(), in microseconds.
 constexpr int64_t longest_step = 1000000;
 
-// Whether a number that is shown without a proof is a claim (14). The one that is drawn above it must exist for all,
-// even for members whose clocks are hours behind.
+// Whether a number that is shown without a proof is a claim (14). The one that is drawn above it must exist for all.
 constexpr bool is_claim(const RegistryView &r, const Term &shown) noexcept {
     return shown.number > r.term.number && shown.number <= largest_term &&
-           can_be_drawn(shown.number + r.bound_us + longest_step, r.now_us - day_us / 2);
+           exists_for_all(shown.number + r.bound_us + longest_step, r.now_us);
 }
 
 // How long after it was shown last a claim counts.
@@ -207,9 +213,11 @@ enum class Commits : uint8_t { are_known, are_declared, may_be_lost };
 //     then, because the other one may have taken over, have granted, and be gone
 constexpr bool is_closed(const RegistryView &r) noexcept { return r.closed_until_us != 0; }
 constexpr bool is_handed_over(const RegistryView &r) noexcept { return r.now_us + r.bound_us < r.closed_until_us; }
+
 // The serial of an answer. The server that takes over has not reached those that a closed one draws, so a member that
 // has called the closed one meanwhile must not show them.
 constexpr int64_t answered_serial(const RegistryView &r) noexcept { return is_closed(r) ? 1 : r.own_serial; }
+
 constexpr int64_t may_open_us(const RegistryView &r) noexcept { return r.closed_until_us + 2 * r.bound_us; }
 
 // Why a registry cannot be handed over: the next one must know of all grants by what this one knows. (A claim does not

@@ -198,7 +198,7 @@ bool refuse_if_judged(const Registry &registry, Call *call, core::Refusal why) {
     if (why == core::Refusal::ahead)
         message = message_of_ahead(view, call->request);
     if (why == core::Refusal::starting) {
-        const bool is_endable = view.serial_at_start > 0;
+        const bool is_endable = view.serial_at_start != core::endable_by_none;
         message = is_endable ? "the registry has started, and no member whose grant lasts has called yet"
                              : "the registry has started, and its synchronous standby may have been the registry since";
         hint = psprintf("Wait %suntil %s. If no other server can be the registry, run SELECT "
