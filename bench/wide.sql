@@ -4,4 +4,4 @@ SELECT uid_generator_create('wide');
 SELECT uid_default_set('uid_generators.wide');
 SELECT uid_generator_alter(generator, epoch => date_trunc('day', now()) - interval '1 day', time_bits => 35,
                            datacenter_bits => 3, worker_bits => 3, sequence_bits => 22)
-  FROM uid_generator_config WHERE preset = 'snowflake' AND mode = 'snowflake' AND NOT builtin;
+  FROM uid_generator WHERE preset = 'snowflake' AND mode = 'snowflake' AND NOT builtin;

@@ -8,7 +8,7 @@ SET datestyle = 'ISO';
 -- The generator whose layout puts an id into this minute.
 \set ECHO none
 CREATE FUNCTION made_by(id bigint) RETURNS text LANGUAGE sql AS $$
-  SELECT string_agg(generator::text, ', ' ORDER BY generator::text) FROM uid_generator_config
+  SELECT string_agg(generator::text, ', ' ORDER BY generator::text) FROM uid_generator
    WHERE id BETWEEN uid_lower_bound(clock_timestamp() - interval '1 min', generator) AND uid_lower_bound(clock_timestamp() + interval '1 min', generator)
 $$;
 -- The number that a refusal's hint names.
@@ -96,7 +96,7 @@ SELECT uid_generator_create('js53', 'js53', datacenter_id => -1);
 CREATE FUNCTION altered(generator regclass, arguments text, OUT outcome text, OUT datacenter_id integer) LANGUAGE plpgsql AS $$
 BEGIN
   outcome := outcome(format('SELECT uid_generator_alter(%L, datacenter_id => %s)', generator, arguments));
-  SELECT g.datacenter_id INTO datacenter_id FROM uid_generator_config g WHERE g.generator = altered.generator;
+  SELECT g.datacenter_id INTO datacenter_id FROM uid_generator g WHERE g.generator = altered.generator;
 END
 $$;
 SELECT n, d.generator, arguments, a.* FROM (SELECT * FROM datacenter ORDER BY n) AS d, LATERAL altered(format('uid_generators.%I', d.generator)::regclass, arguments) AS a ORDER BY n;
@@ -153,7 +153,7 @@ CREATE TABLE invoices (id bigint DEFAULT uid_next('uid_generators.g'), other big
 SELECT * FROM outcomes('SELECT uid_generator_drop(%s)', '''uid_generators.g''', '''uid_generators.uid_default''', '''worker_node_id_seq''', '''pg_class''', '0', 'NULL');
 ALTER TABLE invoices ALTER id DROP DEFAULT;
 SELECT uid_generator_drop('uid_generators.g');
-SELECT generator FROM uid_generator_config ORDER BY generator::text;
+SELECT generator FROM uid_generator ORDER BY generator::text;
 SELECT outcome('SELECT uid_next(''uid_generators.g'')');
 -- What was dropped and is made anew starts above.
 SELECT uid_next('uid_generators.h') AS id \gset
@@ -197,7 +197,7 @@ BEGIN
 END
 $$;
 \set ECHO all
-PREPARE choose AS SELECT generator, is_default FROM uid_generator_config ORDER BY generator::text;
+PREPARE choose AS SELECT generator, is_default FROM uid_generator ORDER BY generator::text;
 EXPLAIN (COSTS OFF) EXECUTE draw;
 SELECT uid_default_set('uid_generators.web');
 EXECUTE choose;

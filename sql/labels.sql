@@ -311,7 +311,7 @@ SELECT uid_default_set('uid_generators.chosen');
 SELECT decodes(uid_next(), 'uid_generators.chosen');
 DROP SEQUENCE uid_generators.chosen;
 SELECT outcome('SELECT uid_next()'), outcome('SELECT uid_timestamp(5)');
-SELECT generator, is_default FROM uid_generator_config ORDER BY generator::text;
+SELECT generator, is_default FROM uid_generator ORDER BY generator::text;
 SELECT uid_next('uid_generators.uid_default') > :id AS above;
 SELECT outcome('SELECT uid_next()');
 SELECT count(*) FROM uid_internal.uid_default_moved;

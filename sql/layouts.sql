@@ -152,13 +152,13 @@ SELECT preset, spread FROM uid_preset WHERE spread;
 SELECT uid_generator_create('same');
 SELECT g.preset, to_jsonb(b) - ARRAY['generator', 'created', 'builtin', 'is_default'] = to_jsonb(g) - ARRAY['generator', 'created', 'builtin', 'is_default'] AS same,
        b.builtin, b.is_default, b.generator
-  FROM uid_generator_config AS b, uid_generator AS g WHERE b.builtin AND g.generator = 'uid_generators.same'::regclass;
+  FROM uid_generator AS b, uid_generator AS g WHERE b.builtin AND g.generator = 'uid_generators.same'::regclass;
 -- The session's formats of times do not matter.
 BEGIN;
 SET LOCAL datestyle = 'German, DMY';
 SET LOCAL timezone = 'Asia/Kathmandu';
 SELECT uid_generator_create('formats', epoch => '2026-02-03 04:05:06.789+00');
-SELECT generator, extract(epoch FROM epoch) AS epoch FROM uid_generator_config WHERE builtin OR generator = 'uid_generators.formats'::regclass ORDER BY generator::text;
+SELECT generator, extract(epoch FROM epoch) AS epoch FROM uid_generator WHERE builtin OR generator = 'uid_generators.formats'::regclass ORDER BY generator::text;
 ROLLBACK;
 -- The server may discard what it has cached at any time. (A server with assertions does so all the time if told to.)
 DO $$

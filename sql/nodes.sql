@@ -16,7 +16,7 @@ SHOW uidgen.datacenter_id;
 -- The node of an id, from its parts.
 CREATE FUNCTION node_of(id bigint, generator regclass) RETURNS bigint LANGUAGE sql AS $$
   SELECT d.datacenter_id::bigint << (g.worker_bits - g.backup_worker::int) | d.worker_id
-    FROM uid_decode(id, generator) d, uid_generator_config g WHERE g.generator = $2
+    FROM uid_decode(id, generator) d, uid_generator g WHERE g.generator = $2
 $$;
 
 -- No draw fails because of a datacenter id, in any preset: at the first draw of a generator, and later. In a layout
@@ -37,7 +37,7 @@ BEGIN
   RETURN QUERY
     SELECT s.protection, CASE WHEN s.protection = 'set' THEN d.datacenter_id END,
            CASE WHEN s.protection = 'set' AND c.datacenter_bits = 0 THEN d.worker_id END
-      FROM uid_generator_status s JOIN uid_generator_config c USING (generator),
+      FROM uid_generator_status s JOIN uid_generator c USING (generator),
            uid_decode(id, ('uid_generators.' || g)::regclass) d
      WHERE s.generator = ('uid_generators.' || g)::regclass AND s.node = node_of(id, s.generator)
        AND (SELECT count(DISTINCT b) = 100 AND bool_and(node_of(b, s.generator) = s.node) FROM unnest(batch) b);

@@ -101,7 +101,7 @@ SELECT * FROM outcomes('SELECT %s', $$uid_generator_create('')$$, 'uid_generator
   $$uid_generator_create('x', '')$$);
 \set ECHO all
 SELECT count(*) FROM a_table;
-SELECT generator FROM uid_generator_config ORDER BY generator::text COLLATE "C";
+SELECT generator FROM uid_generator ORDER BY generator::text COLLATE "C";
 
 -- Names and numbers of segments.
 \set ECHO none

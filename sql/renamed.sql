@@ -36,7 +36,7 @@ BEGIN
       ('SELECT HOME.uid_key_create(''k'', 53, 8)'), ('SELECT HOME.uid_key_rotate(''k'')'),
       ('SELECT versions FROM HOME.uid_key_config'), ('DROP SEQUENCE uid_keys.k'),
       ('SELECT HOME.uid_conceal(5, ''k'')'), ('SELECT count(*) FROM uid_secrets.uid_key'),
-      ('SELECT count(*) FROM HOME.uid_generator_config'), ('SELECT count(*) FROM HOME.uid_generator_status'), ('SELECT count(*) FROM HOME.uid_generator_limits'),
+      ('SELECT count(*) FROM HOME.uid_generator'), ('SELECT count(*) FROM HOME.uid_generator_status'), ('SELECT count(*) FROM HOME.uid_generator_limits'),
       ('SELECT count(*) FROM HOME.uid_generator_columns'), ('SELECT count(*) FROM HOME.segment_status'), ('SELECT count(*) FROM HOME.t_sequence'),
       ('SELECT count(*) > 5 FROM HOME.uid_preset'), ('SELECT count(*) FROM uid_internal.uid_live_generators()'), ('SELECT count(*) >= 0 FROM HOME.worker_node'),
       ('SELECT HOME.uid_default_set(''uid_generators.h'')'), ('SELECT HOME.uid_next() > 0'), ('SELECT HOME.uid_generator_drop(''uid_generators.h'')'),

@@ -29,7 +29,7 @@ SELECT uid_lower_bound('2026-02-01', 0);
 SELECT g.generator, bool_and(uid_lower_bound(t, g.generator) = uid_lower_bound(t, g.epoch, g.tick_us, s)) AS lower_bound,
        bool_and(uid_timestamp(uid_lower_bound(t, g.generator), g.epoch, g.tick_us, s) = uid_timestamp(uid_lower_bound(t, g.generator), g.generator)) AS timestamp,
        bool_and(uid_timestamp(uid_lower_bound(t, g.generator), g.generator) >= t AND uid_timestamp(uid_lower_bound(t, g.generator) - 1, g.generator) < t) AS bounds, count(*)
-  FROM uid_generator_config AS g, LATERAL (SELECT datacenter_bits + worker_bits + sequence_bits) AS b(s),
+  FROM uid_generator AS g, LATERAL (SELECT datacenter_bits + worker_bits + sequence_bits) AS b(s),
        generate_series('2026-01-01 00:00:00.0005'::timestamptz, '2095-01-01', interval '17 d 3 h 0.123457 s') AS t
  GROUP BY g.generator ORDER BY g.generator::text;
 SELECT uid_lower_bound(NULL, '2026-01-01', 1000, 22) IS NULL AND uid_lower_bound('2026-01-01', NULL, 1000, 22) IS NULL AND uid_timestamp(5, NULL, 1000, 22) IS NULL AS nulls;

@@ -20,7 +20,7 @@ SELECT (SELECT count(*) FROM pg_namespace WHERE nspname IN ('uid_generators', 'u
 -- The same again: it works, nothing is left over, and ids go on above.
 CREATE EXTENSION uidgen;
 SELECT (SELECT count(*) FROM :live_slots) AS slots, (SELECT count(*) FROM uid_segment) AS segments, generator, builtin
-  FROM uid_generator_config;
+  FROM uid_generator;
 DROP EXTENSION uidgen;
 BEGIN;
 CREATE EXTENSION uidgen;
@@ -35,7 +35,7 @@ SELECT count(DISTINCT id) AS ids, count(DISTINCT other) AS others, min(ticket), 
        min(id) > :above AS above, min(other) > :above_other AS above_other FROM bill;
 INSERT INTO bill DEFAULT VALUES RETURNING ticket, serial;
 SELECT kind, count(*) FROM :live_slots GROUP BY kind ORDER BY kind;
-SELECT generator, builtin FROM uid_generator_config ORDER BY generator::text;
+SELECT generator, builtin FROM uid_generator ORDER BY generator::text;
 SELECT name, sequence FROM uid_segment;
 \getenv source PG_ABS_SRCDIR
 \i :source/test/rows_of.sql

@@ -32,7 +32,7 @@ DO $$
 DECLARE
   g regclass;
 BEGIN
-  FOR g IN SELECT generator FROM uid_generator_config ORDER BY generator::text LOOP
+  FOR g IN SELECT generator FROM uid_generator ORDER BY generator::text LOOP
     FOR i IN 1 .. 2000 LOOP
       INSERT INTO drawn (generator, u) VALUES (g, uid_next_uuid(g));
       UPDATE drawn SET id = uid_last() WHERE place = currval('drawn_place_seq') AND i = 2000;

@@ -13,7 +13,7 @@ WITH subject(place, title, members) AS (VALUES
   (2, 'Read ids', '{uid_decode,uid_timestamp,uid_lower_bound,uid_encode,uid_origin}'),
   (3, 'Other forms of ids', '{uid_to_base62,uid_from_base62,uid_to_uuid,uid_from_uuid}'),
   (4, 'Generators', '{uid_generator_create,uid_generator_alter,uid_generator_drop,uid_generator_raise,uid_default_set,
-      uid_preset,uid_generator_config,uid_generator_status,uid_generator_limits,uid_generator_columns,uid_generator,
+      uid_preset,uid_generator,uid_generator_status,uid_generator_limits,uid_generator_columns,
       uid_generators.uid_default,worker_node,worker_node_id_seq}'),
   (5, 'Segments', '{segment_create,segment_next,segment_next_array,segment_reserve,segment_last,segment_set,segment_alter,
       segment_drop,segment_status,uid_segment,t_sequence,uid_leaf_alloc_create}'),

@@ -53,7 +53,7 @@ many_names() {
 make_data() {
     make_databases
     psql -c "SELECT uid_generator_alter(generator, tick_us => 3600000000, time_bits => 26, sequence_bits => 29,
-        lease_ms => 600000, max_ahead_ms => 600000) FROM uid_generator_config WHERE mode = 'snowflake' AND NOT builtin"
+        lease_ms => 600000, max_ahead_ms => 600000) FROM uid_generator WHERE mode = 'snowflake' AND NOT builtin"
     psql -v rows="$rows" -f bench/many_data.sql >/dev/null
     make_bystanders
     stop_server server-bench "$tree" fast

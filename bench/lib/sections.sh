@@ -120,7 +120,7 @@ section_numbers() {
         SELECT 1000000 + i, 'h', '1', 1, now(), now(), now(), 'g' || i % 1000, 1 FROM generate_series(1, 100000) AS i"
     compare '100,000 rows of worker_node'
     compare 'those are of another database' beside
-    on many -c "DO \$\$ DECLARE g regclass; BEGIN FOR g IN SELECT generator FROM uid_generator_config
+    on many -c "DO \$\$ DECLARE g regclass; BEGIN FOR g IN SELECT generator FROM uid_generator
         WHERE generator::text ~ 'of_' LOOP PERFORM uid_generator_drop(g); COMMIT; END LOOP; END \$\$"
     compare 'their generators are dropped'
     stop_server few "$tree" fast

@@ -33,7 +33,7 @@ $$;
 GRANT USAGE ON SCHEMA uid_generators, uid_segments, uid_keys TO PUBLIC;
 GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
 GRANT SELECT (name, sequence, step, max_step, registry_name, fleet, increment) ON uid_segment TO PUBLIC;
-GRANT SELECT ON uid_preset, uid_generator, uid_generator_config, uid_generator_status, uid_generator_limits,
+GRANT SELECT ON uid_preset, uid_generator, uid_generator_status, uid_generator_limits,
   uid_generator_columns, uid_key_config, segment_status, uid_stat, uid_stat_server TO PUBLIC;
 -- In views and functions, with the rights of their callers.
 GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;

@@ -148,7 +148,5 @@ SECURITY LABEL FOR uidgen ON SEQUENCE uid_generators.uid_default IS
   'own_pool=false mode=snowflake boost_power=3 padding_factor=50 schedule_ms=null when_ring_full=stop '
   'when_ring_empty=pad max_staleness_ms=5000 created=2026-01-02T00:00:00Z is_default=true';
 
-CREATE VIEW uid_generator_config AS SELECT * FROM uid_generator;
-COMMENT ON VIEW uid_generator_config IS 'Layout, limits and policies of each generator: the same as uid_generator.';
-CREATE VIEW uid_internal.generators AS SELECT * FROM uid_generator_config;
-COMMENT ON VIEW uid_internal.generators IS 'The view uid_generator_config, for functions.';
+CREATE VIEW uid_internal.generators AS SELECT * FROM uid_generator;
+COMMENT ON VIEW uid_internal.generators IS 'The view uid_generator, for functions.';

@@ -93,7 +93,7 @@ ALTER TABLE worker_node ENABLE ALWAYS TRIGGER uid_keep_local;
 
 CREATE VIEW uid_generator_columns AS
 SELECT g.generator, c.table_name, c.column_name, c.column_default
-  FROM uid_generator_config g
+  FROM uid_generator g
   JOIN pg_catalog.pg_depend p
     ON p.refclassid = 'pg_catalog.pg_class'::regclass::oid AND p.refobjid = g.generator::oid OR g.is_default
    AND p.refclassid = 'pg_catalog.pg_proc'::regclass::oid AND p.refobjid = 'uid_next()'::regprocedure::oid
@@ -137,13 +137,13 @@ BEGIN ATOMIC
                       FROM uid_generator_columns c WHERE c.generator::oid = k::oid) END
     FROM (SELECT CASE WHEN generator IS NULL -- uid_decode() fails if there is no default
                       THEN (SELECT g.generator
-                              FROM uid_decode(0::bigint, NULL::regclass) d LEFT JOIN uid_generator_config g ON g.is_default)
+                              FROM uid_decode(0::bigint, NULL::regclass) d LEFT JOIN uid_generator g ON g.is_default)
                       ELSE generator END) chosen(k)
     LEFT JOIN LATERAL uid_decode(id, k) p ON true
     LEFT JOIN LATERAL (
            SELECT n.host_name::text, n.port::text, n.system_identifier, n.timeline, n.database, n.generator, n.id,
                   n.created, n.modified
-             FROM uid_generator_config g
+             FROM uid_generator g
              JOIN pg_catalog.pg_class c ON c.oid = g.generator::oid
              JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
             CROSS JOIN (SELECT r.*, pg_catalog.lead(r.created) OVER (

@@ -70,7 +70,7 @@ CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id, s.last_time, s.leased_until,
        s.ahead_ms, s.ring_size, s.ring_filled, s.padded, s.padded_inline, s.rejected_puts, s.rejected_takes,
        s.discarded_stale, s.granted_until, s.clock_steps_back, s.backup_ids
-  FROM uid_generator_config g
+  FROM uid_generator g
   LEFT JOIN uid_internal.uid_live_generators() s ON s.sequence::oid = g.generator::oid;
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator. protection is set if a number that you gave keeps its ids apart from those of other '
@@ -92,7 +92,7 @@ SELECT g.generator, g.preset,
        extract(epoch FROM pg_catalog.clock_timestamp() - g.epoch)::float8 / l.seconds AS life_used,
        2::float8 ^ (g.sequence_bits + CASE g.when_full WHEN 'backup' THEN 1 ELSE 0 END)::float8
          * 1000000::float8 / g.tick_us::float8 AS ids_per_second
-  FROM uid_generator_config g
+  FROM uid_generator g
  CROSS JOIN LATERAL (
        SELECT 2::float8 ^ g.time_bits::float8 * (g.tick_us::float8 / 1000000::float8) AS seconds) l;
 COMMENT ON VIEW uid_generator_limits IS

@@ -30,7 +30,7 @@ sub restore ($node, $dbname, $file, @options)
 # What must be the same after a restore: all that is data.
 my $everything = <<'SQL';
 SELECT 'generator', g.generator::text, g.preset, g.epoch::text, g.time_bits || '/' || g.datacenter_bits || '/' || g.worker_bits || '/' || g.sequence_bits, g.builtin::text, pg_sequence_last_value(g.generator)::text
-  FROM uid_generator_config g
+  FROM uid_generator g
 UNION ALL SELECT 'segment', n.name, n.sequence::text, n.step::text, s.seqincrement::text, s.seqmin::text, pg_sequence_last_value(n.sequence)::text
   FROM uid_segment n JOIN pg_sequence s ON s.seqrelid = n.sequence
 UNION ALL SELECT 'node', id::text, generator, worker_id::text, system_identifier::text, created::text, host_name FROM worker_node
@@ -91,7 +91,7 @@ foreach my $case ([ 'whole.sql', $target, 'plain', '-Fp' ], [ 'whole.dump', $tar
 	$node->safe_psql('postgres', "CREATE DATABASE $dbname");
 	restore($node, $dbname, $file);
 	is($node->safe_psql($dbname, $everything), $expected, "everything is back ($file)");
-	is($node->safe_psql($dbname, 'SELECT count(*) FROM worker_node AS w JOIN uid_generator_config AS g ON g.generator::text = w.generator'),
+	is($node->safe_psql($dbname, 'SELECT count(*) FROM worker_node AS w JOIN uid_generator AS g ON g.generator::text = w.generator'),
 		3, 'with the rows of worker_node');
 	is($node->safe_psql($dbname, $above), 't|t|t|t|t', 'draws go on above');
 	$node->safe_psql($dbname, 'INSERT INTO documents SELECT FROM generate_series(1, 3000)');

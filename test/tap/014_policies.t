@@ -112,7 +112,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
   g uid_generator;
 BEGIN
-  SELECT * INTO g FROM uid_generator_config AS c WHERE c.generator = try_next.generator;
+  SELECT * INTO g FROM uid_generator AS c WHERE c.generator = try_next.generator;
   BEGIN
     id := uid_next(generator);
     SELECT ceil(extract(epoch FROM d.generated_at - clock_timestamp()) * 1000000 / g.tick_us) * g.tick_us / 1000,

@@ -73,7 +73,7 @@ while_dropped(
 		"SELECT segment_reserve('s', 5)", "SELECT uid_conceal(1, 'k')",
 		"SELECT uid_generator_alter('uid_generators.g', lease_ms => 500)", "SELECT uid_default_set('uid_generators.g')",
 		"SELECT uid_generator_raise('uid_generators.g', 5)",
-		'UPDATE t_sequence SET current_val = current_val + increment_val', 'TABLE uid_generator_config',
+		'UPDATE t_sequence SET current_val = current_val + increment_val', 'TABLE uid_generator',
 		'TABLE uid_generator_status', 'TABLE uid_generator_limits', 'TABLE segment_status', 'TABLE t_sequence',
 		'TABLE uid_stat', 'TABLE worker_node'),
 	'SELECT uid_origin(1)' => $bound,
@@ -111,7 +111,7 @@ sql('CREATE DATABASE restored');
 $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('restored'), "$directory/left.dump" ], 'and its dump restored');
 is(sql("SELECT uid_next('uid_generators.kept') > 0, uid_next() > 0, segment_next('kept') > 0", 'restored'), 't|t|t', 'it draws');
 is(sql($without_key, 'restored'), 1, '... with the secret, as docs/operations.md says');
-foreach my $view ('uid_generator_config', 'uid_generator_status', 'uid_generator_limits', 'uid_generator_columns', 't_sequence', 'segment_status', 'uid_key_config')
+foreach my $view ('uid_generator', 'uid_generator_status', 'uid_generator_limits', 'uid_generator_columns', 't_sequence', 'segment_status', 'uid_key_config')
 {
 	is(sqlstate($node, "TABLE $view"), '00000', "$view can be read");
 }

@@ -137,7 +137,7 @@ $error = make('layouts', "'sonyflake', sequence_bits => 9, worker_bits => 15, ep
 my ($copy) = $error =~ /use another generator: (.*)\n/;
 my $other = said("SELECT uid_generator_create('other', 'sonyflake', epoch => '2026-06-01'); SELECT uid_default_set('uid_generators.other', above => false)", 'layouts');
 like($other, $refused, 'another layout is refused');
-like($other, qr/DETAIL:  Its layout is another one.*HINT:  Use a generator of the same layout: SELECT uid_generator_create\('first_next', preset, .* FROM uid_generator_config WHERE generator = 'uid_generators.first'::regclass;/s,
+like($other, qr/DETAIL:  Its layout is another one.*HINT:  Use a generator of the same layout: SELECT uid_generator_create\('first_next', preset, .* FROM uid_generator WHERE generator = 'uid_generators.first'::regclass;/s,
 	'... with a statement that makes one with the same');
 like(said($copy, 'layouts'), qr/WARNING:.*They are unique, because the next \d+ worker ids to be drawn differ from theirs/s, 'the statements of the hint make it');
 draws('... it draws', 'layouts');

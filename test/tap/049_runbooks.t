@@ -102,7 +102,7 @@ my %others = (
 	js53 => "'js53'");
 my $step = block_of('docs/runbooks/end-of-time.md', qr/uid_generator_create/);
 my $same = q{SELECT count(DISTINCT to_jsonb(g) - '{generator,time_bits,created}'::text[]), max(time_bits) - min(time_bits)
-  FROM uid_generator_config g WHERE generator IN ('uid_generators.NAME'::regclass, 'uid_generators.NAME2'::regclass)};
+  FROM uid_generator g WHERE generator IN ('uid_generators.NAME'::regclass, 'uid_generators.NAME2'::regclass)};
 foreach my $name (sort keys %others)
 {
 	shop($night, "SELECT uid_generator_create('$name', $others{$name})",

@@ -150,7 +150,7 @@ SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, in
         psprintf("SELECT uid_generator_create(%s, preset, epoch => epoch%s, tick_us => tick_us, "
                  "time_bits => time_bits, datacenter_bits => datacenter_bits, worker_bits => worker_bits, "
                  "sequence_bits => sequence_bits, sequence_first => sequence_first, "
-                 "backup_worker => backup_worker) FROM uid_generator_config WHERE generator = %s::regclass;",
+                 "backup_worker => backup_worker) FROM uid_generator WHERE generator = %s::regclass;",
                  quote_literal_cstr(name), shift, quote_literal_cstr(qualified_name(generator)));
     return {quote_literal_cstr(qualified), psprintf("%s%s", create, similar_grant(generator, qualified)), is_above};
 }

@@ -210,7 +210,7 @@ UIDGEN_SQL_FUNCTION(uid_generator_drop) {
                                PG_ARGISNULL(0)
                                    ? "<NULL>"
                                    : DatumGetCString(DirectFunctionCall1(regclassout, ObjectIdGetDatum(generator)))),
-                        errhint("Run SELECT generator FROM uid_generator_config to list the generators.")));
+                        errhint("Run SELECT generator FROM uid_generator to list the generators.")));
     bool is_default = definition.generator.is_default != 0;
     if (!is_default) {
         check_owner(generator);

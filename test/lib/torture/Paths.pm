@@ -239,7 +239,7 @@ SELECT substr(generator::text, 16), 1, (2::numeric ^ (time_bits + datacenter_bit
        CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END, (mode = 'cached')::integer,
        worker_policy, worker_number, coalesce(datacenter_id, -1), datacenter_bits, worker_bits,
        CASE WHEN sequence_first THEN 0 ELSE sequence_bits END, backup_worker::integer
-  FROM uid_generator_config
+  FROM uid_generator
 END
 }
 
