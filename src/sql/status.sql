@@ -1,25 +1,25 @@
 -- Live state and statistics: views that people and monitoring read. The functions behind them are the library's.
 
-CREATE FUNCTION uid_internal.uid_live_generators(
+CREATE FUNCTION uid_internal.uid_live_generators(generator regclass DEFAULT NULL,
     OUT sequence regclass, OUT protection text, OUT node bigint, OUT datacenter_id integer, OUT worker_id integer,
     OUT last_time timestamptz, OUT leased_until timestamptz, OUT ahead_ms bigint, OUT ring_size bigint,
     OUT ring_filled double precision, OUT padded bigint, OUT padded_inline bigint, OUT rejected_puts bigint,
     OUT rejected_takes bigint, OUT discarded_stale bigint, OUT granted_until timestamptz, OUT clock_steps_back bigint,
     OUT backup_ids bigint)
 RETURNS SETOF record
-LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_live_generators';
-COMMENT ON FUNCTION uid_internal.uid_live_generators() IS
-  'Returns the state in shared memory of generators of this database that were used since the server started: those '
-  'that the caller has USAGE or SELECT on, and all for members of pg_read_all_stats.';
+LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'uid_live_generators';
+COMMENT ON FUNCTION uid_internal.uid_live_generators(regclass) IS
+  'Returns the state in shared memory of a generator (NULL: of all in this database), if it was used since the server '
+  'started, and the caller has USAGE or SELECT on it or is a member of pg_read_all_stats.';
 
 CREATE FUNCTION uid_internal.uid_live_segments(
-    OUT sequence regclass, OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
+    OUT sequence regclass, OUT name text, OUT registry_name text, OUT range_first bigint, OUT range_length bigint, OUT range_left bigint,
     OUT next_ready boolean, OUT step bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
     OUT next_asked boolean, OUT registry_error text)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_live_segments';
 COMMENT ON FUNCTION uid_internal.uid_live_segments() IS
-  'Returns the same of segments, except those that another session drops.';
+  'Returns the same of all segments.';
 
 CREATE FUNCTION uid_internal.uid_counters(
     OUT sequence regclass, OUT kind text, OUT ids bigint, OUT records bigint, OUT refused_clock bigint,
@@ -71,7 +71,7 @@ SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id
        s.ahead_ms, s.ring_size, s.ring_filled, s.padded, s.padded_inline, s.rejected_puts, s.rejected_takes,
        s.discarded_stale, s.granted_until, s.clock_steps_back, s.backup_ids
   FROM uid_generator g
-  LEFT JOIN uid_internal.uid_live_generators() s ON s.sequence::oid = g.generator::oid;
+  LEFT JOIN LATERAL uid_internal.uid_live_generators(g.generator) s ON true;
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator. protection is set if a number that you gave keeps its ids apart from those of other '
   'databases, auto if only a hash of server and database does, and registry if the registry of the fleet granted the '
@@ -100,11 +100,10 @@ COMMENT ON VIEW uid_generator_limits IS
   'and the highest sustainable rate. In the last two years before the end, uidgen issues a WARNING.';
 
 CREATE VIEW segment_status AS
-SELECT s.sequence, n.name, s.range_first, s.range_length, s.range_left,
+SELECT s.sequence, s.name, s.range_first, s.range_length, s.range_left,
        (s.range_length - s.range_left)::float8 / nullif(s.range_length, 0)::float8 AS share_used,
-       s.next_ready, s.step, s.refills_late, s.refills_disturbed, n.registry_name, s.next_asked, s.registry_error
-  FROM uid_internal.uid_live_segments() s
-  LEFT JOIN uid_segment n ON n.sequence::oid = s.sequence::oid;
+       s.next_ready, s.step, s.refills_late, s.refills_disturbed, s.registry_name, s.next_asked, s.registry_error
+  FROM uid_internal.uid_live_segments() s;
 COMMENT ON VIEW segment_status IS
   'Live state of each segment used since the server started: the range in use, the share of it that is used, and '
   'whether the next range is reserved. step is the number of values in the last range. refills_late counts ranges '

@@ -7,10 +7,17 @@
 
 namespace uidgen::pg {
 
+// What views show: a copy, because the page's lock would read the page into the buffer cache.
+struct ShownRanges {
+    core::Ranges ranges;
+    core::Steps steps;
+};
+
 struct SegmentState {
     core::PositionAllocator<> ordinals; // the segment's word
     core::Ranges ranges GUARDED_BY(page_lock);
     core::Steps steps GUARDED_BY(page_lock);
+    ShownRanges shown GUARDED_BY(slot_lock); // of the last time that they changed
     int64_t block_at_us GUARDED_BY(page_lock); // when the last block was reserved, on the monotonic clock; 0: never
     SegmentConfig config GUARDED_BY(slot_lock);
 };
@@ -30,6 +37,13 @@ static_assert(std::has_unique_object_representations_v<SegmentConfig>, "compared
 // Whether the slot is a segment's, and has that definition.
 inline bool has_definition(const Slot *slot, const SegmentConfig &config) REQUIRES_SHARED(slot_lock) {
     return slot->kind == SlotKind::segment && memcmp(&segment_of(slot).config, &config, sizeof(config)) == 0;
+}
+
+inline void show_ranges(Slot *slot) REQUIRES(page_lock) EXCLUDES(slot_lock, state_lock) {
+    SegmentState &segment = segment_of(slot);
+    lock_slot(slot);
+    segment.shown = {segment.ranges, segment.steps};
+    unlock_slot(slot);
 }
 
 // For a session that holds a lock on the sequence, of a segment's slot that is ready or altered.

@@ -58,6 +58,7 @@ uint64_t add_range(SequencePage *page, Slot *slot, const core::PlannedRange &pla
     const uint64_t end = begin + planned.count + (fault_is("overreach") ? 1 : 0);
     segment.ranges.append({begin, end, planned.first, increment});
     (void)segment.ordinals.publish(begin, end, lsn);
+    show_ranges(slot);
     return lsn;
 }
 

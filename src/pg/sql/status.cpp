@@ -1,7 +1,7 @@
 // The functions behind the views of live state and of statistics.
 
 #include "generator/draw.hpp"
-#include "config/rows.hpp"
+#include "config/definition.hpp"
 #include "node/worker_node.hpp"
 #include "segment/draw.hpp"
 
@@ -62,59 +62,57 @@ void put_generator(ResultRow *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
         put_ring(row, slot);
 }
 
-void put_segment(ResultRow *row, const Slot *slot, Relation rel) {
+void put_segment(ResultRow *row, const Slot *slot) {
     const SegmentState &segment = segment_of(slot);
     const BlockAnswer next = blocks_look(slot);
-    const SegmentConfig config = segment_config(slot);
-    const core::SequenceRule rule = sequence_rule(RelationGetRelid(rel));
+    lock_slot_shared(slot);
+    const ShownRanges shown = segment.shown;
+    const bool is_attached = segment.config.is_attached();
+    unlock_slot(slot);
     core::Range range;
-    SequencePage page = lock_page_for_reading(rel);
     const uint64_t at = segment.ordinals.last() + 1;
-    const bool in_use = segment.ranges.find(at, &range);
-    const bool is_block = config.is_attached() || next.state != BlockState::none;
+    const bool in_use = shown.ranges.find(at, &range);
+    const bool is_block = is_attached || next.state != BlockState::none;
     const bool next_ready =
-        is_block ? next.state == BlockState::ready : in_use && segment.ranges.latest.end != range.end;
+        is_block ? next.state == BlockState::ready : in_use && shown.ranges.latest.end != range.end;
     if (in_use) {
         put(row, "range_first", range.first);
         put(row, "range_length", range.end - range.begin);
         put(row, "range_left", range.end - at);
     }
     put(row, "next_ready", next_ready);
-    const int64_t step = segment.steps.step;
-    put(row, "refills_late", segment.steps.refills_late);
-    put(row, "refills_disturbed", segment.steps.refills_disturbed);
-    unlock_page(&page);
-    put(row, "step", step > 0 ? step : core::step_bounds(config.step, config.max_step, rule).base);
+    if (shown.steps.step > 0)
+        put(row, "step", shown.steps.step);
+    put(row, "refills_late", shown.steps.refills_late);
+    put(row, "refills_disturbed", shown.steps.refills_disturbed);
     if (is_block)
         put(row, "next_asked", next.state == BlockState::asked);
     if (is_block && next.error.at_us != 0)
         put(row, "registry_error", error_for_user(next.error).message);
 }
 
-// As in pg_sequences: counts reveal how much is drawn. Takes no lock, so that a DROP that another session has not
-// committed keeps nobody from looking. False also if the sequence does not exist.
+// As in pg_sequences: counts reveal how much is drawn. A role that may see all looks up nothing, because a session keeps
+// what it looks up.
 bool may_see(Oid sequence) {
     bool is_missing = false;
-    const AclResult allowed = pg_class_aclcheck_ext(sequence, GetUserId(), ACL_USAGE | ACL_SELECT, &is_missing);
-    return !is_missing && (allowed == ACLCHECK_OK || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS));
+    return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+           pg_class_aclcheck_ext(sequence, GetUserId(), ACL_USAGE | ACL_SELECT, &is_missing) == ACLCHECK_OK;
 }
 
 // A slot at one moment.
 struct Look {
-    Oid sequence; // InvalidOid: it is free, of another database, or not for the user to see
+    bool is_there; // it is the sequence's
     bool is_ready;
     uint64_t generation;
     Stats counted;
 };
 
-Look look_at(Slot *slot) {
+Look look_at(Slot *slot, const SlotKey &key) {
     lock_slot_shared(slot);
-    const bool is_ours = slot->phase != SlotPhase::free && is_of_this_database(slot->key);
-    Look look = {is_ours ? slot->key.sequence : InvalidOid, slot->phase >= SlotPhase::altered,
-                 slot->generation.load(std::memory_order_relaxed), is_ours ? slot_counted(slot) : Stats{}};
+    const bool is_there = slot->phase != SlotPhase::free && same_key(slot->key, key);
+    const Look look = {is_there, slot->phase >= SlotPhase::altered, slot->generation.load(std::memory_order_relaxed),
+                       is_there ? slot_counted(slot) : Stats{}};
     unlock_slot(slot);
-    if (is_ours && !may_see(look.sequence))
-        look.sequence = InvalidOid;
     return look;
 }
 
@@ -127,19 +125,6 @@ void put_stats(ResultRow *row, const Stats &stats) {
             put(row, stat_names[i], stats.values[i]);
 }
 
-// Null while another session drops the sequence, or if it is gone.
-Relation open_unless_dropped(Oid sequence) {
-    if (!ConditionalLockRelationOid(sequence, AccessShareLock))
-        return nullptr;
-    Relation rel = try_relation_open(sequence, NoLock);
-    if (rel != nullptr && rel->rd_rel->relkind == RELKIND_SEQUENCE)
-        return rel;
-    if (rel != nullptr)
-        relation_close(rel, NoLock);
-    UnlockRelationOid(sequence, AccessShareLock);
-    return nullptr;
-}
-
 // False: there is no live state any more. A slot may be reset at any time.
 bool put_live_generator(ResultRow *row, Slot *slot, const Look &look) {
     if (!look.is_ready)
@@ -150,12 +135,22 @@ bool put_live_generator(ResultRow *row, Slot *slot, const Look &look) {
     return slot->generation.load(std::memory_order_acquire) == look.generation;
 }
 
+// The name is in the label, which is read even while another session alters or drops the sequence.
+void put_names(ResultRow *row, Oid sequence) {
+    core::Definition definition;
+    const char *label = label_of(sequence).text;
+    if (label == nullptr || !parses(label, &definition) || definition.kind != core::DefinitionKind::segment)
+        return;
+    put(row, "name", definition.segment.name);
+    if (definition.segment.registry_name != nullptr)
+        put(row, "registry_name", definition.segment.registry_name);
+}
+
 bool put_live_segment(ResultRow *row, Slot *slot, const Look &look) {
-    Relation rel = look.is_ready ? open_unless_dropped(look.sequence) : nullptr;
-    if (rel == nullptr)
+    if (!look.is_ready)
         return false;
-    put_segment(row, slot, rel);
-    relation_close(rel, AccessShareLock);
+    put_segment(row, slot);
+    put_names(row, sequence_of(slot));
     return slot->generation.load(std::memory_order_acquire) == look.generation;
 }
 
@@ -165,16 +160,35 @@ bool put_counters(ResultRow *row, Slot *slot, const Look &look) {
     return true;
 }
 
-// A row for each slot of the kind, if put_rest() finds what to put into it.
-void add_slots(const ReturnSetInfo *result, SlotKind kind, bool (*put_rest)(ResultRow *, Slot *, const Look &)) {
-    for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
+using PutRest = bool (*)(ResultRow *, Slot *, const Look &);
+
+// A row for the sequence's slot of the kind, if put_rest() finds what to put into it.
+void add_slot(const ReturnSetInfo *result, Oid sequence, SlotKind kind, PutRest put_rest) {
+    const SlotKey key = slot_key(sequence);
+    Slot *slot = find_slot(key, kind);
+    if (slot == nullptr || !may_see(sequence))
+        return;
+    add_row(result, [&](ResultRow *row) {
+        const Look look = look_at(slot, key);
+        put(row, "sequence", static_cast<int64_t>(sequence));
+        return look.is_there && put_rest(row, slot, look);
+    });
+}
+
+// Goes through the sequences of the database, of which other databases may have more.
+template <typename Visit> void for_each_sequence(Visit visit) {
+    if (!attach_area())
+        return;
+    MemoryContext each = AllocSetContextCreate(CurrentMemoryContext, "uidgen status", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext caller = CurrentMemoryContext;
+    for_each_row(table_open(SequenceRelationId, AccessShareLock), InvalidOid, nullptr, [&](Row row) {
         CHECK_FOR_INTERRUPTS();
-        const Look look = look_at(slot);
-        add_row(result, [&](ResultRow *row) {
-            put(row, "sequence", static_cast<int64_t>(look.sequence));
-            return OidIsValid(look.sequence) && put_rest(row, slot, look);
-        });
-    }
+        MemoryContextSwitchTo(each);
+        visit(reinterpret_cast<const FormData_pg_sequence *>(GETSTRUCT(row.tuple))->seqrelid);
+        MemoryContextSwitchTo(caller);
+        MemoryContextReset(each);
+    });
+    MemoryContextDelete(each);
 }
 
 int32_t slots_of(SlotKind kind) {
@@ -198,19 +212,28 @@ bool put_server(ResultRow *row) {
 } // namespace
 
 UIDGEN_SQL_FUNCTION(uid_live_generators) {
-    add_slots(new_result(fcinfo), SlotKind::generator, put_live_generator);
+    const ReturnSetInfo *result = new_result(fcinfo);
+    const auto add = [result](Oid generator) { add_slot(result, generator, SlotKind::generator, put_live_generator); };
+    if (PG_ARGISNULL(0))
+        for_each_sequence(add);
+    else
+        add(PG_GETARG_OID(0));
     return static_cast<Datum>(0);
 }
 
 UIDGEN_SQL_FUNCTION(uid_live_segments) {
-    add_slots(new_result(fcinfo), SlotKind::segment, put_live_segment);
+    const ReturnSetInfo *result = new_result(fcinfo);
+    for_each_sequence(
+        [result](Oid sequence) { add_slot(result, sequence, SlotKind::segment, put_live_segment); });
     return static_cast<Datum>(0);
 }
 
 UIDGEN_SQL_FUNCTION(uid_counters) {
     const ReturnSetInfo *result = new_result(fcinfo);
-    add_slots(result, SlotKind::generator, put_counters);
-    add_slots(result, SlotKind::segment, put_counters);
+    for_each_sequence([result](Oid sequence) {
+        add_slot(result, sequence, SlotKind::generator, put_counters);
+        add_slot(result, sequence, SlotKind::segment, put_counters);
+    });
     return static_cast<Datum>(0);
 }
 
