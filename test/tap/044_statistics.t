@@ -132,6 +132,28 @@ $member->stop;
 	sql("SELECT uid_generator_drop('uid_generators.known')");
 }
 
+# The views read the server's memory: no page of a sequence, and no table in proportion to the rows of another one, even
+# before the catalogs have statistics.
+{
+	sql("SELECT segment_create('s' || g), segment_next('s' || g) FROM generate_series(1, 50) g");
+	my $pages = 'SELECT sum(blks_read + blks_hit) FROM pg_statio_all_sequences';
+	my $reader = hold_open($node);
+	$reader->query_safe("SET stats_fetch_consistency = 'none'");
+	my $before = $reader->query_safe($pages);
+	is($reader->query_safe("SELECT count(name), count(range_left), count(step) FROM segment_status WHERE name ~ '^s[0-9]+\$'"), '50|50|50', 'each segment has a row');
+	$reader->query_safe('SELECT pg_stat_force_next_flush()');
+	is($reader->query_safe($pages), $before, '... for which no page of a sequence is read');
+	$reader->quit;
+	my $locked = hold_open($node);
+	$locked->query_safe("BEGIN; ALTER SEQUENCE uid_segments.s1 INCREMENT 5");
+	is(sql("SELECT range_left FROM segment_status WHERE name = 's1'"), 999, 'a segment that another session alters has a row, too');
+	$locked->quit;
+	sql("SELECT uid_generator_create('g' || g) FROM generate_series(1, 300) g");
+	my $plan = sql('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT * FROM uid_generator_status');
+	like($plan, qr/uid_live_generators.*loops=30\d/, 'uid_generator_status looks at one generator for each of its rows');
+	unlike($plan, qr/Removed by Join Filter/, '... and compares no two of them');
+}
+
 # A standby counts what it refuses. Every start begins at zero, whatever came before.
 
 my $standby = standby_of($node, 'standby');
