@@ -154,6 +154,24 @@ $member->stop;
 	unlike($plan, qr/Removed by Join Filter/, '... and compares no two of them');
 }
 
+# What docs/operations.md says of quiet generators: each draw after the end of a lease waits for a flush, and a longer
+# lease is the remedy.
+{
+	freeze_clock($node);
+	sql("SELECT uid_generator_create('quiet'), uid_generator_create('paid', lease_ms => 60000, max_ahead_ms => 60000), segment_create('quiet')");
+	my %waits;
+	foreach my $second (0 .. 5)
+	{
+		freeze_clock($node, $second * 2.5);
+		sql("SELECT uid_next('uid_generators.quiet'), uid_next('uid_generators.paid'), segment_next('quiet')");
+		$waits{$_} .= of_sequence($_, 'flush_waits') foreach 'uid_generators.quiet', 'uid_generators.paid', 'uid_segments.quiet';
+	}
+	is($waits{'uid_generators.quiet'}, '123456', 'a generator that is drawn from every 2.5 s waits for a flush each time');
+	is($waits{'uid_generators.paid'}, '111111', '... but once with a lease of a minute');
+	is($waits{'uid_segments.quiet'}, '111111', '... and so does a segment');
+	set_clock($node, '+0');
+}
+
 # A standby counts what it refuses. Every start begins at zero, whatever came before.
 
 my $standby = standby_of($node, 'standby');

@@ -17,7 +17,7 @@ struct SegmentState {
     core::PositionAllocator<> ordinals; // the segment's word
     core::Ranges ranges GUARDED_BY(page_lock);
     core::Steps steps GUARDED_BY(page_lock);
-    ShownRanges shown GUARDED_BY(slot_lock); // of the last time that they changed
+    ShownRanges shown GUARDED_BY(slot_lock);   // of the last time that they changed
     int64_t block_at_us GUARDED_BY(page_lock); // when the last block was reserved, on the monotonic clock; 0: never
     SegmentConfig config GUARDED_BY(slot_lock);
 };

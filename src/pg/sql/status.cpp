@@ -73,8 +73,7 @@ void put_segment(ResultRow *row, const Slot *slot) {
     const uint64_t at = segment.ordinals.last() + 1;
     const bool in_use = shown.ranges.find(at, &range);
     const bool is_block = is_attached || next.state != BlockState::none;
-    const bool next_ready =
-        is_block ? next.state == BlockState::ready : in_use && shown.ranges.latest.end != range.end;
+    const bool next_ready = is_block ? next.state == BlockState::ready : in_use && shown.ranges.latest.end != range.end;
     if (in_use) {
         put(row, "range_first", range.first);
         put(row, "range_length", range.end - range.begin);
@@ -91,8 +90,8 @@ void put_segment(ResultRow *row, const Slot *slot) {
         put(row, "registry_error", error_for_user(next.error).message);
 }
 
-// As in pg_sequences: counts reveal how much is drawn. A role that may see all looks up nothing, because a session keeps
-// what it looks up.
+// As in pg_sequences: counts reveal how much is drawn. For a role that may see all, nothing is looked up, because a
+// session keeps what it looks up.
 bool may_see(Oid sequence) {
     bool is_missing = false;
     return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
@@ -223,8 +222,7 @@ UIDGEN_SQL_FUNCTION(uid_live_generators) {
 
 UIDGEN_SQL_FUNCTION(uid_live_segments) {
     const ReturnSetInfo *result = new_result(fcinfo);
-    for_each_sequence(
-        [result](Oid sequence) { add_slot(result, sequence, SlotKind::segment, put_live_segment); });
+    for_each_sequence([result](Oid sequence) { add_slot(result, sequence, SlotKind::segment, put_live_segment); });
     return static_cast<Datum>(0);
 }
 
