@@ -17,7 +17,7 @@ section_install() {
     expect "the library has the same code and data, byte by byte, as that built in the source" same_code || true
     expect "it does not say where it was built" names_no_directory || true
     echo "shared_preload_libraries = 'uidgen'" >"$build/conf"
-    make_server server-install "$tree" "$build/conf" SQL_ASCII
+    make_server server-install "$tree" "$build/conf" SQL_ASCII packager
     start_server server-install "$tree"
     log=$UIDGEN_WORK/log/installcheck
     status=0

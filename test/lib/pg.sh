@@ -72,17 +72,17 @@ make_variable() {
 }
 
 # A server of our own in $UIDGEN_WORK/$1, reached through its socket only:
-# make_server name tree [configuration [encoding]]; then start_server name tree [program in place of postgres], psql,
+# make_server name tree [configuration [encoding [superuser]]]; then start_server name tree [program in place of postgres], psql,
 # stop_server name tree mode.
 make_server() {
-    "$2$bindir/initdb" -N -D "$UIDGEN_WORK/$1" -A trust -U postgres --no-locale -E "${4:-UTF8}" \
+    "$2$bindir/initdb" -N -D "$UIDGEN_WORK/$1" -A trust -U "${5:-postgres}" --no-locale -E "${4:-UTF8}" \
         >"$UIDGEN_WORK/log/initdb-$1"
     {
         cat "${3:-test/regress.conf}"
         echo "listen_addresses = ''"
         echo "unix_socket_directories = '$UIDGEN_WORK/tmp'"
     } >>"$UIDGEN_WORK/$1/postgresql.conf"
-    export PGHOST="$UIDGEN_WORK/tmp" PGUSER=postgres PGDATABASE=postgres
+    export PGHOST="$UIDGEN_WORK/tmp" PGUSER="${5:-postgres}" PGDATABASE=postgres
 }
 
 start_server() {
