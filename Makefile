@@ -17,9 +17,12 @@ listed = $(or $(patsubst $(srcdir)/%,%,$(sort $(wildcard $(srcdir)/$(1)))),$(err
 EXTENSION = uidgen
 MODULE_big = uidgen
 
+# The script that makes a registry on any PostgreSQL is installed beside the extension's.
+DATA = src/registry/uidgen_registry.sql
+
 # The install script is put together out of the files of src/sql, in this order: a statement follows what it needs. After
 # a release the files become those of the next version, to which an update script leads, src/sql/uidgen--OLD--NEW.sql.
-DATA = $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/src/sql/uidgen--*--*.sql))
+DATA += $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/src/sql/uidgen--*--*.sql))
 script = begin core generators nodes segments originals member registry registry_admin conceal columns adopt status \
     guards end
 version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/uidgen.control)

@@ -133,7 +133,7 @@ package_is_complete() {
     dpkg-deb -c "$UIDGEN_WORK/package/${package}_$version"_*.deb | awk '{print $6}' | sed 's/\.gz$//' \
         >"$UIDGEN_WORK/log/package-files"
     {
-        for file in uidgen.control "uidgen--$version.sql"; do
+        for file in uidgen.control "uidgen--$version.sql" uidgen_registry.sql; do
             echo "./usr/share/postgresql/$major/extension/$file"
         done
         echo "./usr/lib/postgresql/$major/lib/uidgen.so"
