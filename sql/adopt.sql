@@ -5,12 +5,13 @@ CREATE EXTENSION uidgen SCHEMA uidgen;
 SET timezone = 'UTC';
 SET client_min_messages = warning;
 
--- Ids and oids are masked.
+-- Ids, oids and the superuser are masked.
 \getenv source PG_ABS_SRCDIR
 \i :source/test/outcome.sql
 \set ECHO none
 CREATE FUNCTION masked(line text) RETURNS text LANGUAGE sql AS $$
-  SELECT regexp_replace(regexp_replace(line, '\m[1-8]\d{13,18}\M', '<id>', 'g'), 'uid_adopt_\d+', 'uid_adopt_<oid>', 'g')
+  SELECT regexp_replace(regexp_replace(replace(line, 'OWNER TO ' || quote_ident(session_user) || ';', 'OWNER TO <me>;'),
+                                       '\m[1-8]\d{13,18}\M', '<id>', 'g'), 'uid_adopt_\d+', 'uid_adopt_<oid>', 'g')
 $$;
 CREATE FUNCTION plan(call text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE

@@ -46,7 +46,7 @@ void add_to_freed(Slot *slot) {
 // 5. An error is raised under a page.
 void check_step(const Slot *slot, Relation rel) {
     SequencePage page = lock_page_for_reading(rel);
-    if (segment_of(slot).steps.step <= 0)
+    if (segment_of(slot).reserved.steps.step <= 0)
         // expected-warning@+1 {{call function 'errstart_cold' while lock 'page_lock' is held}}
         ereport(ERROR, (errmsg("step is out of range")));
     unlock_page(&page);
@@ -72,8 +72,8 @@ RelationFile file_of_slot(Slot *slot) {
 
 // 8. What the page guards is read and changed without it, or under a shared lock.
 void adopt(Slot *slot, Relation rel) {
-    // expected-warning@+1 {{'steps' requires holding lock 'page_lock' exclusively}}
-    segment_of(slot).steps.disturbed = true;
+    // expected-warning@+1 {{'reserved' requires holding lock 'page_lock' exclusively}}
+    segment_of(slot).reserved.steps.disturbed = true;
     SequencePage page = lock_page_for_reading(rel);
     // expected-warning@+1 {{'adopt_page' requires holding lock 'page_lock' exclusively}}
     adopt_page(slot, slot->file, slot->expected);

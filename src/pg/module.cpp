@@ -109,7 +109,7 @@ using namespace uidgen::pg;
 
 extern "C" {
 
-PG_MODULE_MAGIC;
+UIDGEN_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 

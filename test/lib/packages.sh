@@ -119,7 +119,7 @@ package_built() {
 build_package() (
     cd "$package_source" || exit
     commands=$(sed -n 's/^\(pg_buildext\|dpkg-buildpackage\)\( [^#]*\) #.*/\1\2/p' docs/install.md)
-    DEB_BUILD_OPTIONS="nocheck parallel=$jobs" PG_SUPPORTED_VERSIONS=$major bounded sh -ec "$commands"
+    DEB_BUILD_PROFILES=nocheck DEB_BUILD_OPTIONS="nocheck parallel=$jobs" PG_SUPPORTED_VERSIONS=$major bounded sh -ec "$commands"
 )
 
 # The copy has no commit, but an index of what the checkout has.
@@ -127,17 +127,16 @@ unchanged_by_build() {
     git -C "$package_source" diff --exit-code && git -C "$package_source" ls-files -o --exclude-standard | diff /dev/null -
 }
 
-# debhelper compresses the longer ones of the documents.
 package_is_complete() {
     version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" uidgen.control)
-    dpkg-deb -c "$UIDGEN_WORK/package/${package}_$version"_*.deb | awk '{print $6}' | sed 's/\.gz$//' \
+    dpkg-deb -c "$UIDGEN_WORK/package/${package}_$version"_*.deb | awk '{print $6}' \
         >"$UIDGEN_WORK/log/package-files"
     {
         for file in uidgen.control "uidgen--$version.sql" uidgen_registry.sql; do
             echo "./usr/share/postgresql/$major/extension/$file"
         done
         echo "./usr/lib/postgresql/$major/lib/uidgen.so"
-        for file in README.md README.zh-CN.md docs/*.md docs/pictures/*.svg; do
+        for file in README.md README.zh-CN.md docs/*.md docs/*/*.md docs/*/*.yaml docs/*/*.json docs/pictures/*.svg; do
             echo "./usr/share/doc/$package/$file"
         done
     } | grep -vxFf "$UIDGEN_WORK/log/package-files" && return 1

@@ -265,11 +265,8 @@ $_->quit foreach $drawer, $open, $other;
 	my $session = hold_open($node);
 	my $wait = sub {
 		my $lsn = $session->query_safe('SELECT pg_current_wal_insert_lsn()');
-		foreach my $try (1 .. 100000)
-		{
-			return if $session->query_safe("SELECT pg_current_wal_flush_lsn() >= '$lsn'") eq 't';
-		}
-		die "the WAL writer has not come to $lsn";
+		poll_until('a flush by the WAL writer', sub { $session->query_safe("SELECT pg_current_wal_flush_lsn() >= '$lsn'") eq 't' })
+		  or die "the WAL writer has not come to $lsn";
 	};
 	my $use = sub { $session->query_safe("SELECT count(segment_next('steady')) FROM generate_series(1, 250)"); $wait->() };
 	$use->() foreach 1 .. 4;

@@ -7,6 +7,8 @@ my $list_settings = block_of('docs/install.md', qr/pg_db_role_setting/);
 my $list_databases = block_of('docs/install.md', qr/datallowconn/);
 my $needs_preload = `pg_config --version` =~ /\b1[56]\./;
 
+my ($version) = slurp_file('uidgen.control') =~ /default_version = '(.*)'/;
+
 my $copy = copy_installation();
 my $library = "$copy->{PKGLIBDIR}/uidgen.so";
 my $kept = PostgreSQL::Test::Utils::tempdir() . '/kept';
@@ -189,6 +191,8 @@ if (`pg_config --version` =~ /(\d+)/ && $1 >= 18)
 	{
 		is($node->safe_psql('postgres', "SELECT uid_next() > 0, segment_create('s') IS NOT NULL, segment_next('s'), segment_drop('s')"), 't|t|1|',
 			"$how: draws");
+		is($node->safe_psql('postgres', q{SELECT uid_next() > 0; SELECT module_name, version FROM pg_get_loaded_modules() WHERE module_name = 'uidgen'}),
+			"t\nuidgen|" . $version, '... and PostgreSQL shows the version of the library');
 		wait_for_node_rows($node, 'uid_generators.uid_default', $how =~ /without/ ? 1 : 2);
 		pass('... and a background worker loads the library');
 		is($node->safe_psql('postgres', 'SET ' . parallel_setting() . "; SELECT uid_next() > 0"), 't', '... and a parallel worker');

@@ -7,6 +7,17 @@
 #error "uidgen needs PostgreSQL 15 or later"
 #endif
 
+#if SIZEOF_VOID_P != 8
+#error "uidgen needs a 64-bit platform"
+#endif
+
+// With the version, where pg_get_loaded_modules() shows it.
+#ifdef PG_MODULE_MAGIC_EXT
+#define UIDGEN_MODULE_MAGIC PG_MODULE_MAGIC_EXT(.name = "uidgen", .version = UIDGEN_VERSION)
+#else
+#define UIDGEN_MODULE_MAGIC PG_MODULE_MAGIC
+#endif
+
 // The release that this is built with. A test build may be for another one.
 #ifndef UIDGEN_MINOR_RELEASE
 #define UIDGEN_MINOR_RELEASE PG_VERSION_NUM

@@ -7,17 +7,16 @@
 
 namespace uidgen::pg {
 
-// What views show: a copy, because the page's lock would read the page into the buffer cache.
-struct ShownRanges {
+// The ranges of a segment, and how many values the next one gets. They change under the page's lock and the slot's, so
+// either will do to read them: a view that took the page's would read the page into the buffer cache.
+struct SegmentRanges {
     core::Ranges ranges;
     core::Steps steps;
 };
 
 struct SegmentState {
     core::PositionAllocator<> ordinals; // the segment's word
-    core::Ranges ranges GUARDED_BY(page_lock);
-    core::Steps steps GUARDED_BY(page_lock);
-    ShownRanges shown GUARDED_BY(slot_lock);   // of the last time that they changed
+    SegmentRanges reserved GUARDED_BY(page_lock);
     int64_t block_at_us GUARDED_BY(page_lock); // when the last block was reserved, on the monotonic clock; 0: never
     SegmentConfig config GUARDED_BY(slot_lock);
 };
@@ -39,10 +38,15 @@ inline bool has_definition(const Slot *slot, const SegmentConfig &config) REQUIR
     return slot->kind == SlotKind::segment && memcmp(&segment_of(slot).config, &config, sizeof(config)) == 0;
 }
 
-inline void show_ranges(Slot *slot) REQUIRES(page_lock) EXCLUDES(slot_lock, state_lock) {
-    SegmentState &segment = segment_of(slot);
+inline SegmentRanges ranges_under_slot(const Slot *slot) REQUIRES_SHARED(slot_lock) UNCHECKED {
+    return segment_of(slot).reserved;
+}
+
+// Calls change(&reserved).
+template <typename Change>
+void change_ranges(Slot *slot, Change change) REQUIRES(page_lock) EXCLUDES(slot_lock, state_lock) {
     lock_slot(slot);
-    segment.shown = {segment.ranges, segment.steps};
+    change(&segment_of(slot).reserved);
     unlock_slot(slot);
 }
 

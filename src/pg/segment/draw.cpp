@@ -32,8 +32,8 @@ Reading begin_try(SessionEntry *e) {
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
     const uint64_t next = segment.ordinals.last() + 1;
-    reading.has_range = segment.ranges.find(next, &range);
-    const bool is_last = segment.ranges.latest.end == range.end && !segment.steps.was_disturbed;
+    reading.has_range = segment.reserved.ranges.find(next, &range);
+    const bool is_last = segment.reserved.ranges.latest.end == range.end && !segment.reserved.steps.was_disturbed;
     unlock_page(&page);
     relation_close(rel, NoLock);
     const uint64_t due_at = range.begin + (range.end - range.begin) / prefetch_divisor;
@@ -56,9 +56,9 @@ uint64_t add_range(SequencePage *page, Slot *slot, const core::PlannedRange &pla
     const uint64_t lsn = write_page(page, planned.last, slot);
     const uint64_t begin = segment.ordinals.written_range().until;
     const uint64_t end = begin + planned.count + (fault_is("overreach") ? 1 : 0);
-    segment.ranges.append({begin, end, planned.first, increment});
+    const core::Range range = {begin, end, planned.first, increment};
+    change_ranges(slot, [&range](SegmentRanges *reserved) { reserved->ranges.append(range); });
     (void)segment.ordinals.publish(begin, end, lsn);
-    show_ranges(slot);
     return lsn;
 }
 
@@ -92,16 +92,19 @@ Reservation reserve_range(const SessionEntry *e, Needed needed) {
     core::Range in_use;
     core::PlannedRange planned = {0, 0, 0};
     uint64_t lsn = InvalidXLogRecPtr;
-    result.step = segment.steps.next_length(bounds, next, now_us);
+    result.step = segment.reserved.steps.next_length(bounds, next, now_us);
     result.shown = counter.last_value;
-    const bool is_wanted = needed == Needed::later ? segment.ranges.room(next) : !segment.ranges.find(next, &in_use);
+    const core::Ranges &ranges = segment.reserved.ranges;
+    const bool is_wanted = needed == Needed::later ? ranges.room(next) : !ranges.find(next, &in_use);
     if (is_wanted && is_block && needed == Needed::now)
         planned = blocks_take(slot, result.config, term, counter);
     else if (is_wanted && !is_block)
         planned = core::plan_range(counter, result.rule, static_cast<uint64_t>(result.step));
     result.is_missing = is_wanted && planned.count == 0;
     if (planned.count > 0) {
-        segment.steps.note_range(result.step, bounds, next, now_us, needed == Needed::now);
+        change_ranges(slot, [&](SegmentRanges *reserved) {
+            reserved->steps.note_range(result.step, bounds, next, now_us, needed == Needed::now);
+        });
         lsn = add_range(&page, slot, planned, result.rule.increment);
     }
     unlock_page(&page);

@@ -254,10 +254,8 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
     const uint64_t expected = slot->passed_over.expect(word.last() + 1, end);
     const uint64_t passed_over = word.discard_below(end);
     slot->passed_over.settle(expected, passed_over);
-    if (slot->kind == SlotKind::segment) {
-        segment_of(slot).steps.disturb(passed_over);
-        show_ranges(slot);
-    }
+    if (slot->kind == SlotKind::segment)
+        change_ranges(slot, [passed_over](SegmentRanges *reserved) { reserved->steps.disturb(passed_over); });
     slot->file = file;
     slot->uncommitted_in = 0;
     expect_page(slot, state);

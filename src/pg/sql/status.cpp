@@ -66,24 +66,24 @@ void put_segment(ResultRow *row, const Slot *slot) {
     const SegmentState &segment = segment_of(slot);
     const BlockAnswer next = blocks_look(slot);
     lock_slot_shared(slot);
-    const ShownRanges shown = segment.shown;
+    const SegmentRanges reserved = ranges_under_slot(slot);
     const bool is_attached = segment.config.is_attached();
     unlock_slot(slot);
     core::Range range;
     const uint64_t at = segment.ordinals.last() + 1;
-    const bool in_use = shown.ranges.find(at, &range);
+    const bool in_use = reserved.ranges.find(at, &range);
     const bool is_block = is_attached || next.state != BlockState::none;
-    const bool next_ready = is_block ? next.state == BlockState::ready : in_use && shown.ranges.latest.end != range.end;
+    const bool is_ahead = in_use && reserved.ranges.latest.end != range.end;
     if (in_use) {
         put(row, "range_first", range.first);
         put(row, "range_length", range.end - range.begin);
         put(row, "range_left", range.end - at);
     }
-    put(row, "next_ready", next_ready);
-    if (shown.steps.step > 0)
-        put(row, "step", shown.steps.step);
-    put(row, "refills_late", shown.steps.refills_late);
-    put(row, "refills_disturbed", shown.steps.refills_disturbed);
+    put(row, "next_ready", is_block ? next.state == BlockState::ready : is_ahead);
+    if (reserved.steps.step > 0)
+        put(row, "step", reserved.steps.step);
+    put(row, "refills_late", reserved.steps.refills_late);
+    put(row, "refills_disturbed", reserved.steps.refills_disturbed);
     if (is_block)
         put(row, "next_asked", next.state == BlockState::asked);
     if (is_block && next.error.at_us != 0)
