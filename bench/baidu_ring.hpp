@@ -1,4 +1,4 @@
-// The ring of Baidu's uid-generator (2017), from its published description, to be measured beside src/core/ring.hpp.
+// The ring of Baidu's uid-generator (2017), from its published description, to be measured beside the word of src/core.
 //
 // Slots hold the ids, and a flag a slot says whether it may be put to or taken from. put() runs under a lock. take()
 // moves the cursor first, then reads the slot and gives it back. Tail, cursor and flags stand on lines of their own,

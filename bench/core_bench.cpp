@@ -1,4 +1,4 @@
-// The words and the ring of src/core without PostgreSQL: what an id costs, alone and when threads fight for a line.
+// The word of src/core without PostgreSQL, beside Baidu's ring: what an id costs, alone and when threads fight for a line.
 
 #include <benchmark/benchmark.h>
 
@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "baidu_ring.hpp"
-#include "core/ring.hpp"
 #include "core/position_allocator.hpp"
 #include "core/window.hpp"
 #include "refiller.hpp"
@@ -16,15 +15,12 @@ namespace {
 using uidgen::bench::BaiduRing;
 using uidgen::bench::Refiller;
 using uidgen::core::cache_line;
-using uidgen::core::empty_cell;
 using uidgen::core::PositionAllocator;
-using uidgen::core::Run;
-using uidgen::core::SharedRun;
 using uidgen::core::Window;
 
 constexpr uint64_t no_limit = UINT64_C(1) << 62;
 
-// As many ids in stock in every ring, Baidu's default: 8192 a second, times 8. Below half of it the refiller is called.
+// As many ids in stock, Baidu's default: 8192 a second, times 8. Below half of it the refiller is called.
 constexpr uint64_t ids_a_second = 8192;
 constexpr uint64_t stock = ids_a_second * 8;
 
@@ -65,78 +61,7 @@ struct Windows {
     };
 };
 
-// Cached mode: all threads draw from one shared run by windows. A thread that finds it used up takes a run out of the
-// ring and installs it. A thread that finds the ring empty tries again.
-template <uint64_t run_length> struct CachedRing {
-    static constexpr uint64_t count = stock / run_length;
-
-    uidgen::core::RingHints<> hints;
-    std::unique_ptr<std::atomic<uint64_t>[]> cells = std::make_unique<std::atomic<uint64_t>[]>(count);
-    uidgen::core::Ring<> ring{&hints, cells.get(), count};
-    SharedRun<> shared;
-    PositionAllocator<> word;
-    uint64_t in_hand = empty_cell; // the refiller's, when it was refused
-    Refiller refiller;
-
-    CachedRing() : refiller([this] { pad(); }) {
-        hints.reset(0);
-        ring.clear();
-        shared.reset(run_length);
-        word.reset(run_length); // runs begin at multiples of their length
-        pad();
-        refiller.start();
-    }
-
-    void pad() {
-        for (;;) {
-            if (in_hand == empty_cell)
-                in_hand = word.take(0, no_limit, run_length).first;
-            if (!ring.put(in_hand))
-                return;
-            in_hand = empty_cell;
-        }
-    }
-
-    uint64_t take_run() {
-        uint64_t too_old = 0;
-        const uint64_t first = ring.take(0, &too_old);
-        if (ring.filled() < count / 2)
-            refiller.call();
-        if (first == empty_cell)
-            std::this_thread::yield();
-        return first;
-    }
-
-    struct Taker {
-        Window<> window = {};
-        uint64_t in_hand = empty_cell;
-
-        uint64_t next(CachedRing &all) {
-            int64_t value = 0;
-            if (window.word != nullptr && window.take(&value))
-                return static_cast<uint64_t>(value);
-            for (;;) {
-                uint64_t seen = 0;
-                const Run run = all.shared.take(0, run_length, 1, &seen);
-                if (run.count > 0)
-                    return opened(all, run.first);
-                if (in_hand == empty_cell)
-                    in_hand = all.take_run();
-                if (in_hand != empty_cell && all.shared.install(seen, in_hand)) {
-                    const uint64_t first = in_hand;
-                    in_hand = empty_cell;
-                    return opened(all, first);
-                }
-            }
-        }
-
-        uint64_t opened(CachedRing &all, uint64_t last) {
-            window = {all.shared.word(), last, last, SharedRun<>::end_of_run(last, run_length), 1, 1};
-            return last;
-        }
-    };
-};
-
+// The original's ring. A thread that finds it empty tries again.
 struct Baidu {
     BaiduRing ring{stock};
     uint64_t second = 0; // the refiller's
@@ -196,9 +121,6 @@ int main(int argc, char **argv) {
     measure<FetchAdd>("fetch_add");
     measure<Allocator>("allocator");
     measure<Windows>("windows");
-    measure<CachedRing<1>>("ring_runs_of_1");
-    measure<CachedRing<64>>("ring_runs_of_64");
-    measure<CachedRing<1024>>("ring_runs_of_1024");
     measure<Baidu>("baidu_ring");
     benchmark::Initialize(&argc, argv);
     benchmark::RunSpecifiedBenchmarks();

@@ -9,7 +9,7 @@ CREATE FUNCTION label_of(tick bigint, bits integer) RETURNS text LANGUAGE sql AS
   SELECT format('generator preset="own" epoch=2026-01-01T00:00:00Z tick_us=%s time_bits=%s datacenter_bits=0 worker_bits=0 '
                 'sequence_bits=%s sequence_first=false backup_worker=false lease_ms=1000 max_ahead_ms=2000 when_full=borrow '
                 'when_back=hold tolerance_ms=null spread=false worker_policy=disposable worker_number=null datacenter_id=null '
-                'own_pool=false mode=snowflake boost_power=3 padding_factor=50 schedule_ms=null when_ring_full=stop when_ring_empty=pad '
+                'own_pool=false mode=snowflake boost_power=3 padding_factor=50 schedule_ms=null when_ring_empty=pad '
                 'max_staleness_ms=5000 created=2026-01-02T03:04:05.000006Z is_default=false', tick, bits, 62 - bits)
 $$;
 CREATE PROCEDURE label(sequence text, label text) LANGUAGE plpgsql AS $$

@@ -112,7 +112,7 @@ SELECT p.proname, n AS no_field FROM pg_proc AS p, unnest(proargnames) AS n
 SELECT uid_generator_create('all', 'js53', epoch => '2020-02-02 02:02:02+00', tick_us => 250, time_bits => 45, datacenter_bits => 2,
   worker_bits => 6, sequence_bits => 10, sequence_first => true, backup_worker => true, lease_ms => 70, max_ahead_ms => 90,
   when_full => 'wait', when_back => 'error', tolerance_ms => 33, spread => true, worker_policy => 'static', worker_number => 31, mode => 'snowflake',
-  boost_power => 2, padding_factor => 49, schedule_ms => 44, when_ring_full => 'discard', when_ring_empty => 'wait', max_staleness_ms => 4000, datacenter_id => 3);
+  boost_power => 2, padding_factor => 49, schedule_ms => 44, when_ring_empty => 'wait', max_staleness_ms => 4000, datacenter_id => 3);
 SELECT to_jsonb(u) - 'created' FROM uid_generator AS u WHERE generator = 'uid_generators.all'::regclass;
 SELECT datacenter_id BETWEEN 0 AND 3 AS datacenter_id, worker_id, backup FROM uid_decode(uid_next('uid_generators.all'), 'uid_generators.all');
 -- One at a time: what is not named is the preset's. (NULL is not naming; a tolerance_ms of -1 is no limit.)

@@ -77,6 +77,7 @@ struct ClockPolicy {
     WhenBack when_back = WhenBack::hold;
     int64_t tolerance = no_limit; // of when_back, in ticks
     Spread spread = {0};
+    int64_t behind = 0; // ticks that an id may be behind the clock: cached mode
 };
 
 enum class ClockAction : uint8_t {
@@ -92,7 +93,7 @@ enum class ClockAction : uint8_t {
 
 struct Decision {
     ClockAction action;
-    uint64_t floor; // no position below it is handed out: the start of the clock's tick
+    uint64_t floor; // no position below it is handed out: the start of the clock's tick, or `behind` ticks below it
     uint64_t limit; // take: the first position that may not be handed out
     // reserve: the first tick after the new lease. take: the same, if the next lease should be written now,
     // without waiting for its flush; else 0.
@@ -126,6 +127,15 @@ constexpr uint64_t granted_begin(const ClockPolicy &p, const ClockState &v) noex
     return static_cast<uint64_t>(std::min(v.granted_from, p.end)) << p.sequence_bits;
 }
 
+// The lowest position that is not too far behind the clock.
+constexpr uint64_t oldest_allowed(const ClockPolicy &p, int64_t now) noexcept {
+    const int64_t tick = std::min(now - p.behind, p.end);
+    if (tick <= 0)
+        return 0;
+    // The last tick starts at 0, because no tick is left to borrow from.
+    return (static_cast<uint64_t>(tick) << p.sequence_bits) + (tick < p.end - 1 ? p.spread.start(tick) : 0);
+}
+
 namespace detail {
 
 // The shortest extension of a lease. It bounds the records of a bulk load that draws at max_ahead: at most 16 in the
@@ -143,15 +153,12 @@ struct Bounds {
 
 constexpr Bounds bounds_of(const ClockPolicy &p, const ClockState &v) noexcept {
     const int64_t now = std::min(v.now, p.end);
-    uint64_t floor = 0;
-    if (v.now > 0) // the last tick starts at 0, because no tick is left to borrow from
-        floor = (static_cast<uint64_t>(now) << p.sequence_bits) + (v.now < p.end - 1 ? p.spread.start(v.now) : 0);
     // No lease is written further than max_ahead above the clock. So a high-water mark beyond that shows a clock that
     // moved backwards while the server was down.
     const auto last_leased = static_cast<int64_t>(v.written >> p.sequence_bits) - 1;
     const int64_t latest = std::max(v.seen, last_leased - p.max_ahead);
     const int64_t back = latest >= 0 ? latest - now : 0;
-    return {std::min(v.granted_until, p.end), now, std::max(floor, granted_begin(p, v)), back,
+    return {std::min(v.granted_until, p.end), now, std::max(oldest_allowed(p, v.now), granted_begin(p, v)), back,
             std::max(now, now + back)};
 }
 

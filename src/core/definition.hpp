@@ -45,7 +45,6 @@ constexpr const char *boolean_names[] = {"false", "true"};
 constexpr const char *when_full_names[] = {"wait", "borrow", "backup"};
 constexpr const char *when_back_names[] = {"hold", "wait", "backup", "error"};
 constexpr const char *mode_names[] = {"snowflake", "cached"};
-constexpr const char *when_ring_full_names[] = {"stop", "discard"};
 constexpr const char *when_ring_empty_names[] = {"pad", "wait", "error"};
 
 constexpr bool or_null = true;
@@ -101,7 +100,6 @@ constexpr auto text(int64_t most, bool nullable = false) {
     field(boost_power, number(0, 20))                           \
     field(padding_factor, number(1, 100))                       \
     field(schedule_ms, number(1, longest_ms, or_null))          \
-    field(when_ring_full, choice(when_ring_full_names))         \
     field(when_ring_empty, choice(when_ring_empty_names))       \
     field(max_staleness_ms, number(1, longest_ms))              \
     field(created, time())                                      \
@@ -187,9 +185,30 @@ constexpr Layout layout_of(const GeneratorDefinition &g) noexcept {
             g.backup_worker != 0};
 }
 
+// Cached mode: ids are made ahead of the call, into a ring (src/pg/generator/cached.cpp).
+struct CachedConfig {
+    bool on;
+    uint64_t size;       // ids in a full ring, a power of two
+    uint64_t threshold;  // ids in the ring below which it is refilled
+    int64_t schedule_us; // time between two refills; 0: no schedule
+    WhenRingEmpty when_empty;
+    int64_t fresh_us; // half of max_staleness: how long a reading of the clock counts, and how old an id may be at it
+};
+
+constexpr CachedConfig cached_of(const GeneratorDefinition &g) noexcept {
+    const uint64_t size = UINT64_C(1) << (g.sequence_bits + g.boost_power);
+    return {g.mode != 0,
+            size,
+            std::max(size * static_cast<uint64_t>(g.padding_factor) / 100, UINT64_C(1)),
+            g.schedule_ms == null_number ? 0 : g.schedule_ms * 1000,
+            static_cast<WhenRingEmpty>(g.when_ring_empty),
+            g.max_staleness_ms * 1000 / 2};
+}
+
 constexpr ClockPolicy policy_of(const GeneratorDefinition &g) noexcept {
     const auto ticks = [&g](int64_t ms) { return ms * 1000 / g.tick_us; };
     const auto sequence_bits = static_cast<int32_t>(g.sequence_bits);
+    const CachedConfig cached = cached_of(g);
     return {sequence_bits,
             INT64_C(1) << g.time_bits,
             std::max(ticks(g.lease_ms), INT64_C(1)),
@@ -197,39 +216,8 @@ constexpr ClockPolicy policy_of(const GeneratorDefinition &g) noexcept {
             static_cast<WhenFull>(g.when_full),
             static_cast<WhenBack>(g.when_back),
             g.tolerance_ms == null_number ? no_limit : ticks(g.tolerance_ms),
-            g.spread != 0 ? spread_for(sequence_bits, static_cast<WhenFull>(g.when_full)) : Spread{0}};
-}
-
-// Cached mode. A run is the content of one cell of the ring. All sessions draw from one run.
-struct CachedConfig {
-    bool on;
-    uint64_t run;        // ids in a run, a power of two
-    uint64_t cells;      // cells in the ring, a power of two
-    uint64_t threshold;  // filled cells below which the ring is refilled
-    int64_t schedule_us; // time between two refills; 0: no schedule
-    bool discards;       // the rest of a tick that does not fit into the ring
-    WhenRingEmpty when_empty;
-    int64_t fresh_us; // half of max_staleness: how long a reading of the clock counts, and how old an id may be at it
-};
-
-constexpr uint64_t most_cells = UINT64_C(8) * 1024 * 1024; // 64 MB
-
-constexpr CachedConfig cached_of(const GeneratorDefinition &g) noexcept {
-    // A run is of one tick. It is long, so that calls seldom fetch another one, but the ring still holds several.
-    constexpr uint64_t longest_run = 4096;
-    constexpr uint64_t fewest_runs = 4;
-    const uint64_t tick = UINT64_C(1) << g.sequence_bits;
-    const uint64_t ids = tick << g.boost_power;
-    const uint64_t run = std::min({longest_run, tick, std::max(ids / fewest_runs, UINT64_C(1))});
-    const uint64_t cells = ids / run;
-    return {g.mode != 0,
-            run,
-            cells,
-            std::max(cells * static_cast<uint64_t>(g.padding_factor) / 100, UINT64_C(1)),
-            g.schedule_ms == null_number ? 0 : g.schedule_ms * 1000,
-            g.when_ring_full != 0,
-            static_cast<WhenRingEmpty>(g.when_ring_empty),
-            g.max_staleness_ms * 1000 / 2};
+            g.spread != 0 ? spread_for(sequence_bits, static_cast<WhenFull>(g.when_full)) : Spread{0},
+            cached.on ? cached.fresh_us / g.tick_us - 1 : 0}; // the clock may be at the end of its tick
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -308,10 +296,10 @@ inline DefinitionFault check_rules(const GeneratorDefinition &g) noexcept {
           "Use a number that the worker_bits can hold, which are one less with a backup_worker."},
          {g.datacenter_id > largest(datacenter_bits), "datacenter_id",
           "Use a number that the datacenter_bits can hold, or without them the bits of the worker id."},
-         {cached.on && (cached.cells > most_cells || INT64_C(1) << g.boost_power > policy.max_ahead), "boost_power",
+         {cached.on && INT64_C(1) << g.boost_power > policy.max_ahead, "boost_power",
           "Use a smaller boost_power, or a larger max_ahead_ms.",
-          "The ring holds the ids of 2^boost_power ticks. They must fit max_ahead_ms, and 8388608 runs of up to 4096."},
-         {cached.on && cached.fresh_us < layout.tick_us, "max_staleness_ms", "Use the length of two ticks, or more."},
+          "The ring holds the ids of 2^boost_power ticks, which max_ahead_ms must cover."},
+         {cached.on && policy.behind < 0, "max_staleness_ms", "Use the length of two ticks, or more."},
          {cached.on && (policy.when_full != WhenFull::borrow || policy.when_back != WhenBack::hold ||
                         policy.tolerance != no_limit || policy.spread.count != 0),
           "mode", "Use when_full => 'borrow', when_back => 'hold', tolerance_ms => -1, spread => false.",

@@ -5,8 +5,8 @@ CREATE FUNCTION uid_next() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';
 COMMENT ON FUNCTION uid_next() IS
   'Returns the next id of the default generator, which is unique, positive, and larger than every earlier id. The '
-  'order has three exceptions: a backup worker, cached mode, and a default chosen by uid_default_set(generator, above '
-  '=> false). Use it as DEFAULT uid_next(). A call that waits for the clock or for the registry fails after '
+  'order has two exceptions: a backup worker, and a default chosen by uid_default_set(generator, above => false). '
+  'Use it as DEFAULT uid_next(). A call that waits for the clock or for the registry fails after '
   'uidgen.max_wait. On a standby, and once the time bits of the layout are used up, it fails at once.';
 
 -- Functions with an argument that are called once per row are not STRICT. They return NULL for NULL themselves, which
@@ -153,8 +153,7 @@ CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake',
     max_ahead_ms integer DEFAULT NULL, when_full text DEFAULT NULL, when_back text DEFAULT NULL,
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
-    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
-    when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
+    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
     datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL, if_not_exists boolean DEFAULT false)
 RETURNS regclass
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_create';
@@ -182,8 +181,7 @@ CREATE FUNCTION uid_generator_alter(generator regclass,
     max_ahead_ms integer DEFAULT NULL, when_full text DEFAULT NULL, when_back text DEFAULT NULL,
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
-    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_full text DEFAULT NULL,
-    when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
+    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
     datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_alter';
 COMMENT ON FUNCTION uid_generator_alter IS

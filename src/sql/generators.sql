@@ -10,8 +10,8 @@ CREATE FUNCTION uid_internal.uid_read_generator(label text,
     OUT backup_worker boolean, OUT lease_ms integer, OUT max_ahead_ms integer, OUT when_full text,
     OUT when_back text, OUT tolerance_ms integer, OUT spread boolean, OUT worker_policy text,
     OUT worker_number integer, OUT datacenter_id integer, OUT own_pool boolean, OUT mode text,
-    OUT boost_power integer, OUT padding_factor integer, OUT schedule_ms integer, OUT when_ring_full text,
-    OUT when_ring_empty text, OUT max_staleness_ms integer, OUT created timestamptz, OUT is_default boolean)
+    OUT boost_power integer, OUT padding_factor integer, OUT schedule_ms integer, OUT when_ring_empty text,
+    OUT max_staleness_ms integer, OUT created timestamptz, OUT is_default boolean)
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_definition';
 COMMENT ON FUNCTION uid_internal.uid_read_generator(text) IS
   'Returns what the label of a generator''s sequence says; NULL if it cannot be read.';
@@ -29,7 +29,7 @@ SELECT l.objoid::regclass AS generator,
        d.preset, d.epoch, d.tick_us, d.time_bits, d.datacenter_bits, d.worker_bits, d.sequence_bits,
        d.sequence_first, d.backup_worker, d.lease_ms, d.max_ahead_ms, d.when_full, d.when_back, d.tolerance_ms,
        d.spread, d.worker_policy, d.worker_number, d.datacenter_id, d.own_pool, d.mode, d.boost_power,
-       d.padding_factor, d.schedule_ms, d.when_ring_full, d.when_ring_empty, d.max_staleness_ms, d.created,
+       d.padding_factor, d.schedule_ms, d.when_ring_empty, d.max_staleness_ms, d.created,
        l.objoid = 'uid_generators.uid_default'::regclass::oid AS builtin, d.is_default
   FROM pg_catalog.pg_seclabel l CROSS JOIN LATERAL uid_internal.uid_read_generator(l.label) d
  WHERE l.classoid = 'pg_catalog.pg_class'::regclass::oid AND l.objsubid = 0 AND l.provider = 'uidgen'::text
@@ -76,7 +76,7 @@ COMMENT ON COLUMN uid_generator.own_pool IS
   'true: in a fleet, ids of this generator may be equal to those of generators with another epoch, or with another split '
   'of the node into datacenter and worker bits';
 COMMENT ON COLUMN uid_generator.mode IS
-  'snowflake: each call makes ids from the clock; cached: ids are made ahead of time, into a ring in shared memory. '
+  'snowflake: each call makes ids from the clock; cached: ids are made ahead of time, into a ring. '
   'The columns boost_power to max_staleness_ms apply to cached mode';
 COMMENT ON COLUMN uid_generator.boost_power IS
   'size of the ring, which holds 2^sequence_bits << boost_power ids, 0 to 20';
@@ -84,8 +84,6 @@ COMMENT ON COLUMN uid_generator.padding_factor IS
   'filled share of the ring below which it is refilled, in percent, 1 to 100';
 COMMENT ON COLUMN uid_generator.schedule_ms IS
   'interval of scheduled refills, in milliseconds; NULL: no scheduled refills';
-COMMENT ON COLUMN uid_generator.when_ring_full IS
-  'stop: the refiller stops at a full ring; discard: it discards the rest of its tick, as Baidu''s uid-generator does';
 COMMENT ON COLUMN uid_generator.when_ring_empty IS
   'policy of a call that finds the ring empty; pad: the call refills the ring; wait: it waits for the refiller; '
   'error: it fails';
@@ -145,7 +143,7 @@ SECURITY LABEL FOR uidgen ON SEQUENCE uid_generators.uid_default IS
   'generator preset="snowflake" epoch=2026-01-01T00:00:00Z tick_us=1000 time_bits=41 datacenter_bits=5 worker_bits=5 '
   'sequence_bits=12 sequence_first=false backup_worker=false lease_ms=1000 max_ahead_ms=2000 when_full=borrow '
   'when_back=hold tolerance_ms=null spread=true worker_policy=disposable worker_number=null datacenter_id=null '
-  'own_pool=false mode=snowflake boost_power=3 padding_factor=50 schedule_ms=null when_ring_full=stop '
+  'own_pool=false mode=snowflake boost_power=3 padding_factor=50 schedule_ms=null '
   'when_ring_empty=pad max_staleness_ms=5000 created=2026-01-02T00:00:00Z is_default=true';
 
 CREATE VIEW uid_internal.generators AS SELECT * FROM uid_generator;

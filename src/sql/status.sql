@@ -3,9 +3,8 @@
 CREATE FUNCTION uid_internal.uid_live_generators(generator regclass DEFAULT NULL,
     OUT sequence regclass, OUT protection text, OUT node bigint, OUT datacenter_id integer, OUT worker_id integer,
     OUT last_time timestamptz, OUT leased_until timestamptz, OUT ahead_ms bigint, OUT ring_size bigint,
-    OUT ring_filled double precision, OUT padded bigint, OUT padded_inline bigint, OUT rejected_puts bigint,
-    OUT rejected_takes bigint, OUT discarded_stale bigint, OUT granted_until timestamptz, OUT clock_steps_back bigint,
-    OUT backup_ids bigint)
+    OUT ring_filled double precision, OUT padded bigint, OUT padded_inline bigint, OUT rejected_takes bigint,
+    OUT discarded_stale bigint, OUT granted_until timestamptz, OUT clock_steps_back bigint, OUT backup_ids bigint)
 RETURNS SETOF record
 LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'uid_live_generators';
 COMMENT ON FUNCTION uid_internal.uid_live_generators(regclass) IS
@@ -68,8 +67,8 @@ COMMENT ON VIEW uid_stat_server IS
 
 CREATE VIEW uid_generator_status AS
 SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id, s.last_time, s.leased_until,
-       s.ahead_ms, s.ring_size, s.ring_filled, s.padded, s.padded_inline, s.rejected_puts, s.rejected_takes,
-       s.discarded_stale, s.granted_until, s.clock_steps_back, s.backup_ids
+       s.ahead_ms, s.ring_size, s.ring_filled, s.padded, s.padded_inline, s.rejected_takes, s.discarded_stale,
+       s.granted_until, s.clock_steps_back, s.backup_ids
   FROM uid_generator g
   LEFT JOIN LATERAL uid_internal.uid_live_generators(g.generator) s ON true;
 COMMENT ON VIEW uid_generator_status IS
@@ -77,11 +76,10 @@ COMMENT ON VIEW uid_generator_status IS
   'databases, auto if only a hash of server and database does, and registry if the registry of the fleet granted the '
   'node, up to the time granted_until (otherwise NULL). node is datacenter_id and worker_id together. These four '
   'describe the next id of this session. last_time is the time in the last id, and leased_until the end of the lease. '
-  'ahead_ms is the lead of the last id made over the clock, and 0 once the clock has passed it. In cached mode: '
+  'ahead_ms is the lead of the last id over the clock, and 0 once the clock has passed it. In cached mode: '
   'ring_size is the number of ids that the ring holds, and ring_filled is the share that is filled. padded counts '
-  'refills by the refiller, and padded_inline those by calls. rejected_puts counts ids that were discarded at a full '
-  'ring (when_ring_full discard, or several processes that refill). rejected_takes counts calls that found the ring '
-  'empty and failed or waited (when_ring_empty error, wait). discarded_stale counts ids discarded because they were '
+  'refills by the refiller, and padded_inline those by calls. rejected_takes counts calls that found the ring '
+  'empty and failed or waited (when_ring_empty error, wait). discarded_stale counts ids in the ring that became '
   'too old. clock_steps_back counts how often the clock was found behind the generator. backup_ids counts the ids of '
   'the backup worker. The values are NULL if the generator has not been used since the server started, or if the '
   'caller has neither USAGE nor SELECT on the sequence and is not a member of pg_read_all_stats.';

@@ -1,6 +1,6 @@
 # A server in a container: 64 MB of /dev/shm, which something else fills. Without the preload the state of the server is there,
 # too. Expected: whatever does not fit is an error that says so, the server goes on, and when there is room again, so does the
-# rest. (019_memory.t has what does not fit later: slots and rings.) The section majors runs it alone, because servers of other
+# rest. (019_memory.t has what does not fit later.) The section majors runs it alone, because servers of other
 # tests need /dev/shm, too.
 use UidgenTest;
 

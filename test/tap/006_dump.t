@@ -167,7 +167,7 @@ SQL
 SET SESSION AUTHORIZATION boss;
 SELECT uid_generator_create('chosen', 'twitter', worker_policy => 'static', worker_number => 9);
 SELECT uid_generator_alter('uid_generators.tuned', spread => false, lease_ms => 500, tolerance_ms => 50, boost_power => 2, padding_factor => 40,
-  schedule_ms => 500, when_ring_full => 'discard', when_ring_empty => 'wait', max_staleness_ms => 900);
+  schedule_ms => 500, when_ring_empty => 'wait', max_staleness_ms => 900);
 SELECT uid_default_set('uid_generators.chosen');
 INSERT INTO mine.documents SELECT FROM generate_series(1, 100);
 SELECT uid_generator_raise('uid_generators.g', uid_encode(clock_timestamp() + interval '1.5 s', 0, 0, 0, 'uid_generators.g'));

@@ -123,7 +123,7 @@ SQL
 		is($session->query_safe('SELECT lend()'), 'tttt', 'and it goes on');
 		$session->query_safe('ROLLBACK');
 	}
-	# Revoked in mid transaction, though a run of the ring is in hand.
+	# Revoked in mid transaction, though a window on the ring is open.
 	sql('GRANT USAGE ON SEQUENCE uid_generators.ring TO bob');
 	is($session->query_safe("BEGIN; SELECT uid_next('uid_generators.ring') > 0"), 't', 'with USAGE a role draws');
 	sql('REVOKE USAGE ON SEQUENCE uid_generators.ring FROM bob');

@@ -237,7 +237,7 @@ $_->quit foreach @sessions;
 {
 	sql(q{CREATE TABLE early (id bigserial); SELECT uid_generator_create('ahead', datacenter_bits => 0, worker_bits => 0, sequence_bits => 1,}
 	  . q{ lease_ms => 600000, max_ahead_ms => 600000, spread => false); SELECT cardinality(uid_next_array('uid_generators.ahead', 600000));}
-	  . q{ SELECT uid_generator_alter('uid_generators.ahead', when_ring_full => 'stop')}); # ends the lease
+	  . q{ SELECT uid_generator_alter('uid_generators.ahead', when_ring_empty => 'pad')}); # ends the lease
 	my $mover = hold_open($node);
 	send_query($mover, q{SET uidgen.max_wait = '10min'; SELECT uid_adopt('early', 'id', 'uid_generators.ahead', false)});
 	my $event = wait_event($node, 'UidgenClock');

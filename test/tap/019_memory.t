@@ -71,14 +71,6 @@ my $granted = node_of($node);
 	is(sql($node, $slots), "1|$many", '... each has a slot');
 }
 
-# A ring that does not fit.
-sql($node, q{SELECT uid_generator_create('large', mode => 'cached', spread => false, tick_us => 10000, time_bits => 35, sequence_bits => 18, boost_power => 15, max_ahead_ms => 600000)});
-fill();
-refused($session, q{SELECT uid_next('uid_generators.large')}, 'no room for a ring', 'the ring of a generator, 16777216 bytes') foreach 1, 2;
-is($session->query_safe('SELECT uid_next() > 0'), 't', '... other generators go on');
-make_room();
-is($session->query_safe(q{SELECT uid_next('uid_generators.large') > 0}), 't', '... and this one, when there is room');
-is(sql($node, $slots), "2|$many", '... with one slot');
 $session->quit;
 
 # The first draw after a start, which reads the file of grants.

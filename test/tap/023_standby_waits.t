@@ -48,7 +48,7 @@ my @terminated = (1, 7);
 my @sessions = map { hold_open($primary) } @sql;
 my @pids = map { pid_of($_) } @sessions;
 $_->query_safe('\set VERBOSITY verbose') foreach @sessions;
-# Of cached mode there is something in hand, which the standby has not got.
+# In cached mode there is a lease, which the standby has not got.
 foreach my $i (grep { $sql[$_] =~ /ring/ } 0 .. $#sql)
 {
 	$sessions[$i]->query_safe("SET synchronous_commit = local;\n$sql[$i];\nRESET synchronous_commit");

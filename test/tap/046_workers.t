@@ -157,10 +157,10 @@ eval { $_->[0]->quit } foreach @sessions;
 	$session->quit;
 }
 
-# A refiller at random points of its work on large rings, and a DROP while it does not move. If it was stopped in the
-# middle of a run, which holds the slot's lock, the DROP waits until it goes on.
+# A refiller at random points of its work, and a DROP while it does not move. If it was stopped while it held the slot's
+# lock, the DROP waits until it goes on.
 {
-	my $large = "mode => 'cached', spread => false, boost_power => 18, max_ahead_ms => 600000, lease_ms => 60000";
+	my $large = "mode => 'cached', spread => false, max_ahead_ms => 600000, lease_ms => 60000, schedule_ms => 1";
 	my ($ended, $dropped) = (0, 0);
 	foreach my $round (1 .. 10)
 	{

@@ -95,7 +95,7 @@ shop($night,
 # Others that the second step is for: in cached mode, and with each preset that has a column left to NULL.
 my %others = (
 	cached => "'baidu_cached', time_bits => 27, schedule_ms => 5000, boost_power => 2, padding_factor => 40,"
-	  . " when_ring_full => 'discard', when_ring_empty => 'wait', max_staleness_ms => 9000",
+	  . " when_ring_empty => 'wait', max_staleness_ms => 9000",
 	leaf => "'leaf', time_bits => 40, tolerance_ms => -1",
 	twitter => "'twitter', time_bits => 40",
 	fixed => "'sonyflake', time_bits => 38, worker_policy => 'static', worker_number => 9, datacenter_id => 5",

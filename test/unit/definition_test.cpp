@@ -13,7 +13,7 @@ const std::string js53 =
     "generator preset=\"js53\" epoch=2026-01-01T00:00:00Z tick_us=1000000 time_bits=32 datacenter_bits=0 worker_bits=5 "
     "sequence_bits=16 sequence_first=false backup_worker=true lease_ms=1000 max_ahead_ms=2000 when_full=backup "
     "when_back=backup tolerance_ms=1000 spread=false worker_policy=disposable worker_number=null datacenter_id=null own_pool=false "
-    "mode=snowflake boost_power=3 padding_factor=50 schedule_ms=null when_ring_full=stop when_ring_empty=pad "
+    "mode=snowflake boost_power=3 padding_factor=50 schedule_ms=null when_ring_empty=pad "
     "max_staleness_ms=5000 created=2026-11-26T19:55:00.123456Z is_default=true";
 const std::string orders =
     "segment name=\"orders\" step=null max_step=null registry_name=null fleet=null increment=null "
@@ -343,9 +343,8 @@ TEST(Definition, Meaning) {
     EXPECT_EQ(policy_of(other.definition.generator).lease, 1);
     const CachedConfig cached = cached_of(g);
     EXPECT_FALSE(cached.on);
-    EXPECT_EQ(cached.run, 4096U);
-    EXPECT_EQ(cached.cells, 128U);
-    EXPECT_EQ(cached.threshold, 64U);
+    EXPECT_EQ(cached.size, UINT64_C(1) << 19);
+    EXPECT_EQ(cached.threshold, UINT64_C(1) << 18);
     EXPECT_EQ(cached.schedule_us, 0);
     EXPECT_EQ(cached.fresh_us, 2500000);
     EXPECT_EQ(cached.when_empty, WhenRingEmpty::pad);

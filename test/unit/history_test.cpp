@@ -2,7 +2,8 @@
 // backup worker that a layout has. Clocks jump and differ, servers crash and lose what was not durable, and calls
 // overlap: a call may execute its decision after other calls have gone ahead, or after its grant was followed by another
 // one. In a fleet several lines draw ids of one layout inside grants of few nodes, which come late, end while the registry
-// is away, and change node. The registry is a table with the rules of grant.hpp.
+// is away, and change node. The registry is a table with the rules of grant.hpp. Some generators are in cached mode:
+// their ids may be behind the clock, and a ring limits what a call takes, with a bound that is far off now and then.
 //
 // The caller's loop is that of src/pg/generator/draw.cpp.
 #include "clock_policy.hpp"
@@ -37,6 +38,8 @@ struct Counts {
     uint64_t gaps = 0;          // leases that begin above the last one
     uint64_t refused = 0;       // draws that ended without a grant
     uint64_t late_in_grant = 0; // draws with a grant that was followed by another one
+    uint64_t behind = 0;        // ids with a tick before the clock's
+    uint64_t empty = 0;         // draws that found the ring empty
 };
 
 // What the generators of a history share.
@@ -193,10 +196,20 @@ class Generator {
         return true;
     }
 
+    uint64_t limit_to_ring(const Call &call, const Decision &d) {
+        const uint64_t next = std::max(call.view.last + 1, d.floor);
+        if (w_.policy.behind == 0)
+            return d.limit;
+        w_.counts.empty += made_until_ <= next ? 1 : 0;
+        if (made_until_ <= next || w_.random() % 16 == 0)
+            made_until_ = next + 1 + w_.random() % (w_.random() % 8 == 0 ? UINT64_C(1) << 40 : 64);
+        return std::min(d.limit, made_until_);
+    }
+
     bool take(const Call &call, const Decision &d) {
         if (d.reserve_until > 0)
             reserve(call, d.reserve_until);
-        const Run run = word_.take(d.floor, d.limit, call.want);
+        const Run run = word_.take(d.floor, limit_to_ring(call, d), call.want);
         if (run.count == 0)
             return false;
         seen_ = std::max(seen_, call.view.now);
@@ -283,6 +296,8 @@ class Generator {
         w_.expect(w_.ids.insert(id).second, "P1: no id twice");
         w_.expect(late_ || pos >= discarded_below_, "nothing that was given up before the call");
         w_.expect(tick_of(pos) <= call.view.now + p_.max_ahead, "P4");
+        w_.expect(tick_of(pos) >= std::min(call.view.now - p_.behind, p_.end), "P4: not too old");
+        w_.counts.behind += tick_of(pos) < call.view.now ? 1 : 0;
         w_.expect(tick_of(pos) < marks_[durable_ - 1], "an id is durable before it is handed out");
         w_.expect(p_.when_full != WhenFull::wait || backup || w_.registry || tick_of(pos) <= shown_,
                   "when_full wait: no tick that the clock never showed");
@@ -337,6 +352,7 @@ class Generator {
     int64_t shown_ = 5; // the latest that the clock ever showed
     uint64_t last_ = 0; // the primary worker's last position
     uint64_t discarded_below_ = 0;
+    uint64_t made_until_ = 0;
     bool late_ = false;
     std::vector<Call> under_way_;
 };
@@ -358,8 +374,13 @@ World random_world(uint64_t seed, bool registry, WhenFull full, WhenBack back) {
     const int64_t ahead = lease + w.up_to(2 * lease);
     const int64_t tolerances[] = {0, 1, lease, 3 * ahead, no_limit};
     w.policy = {l.sequence_bits, largest(l.time_bits) + 1, lease, ahead, full, back, tolerances[w.random() % 5], {0}};
-    if (w.random() % 2 == 0)
+    const bool may_be_cached = full == WhenFull::borrow && back == WhenBack::hold;
+    if (may_be_cached && w.random() % 2 == 0) {
+        w.policy.tolerance = no_limit;
+        w.policy.behind = 1 + w.up_to(2 * ahead);
+    } else if (w.random() % 2 == 0) {
         w.policy.spread = spread_for(l.sequence_bits, w.policy.when_full);
+    }
     w.until.resize(static_cast<size_t>(largest(drawn_node_bits(l)) + 1));
     w.line.resize(w.until.size());
     w.alone = {true, w.up_to(largest(drawn_node_bits(l))), 0, no_limit, 0};
@@ -434,6 +455,9 @@ TEST_P(EveryHistory, IsUniqueOrderedInRangeAndTruthful) {
     EXPECT_GT(all.counts.crashes, 4000u);
     EXPECT_GT(all.counts.late, 8000u);
     EXPECT_GT(all.counts.exhausted, 50u);
+    const bool has_cached = full == WhenFull::borrow && back == WhenBack::hold;
+    EXPECT_EQ(all.counts.behind > 1000, has_cached);
+    EXPECT_EQ(all.counts.empty > 1000, has_cached);
 }
 
 TEST_P(EveryHistory, HasNoIdTwiceInAFleet) {

@@ -43,7 +43,6 @@ template <typename World> History history(const char *subject, const char *name)
 
 const std::vector<History> &histories() {
     const char *const allocator = "position_allocator.hpp";
-    const char *const ring = "ring.hpp";
     static const std::vector<History> all = {
         history<ConfirmAndTake>(allocator, "ConfirmAndTake"),
         history<PublishAndRead>(allocator, "PublishAndRead"),
@@ -57,16 +56,6 @@ const std::vector<History> &histories() {
         history<SegmentDiscard>(allocator, "SegmentDiscard"),
         history<SegmentRoom>(allocator, "SegmentRoom"),
         history<SegmentWindows>(allocator, "SegmentWindows"),
-        history<PutAndTake>(ring, "PutAndTake"),
-        history<FullRing>(ring, "FullRing"),
-        history<TwoPutters>(ring, "TwoPutters"),
-        history<TwoAndTwo>(ring, "TwoAndTwo"),
-        history<LateCursor>(ring, "LateCursor"),
-        history<ComesBack>(ring, "ComesBack"),
-        history<TwoTakers>(ring, "TwoTakers"),
-        history<ShortLooks>(ring, "ShortLooks"),
-        history<FilledAtTake>(ring, "FilledAtTake"),
-        history<SharedRuns>(ring, "SharedRuns"),
     };
     return all;
 }
@@ -109,8 +98,6 @@ template <typename World> void expect_survival(const Table &outcomes) {
 TEST(MemoryOrder, AHaltedProcessHarmsNobody) {
     expect_survival<DrawByWindows>({"0", "1", "2", "3", "4"});
     expect_survival<TakeAndDiscard<20>>({"sound, written 16", "sound, written 20", "sound, written 22"});
-    expect_survival<Survivors<0>>({"sound"});
-    expect_survival<Survivors<2>>({"sound"});
 }
 
 std::string show(std::memory_order order) {

@@ -43,7 +43,7 @@ Outcome wait_for_grant(DrawCall *call, const GrantView &seen, int64_t wanted_tic
 }
 
 // After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
-// tick.
+// tick. In cached mode the window lasts until the clock must be read again.
 void open_window_after(SessionEntry *e, const Reading &reading, uint64_t end_of_lease, const Drawn &drawn) {
     GeneratorState &generator = generator_of(e->slot);
     const core::Layout &layout = generator.config.layout;
@@ -61,8 +61,11 @@ void open_window_after(SessionEntry *e, const Reading &reading, uint64_t end_of_
     const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
     // The word holds the last position, so a swap from n draws position n + 1.
     const uint64_t origin = static_cast<uint64_t>(core::encode(drawn.encoder, last)) - (last - 1) * step;
-    open_window_in_tick(e, {generator.ticks.word(), last, last, limit - 1, origin, step}, core::start_of(layout, now),
-                        core::start_of(layout, now + 1));
+    const core::Window<> window = {generator.ticks.word(), last, last, limit - 1, origin, step};
+    if (generator.config.cached.on)
+        open_window_for(e, window, reading.now_us - reading.offset_us, generator.config.cached.fresh_us);
+    else
+        open_window_in_tick(e, window, core::start_of(layout, now), core::start_of(layout, now + 1));
 }
 
 Outcome take(const DrawCall &call, const Reading &reading, const core::Decision &decision, Drawn *drawn) {
@@ -75,6 +78,8 @@ Outcome take(const DrawCall &call, const Reading &reading, const core::Decision 
     slot->passed_over.settle(expected, drawn->run.passed_over);
     if (drawn->run.count == 0)
         return Outcome::again;
+    if (generator.config.cached.on)
+        note_passed_over(&generator, drawn->run);
     core::raise_to(generator.seen, reading.state.now, std::memory_order_relaxed);
     open_window_after(call.e, reading, decision.limit, *drawn);
     return Outcome::done;
@@ -234,8 +239,10 @@ Drawn draw(SessionEntry *e, uint64_t want) {
     for (;; before_next_try(&call)) {
         Drawn drawn = {};
         const Reading reading = begin_try(&call);
-        const WorkerDecision decision = decide_try(generator_of(e->slot), reading.state);
+        WorkerDecision decision = decide_try(generator_of(e->slot), reading.state);
         if (!verify_clock(&call, reading, decision.action))
+            continue;
+        if (generator_of(e->slot).config.cached.on && !limit_to_ring(&call, reading.state, &decision))
             continue;
         if (needs_node(reading, decision.action))
             drawn.encoder = fix_node(e, reading, decision.by_backup);

@@ -14,14 +14,10 @@ struct Drawn {
     core::IdEncoder encoder;
 };
 
-// Takes up to `want` positions (>= 1). Waits for the clock or for durability as needed. An error takes none. Leaves a
-// window for the next calls within the same tick, unless it drew from the backup worker.
+// Takes up to `want` positions (>= 1). Waits for the clock, for durability or for the ring as needed. An error takes
+// none. Leaves a window for the next calls within the same tick, unless it drew from the backup worker; in cached mode
+// for half of max_staleness (docs/design.md, P4).
 Drawn draw(SessionEntry *e, uint64_t want);
-
-// The same in cached mode: from the run that all sessions share, else from the ring, else by the generator's policy for
-// an empty ring. Leaves a window on the rest of the run. Throws away what is older than half of max_staleness, so that
-// the fast path may continue for the other half without the wall clock (docs/design.md, P4).
-Drawn draw_cached(SessionEntry *e, uint64_t want);
 
 // ---------------------------------------------------------------------------------------------------------
 // The parts of a call. All are for a session with an open entry that holds no lock but the sequence's.
@@ -86,6 +82,16 @@ Reading begin_try(DrawCall *call);
 // that no draw fails or sleeps between a position and its node; and before the first lease, so that no crash keeps the
 // lease and loses the number (core/other_nodes.hpp, 1).
 core::IdEncoder fix_node(SessionEntry *e, const Reading &reading, bool by_backup = false);
+
+// In cached mode: limits a decision to take to what is in the ring. False: the ring was empty, and the call has filled
+// it, or waited for that once. It is an error if the policy says so.
+bool limit_to_ring(DrawCall *call, const core::ClockState &state, core::Decision *decision);
+
+// Counts the ids in the ring that a take has passed over, because they were too old.
+void note_passed_over(GeneratorState *generator, const core::Run &run);
+
+// How many ids are in the ring. Approximate while other processes draw or fill it.
+uint64_t ids_in_ring(const GeneratorState &generator);
 
 // Does what was decided: takes positions, writes a lease, makes it durable, or waits once. `drawn` has the encoder, and
 // gets the run if the outcome is `done`.

@@ -125,9 +125,4 @@ dsa_pointer allocate_in_area(Size bytes, const char *what) {
     return memory;
 }
 
-void free_in_area(dsa_pointer pointer) {
-    if (DsaPointerIsValid(pointer))
-        dsa_free(area, pointer);
-}
-
 } // namespace uidgen::pg

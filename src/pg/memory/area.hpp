@@ -67,6 +67,5 @@ inline void end_allocation(const ErrorContextCallback &context) { error_context_
 
 // Zeroed memory. `what` is in the error if there is none.
 dsa_pointer allocate_in_area(Size bytes, const char *what);
-void free_in_area(dsa_pointer pointer); // does nothing for InvalidDsaPointer
 
 } // namespace uidgen::pg

@@ -4,25 +4,20 @@
 
 #include "core/clock_policy.hpp"
 #include "core/node.hpp"
-#include "core/ring.hpp"
 #include "memberships.hpp"
 
 namespace uidgen::pg {
 
 constexpr int64_t no_number = -1;
 
+// The ring of cached mode: the positions from <= n < until, as far as the word has not passed them, are made ahead of
+// the calls (generator/cached.cpp). Relaxed: a wrong bound costs time, never a position.
 struct RingState {
-    core::RingHints<> hints;
-    core::SharedRun<> shared;
-    std::atomic<uint64_t> shared_before;      // ids drawn from the runs that were shared before the present one
-    dsa_pointer cells;                        // InvalidDsaPointer: not in cached mode; changes as `config` does
-    std::atomic<uint64_t> discarded_below;    // positions below it are invalidated
-    std::atomic<int64_t> refilled_ring_at_us; // on the monotonic clock; 0: never
-    bool is_refilled;                         // the refiller's: until the ring is full; a new ring is
-    std::atomic<bool> went_stale;             // every run in it was too old, and it was not refilled since
-    std::atomic<uint64_t> refills;            // by the refiller
+    std::atomic<uint64_t> from;
+    std::atomic<uint64_t> until;         // 0: nothing was ever made
+    std::atomic<int64_t> refilled_at_us; // on the monotonic clock
+    std::atomic<uint64_t> refills;       // by the refiller
     std::atomic<uint64_t> refills_by_caller;
-    std::atomic<uint64_t> rejected_puts;  // ids that found no room
     std::atomic<uint64_t> rejected_takes; // calls
     std::atomic<uint64_t> too_old;        // ids
 };
@@ -63,11 +58,5 @@ static_assert(std::is_standard_layout_v<GeneratorSlot> && std::is_trivially_dest
 
 inline GeneratorState &generator_of(Slot *slot) { return reinterpret_cast<GeneratorSlot *>(slot)->generator; }
 inline const GeneratorState &generator_of(const Slot *slot) { return generator_of(const_cast<Slot *>(slot)); }
-
-// This process's view of a generator's ring. Valid as long as the slot's generation does not change.
-inline core::Ring<> ring_of(Slot *slot) {
-    GeneratorState &generator = generator_of(slot);
-    return {&generator.ring.hints, in_area<std::atomic<uint64_t>>(generator.ring.cells), generator.config.cached.cells};
-}
 
 } // namespace uidgen::pg

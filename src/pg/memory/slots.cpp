@@ -6,9 +6,6 @@
 namespace uidgen::pg {
 namespace {
 
-using Cell = std::atomic<uint64_t>;
-static_assert(sizeof(Cell) == sizeof(uint64_t), "the ring's size is reckoned by its cells' contents");
-
 SlotLists &lists_of(SlotKind kind) { return server_state->area.slots[index(kind)]; }
 
 constexpr Size bytes_of(SlotKind kind) {
@@ -37,13 +34,6 @@ Slot *new_slot(SlotKind kind) UNCHECKED {
     return slot;
 }
 
-dsa_pointer make_ring(uint64_t cells) {
-    const Size bytes = cells * sizeof(Cell);
-    const dsa_pointer memory = allocate_in_area(bytes, psprintf("the ring of a generator, %zu bytes", bytes));
-    core::Ring<>(nullptr, in_area<Cell>(memory), cells).clear();
-    return memory;
-}
-
 Slot *take_free_slot(SlotKind kind) {
     lock_state();
     auto *slot = in_area<Slot>(lists_of(kind).first_free);
@@ -68,8 +58,7 @@ void unlock_both(Slot *slot) RELEASE(slot_lock, state_lock) {
     unlock_slot(slot);
 }
 
-void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) REQUIRES(slot_lock, state_lock) {
-    const uint64_t run = init.config.cached.run;
+void reset(GeneratorState *generator, const SlotInit &init) REQUIRES(slot_lock, state_lock) {
     memset(static_cast<void *>(generator), 0, sizeof(GeneratorState));
     generator->former_mark = init.mark;
     generator->ticks.reset(init.first_position);
@@ -80,22 +69,18 @@ void reset(GeneratorState *generator, const SlotInit &init, dsa_pointer cells) R
     generator->number.store(no_number, std::memory_order_relaxed);
     generator->node_taken = core::no_node;
     generator->granted_node.store(core::no_node, std::memory_order_relaxed);
-    generator->ring.cells = cells;
-    generator->ring.is_refilled = true;
-    generator->ring.shared.reset(run);
-    generator->ring.shared_before.store(0 - run, std::memory_order_relaxed); // the word begins at the end of a run
 }
 
 // What is not set here begins with 0. The membership and the place of a block stay. No session uses the slot, so none
 // holds its page.
-void reset(Slot *slot, const SlotInit &init, dsa_pointer cells) UNCHECKED {
+void reset(Slot *slot, const SlotInit &init) UNCHECKED {
     slot->file = init.file;
     slot->expected = init.expected;
     slot->uncommitted_in = 0;
     slot->passed_over.reset(init.first_position);
     if (slot->kind == SlotKind::generator) {
         const int64_t until_us = slot->phase != SlotPhase::free ? slot_last_time(*slot) : 0;
-        reset(&generator_of(slot), init, cells);
+        reset(&generator_of(slot), init);
         generator_of(slot).former_until_us = until_us;
         membership_of(slot).is_requested.store(false, std::memory_order_relaxed);
         membership_of(slot).agreed_term.store(0, std::memory_order_relaxed);
@@ -126,7 +111,7 @@ void begin_use(Slot *slot, const SlotKey &key) {
     slot->key = key;
     memset(static_cast<void *>(&slot->counters), 0, sizeof(slot->counters));
     slot->ids_shown.store(0, std::memory_order_relaxed);
-    reset(slot, {slot->kind}, InvalidDsaPointer);
+    reset(slot, {slot->kind});
     set_phase(slot, SlotPhase::stale);
     unlock_both(slot);
 }
@@ -138,40 +123,28 @@ void forget_fleet(Slot *slot) REQUIRES(slot_lock) {
         blocks_discard(slot);
 }
 
-// What goes when the locks are released: the cells of the ring, and the node.
-struct Remains {
-    dsa_pointer cells;
+// A node that the slot had, to be given back when the locks are released; no_node: none.
+struct FormerNode {
     core::Layout layout;
-    int64_t node;
+    int64_t node = core::no_node;
 };
 
-Remains take_remains(Slot *slot) REQUIRES(slot_lock, state_lock) {
+FormerNode take_former_node(Slot *slot) REQUIRES(slot_lock, state_lock) {
     if (slot->kind != SlotKind::generator)
-        return {InvalidDsaPointer, {}, core::no_node};
+        return {};
     GeneratorState &generator = generator_of(slot);
-    const Remains remains = {generator.ring.cells, generator.config.layout, generator.node_taken};
-    generator.ring.cells = InvalidDsaPointer;
+    const FormerNode former = {generator.config.layout, generator.node_taken};
     generator.node_taken = core::no_node;
-    return remains;
+    return former;
 }
 
-void discard(const Remains &remains) {
-    if (remains.node != core::no_node)
-        give_back_node(remains.layout, remains.node);
-    free_in_area(remains.cells);
-}
-
-// How many ids of a generator's ring the sessions have drawn from shared runs. Acquire pairs with take_shared() in
-// cached.cpp: the run that is read next is not one of those before.
-uint64_t drawn_from_shared_runs(const RingState &ring, uint64_t run) {
-    const uint64_t before = ring.shared_before.load(std::memory_order_acquire);
-    return before + (ring.shared.last() & (run - 1)) + 1;
+void give_back(const FormerNode &former) {
+    if (former.node != core::no_node)
+        give_back_node(former.layout, former.node);
 }
 
 // Ids that are known without being counted.
 uint64_t ids_by_words(Slot *slot) {
-    if (slot->kind == SlotKind::generator && generator_of(slot).config.cached.on)
-        return drawn_from_shared_runs(generator_of(slot).ring, generator_of(slot).config.cached.run);
     const bool has_backup = slot->kind == SlotKind::generator;
     const uint64_t of_backup = has_backup ? generator_of(slot).backup_ids.load(std::memory_order_relaxed) : 0;
     return slot->passed_over.handed_out(word_of(slot).last() + 1) + of_backup;
@@ -185,15 +158,14 @@ void define_segment(Slot *slot, const SegmentConfig &config) REQUIRES(slot_lock)
     own = config;
 }
 
-// Returns what is to be discarded: what the slot had or, if another session was first, the cells.
-Remains make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
-    Remains remains = {cells, {}, core::no_node};
+FormerNode make_ready(Slot *slot, const SlotInit &init) {
+    FormerNode former = {};
     lock_both(slot);
     if (slot->phase < SlotPhase::altered) {
-        remains = take_remains(slot);
+        former = take_former_node(slot);
         const uint64_t ids = ids_by_words(slot); // which the words lose
         slot->counters.count(Stat::ids, ids);
-        reset(slot, init, cells);
+        reset(slot, init);
     }
     // While an alteration is open, many sessions read the same definition: then nothing changes.
     const bool is_known = slot->phase == init.phase && has_definition(slot, init.segment);
@@ -203,20 +175,20 @@ Remains make_ready(Slot *slot, const SlotInit &init, dsa_pointer cells) {
         set_phase(slot, init.phase);
     }
     unlock_both(slot);
-    return remains;
+    return former;
 }
 
-Remains end_use(Slot *slot) {
+FormerNode end_use(Slot *slot) {
     lock_both(slot);
     forget_fleet(slot);
     note_lost(*slot);
-    const Remains remains = take_remains(slot);
+    const FormerNode former = take_former_node(slot);
     add(&server_state->freed, slot_counted(slot));
     set_phase(slot, SlotPhase::free);
     slot->next_free = lists_of(slot->kind).first_free;
     lists_of(slot->kind).first_free = slot->self;
     unlock_both(slot);
-    return remains;
+    return former;
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -285,9 +257,7 @@ Slot *claim_slot(const SlotKey &key, SlotKind kind) {
 Slot *make_slot(const SlotKey &key, const SlotInit &init) {
     open_area();
     Slot *slot = claim_slot(key, init.kind);
-    const dsa_pointer cells = init.config.cached.on ? make_ring(init.config.cached.cells) : InvalidDsaPointer;
-    const Remains remains = make_ready(slot, init, cells);
-    discard(remains);
+    give_back(make_ready(slot, init));
     return slot;
 }
 
@@ -303,9 +273,9 @@ void mark_stale(Slot *slot, SlotPhase to) {
 void expire_slot(Slot *slot, SlotPhase to) {
     mark_stale(slot, to);
     lock_both(slot);
-    const Remains remains = take_remains(slot);
+    const FormerNode former = take_former_node(slot);
     unlock_both(slot);
-    discard(remains);
+    give_back(former);
 }
 
 void free_slot(const SlotKey &key, SlotKind kind) {
@@ -315,13 +285,13 @@ void free_slot(const SlotKey &key, SlotKind kind) {
     auto *slot = entry != nullptr ? in_area<Slot>(entry->slots[index(kind)]) : nullptr;
     if (slot == nullptr)
         return release(entry);
-    const Remains remains = end_use(slot);
+    const FormerNode former = end_use(slot);
     entry->slots[index(kind)] = InvalidDsaPointer;
     if (!DsaPointerIsValid(entry->slots[0]) && !DsaPointerIsValid(entry->slots[1]))
         release_unused(entry);
     else
         release(entry);
-    discard(remains);
+    give_back(former);
 }
 
 void note_lost(Slot *slot, const SlotKey &key) {

@@ -94,7 +94,7 @@ struct Slot {
     uint64_t uncommitted_in GUARDED_BY(page_lock);
     XLogRecPtr uncommitted_lsn GUARDED_BY(page_lock); // which that transaction expects; `expected` has that of no page
     Counters counters;
-    PassedOver passed_over;          // by the word that sessions draw from, except in cached mode
+    PassedOver passed_over;          // by the word that sessions draw from
     std::atomic<uint64_t> ids_shown; // the most ids that a reader of the statistics was told
 };
 
@@ -154,10 +154,10 @@ Slot *claim_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lo
 
 // What the slot was made from has changed, or may have been rolled back: the next draw makes again what it draws with.
 // Statistics and membership stay, and the ranges of a segment that was only altered. If the sequence was dropped, they
-// are out of sight, unless the DROP is rolled back. Raises no error, and leaves ring and node to a later call.
+// are out of sight, unless the DROP is rolled back. Raises no error, and leaves the node to a later call.
 void mark_stale(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(slot_lock, state_lock);
 
-// The same; ring and node go. Not for a rollback.
+// The same; the node goes. Not for a rollback.
 void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Frees the slot, if there is one. No session may use it. A generator counts as lost.
@@ -224,7 +224,7 @@ int64_t slot_last_time(const Slot &slot) REQUIRES_SHARED(slot_lock);
 // What slots have counted.
 // ---------------------------------------------------------------------------------------------------------
 
-// The word that sessions draw from, except in cached mode.
+// The word that sessions draw from.
 core::PositionAllocator<> &word_of(Slot *slot);
 
 // What a slot has counted since its sequence has it. Notes what it shows.

@@ -249,7 +249,6 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
         GeneratorState &generator = generator_of(slot);
         end = Max(end, core::position_above(generator.config.policy, state.counter.last_value));
         generator.backup.discard_below(end);
-        core::raise_to(generator.ring.discarded_below, end, std::memory_order_relaxed);
     }
     const uint64_t expected = slot->passed_over.expect(word.last() + 1, end);
     const uint64_t passed_over = word.discard_below(end);
@@ -273,17 +272,13 @@ void log_after_commit(Slot *slot, SequencePage *page) REQUIRES(page_lock) {
         generator_of(slot).backup.discard_below(word.last() + 1); // what is usable below is not durable
 }
 
-// In cached mode the refiller draws without a lock on the sequence, and what is in the ring counts as durable.
-bool keeps_range(const Slot *slot) { return slot->kind == SlotKind::segment || !generator_of(slot).config.cached.on; }
-
 } // namespace
 
 SequencePage lock_matched_page(Slot *slot, Relation sequence) {
     const bool is_uncommitted = has_uncommitted_page(sequence);
     const RelationFile file = file_of(sequence);
     SequencePage page = lock_page_for_writing(sequence);
-    if (!is_expected(slot, file, read_page(page)) && is_uncommitted_page(slot, file, read_page(page)) &&
-        keeps_range(slot)) {
+    if (!is_expected(slot, file, read_page(page)) && is_uncommitted_page(slot, file, read_page(page))) {
         log_after_commit(slot, &page);
         unlock_page(&page);
         page = lock_page_for_writing(sequence);

@@ -125,7 +125,6 @@ void enter_slot(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
     e->is_settled = phase_of(e->slot) == SlotPhase::ready; // after the generation, which a later alteration changes
     e->kind = kind;
     e->window = {};
-    e->run_in_hand = 0;
     if (is_new)
         e->found_in = GetCurrentSubTransactionId();
 }
@@ -188,8 +187,6 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
         open_afresh(e, kind);
     if (kind == SlotKind::generator)
         note_generator_in_use(e->slot);
-    if (!e->outlives_transaction)
-        e->window.close(); // here, because a call may draw nothing
     e->checked = checks;
     return e;
 }
@@ -228,7 +225,6 @@ void set_window(SessionEntry *e, const core::Window<> &window, WindowClock clock
     e->clock = clock;
     e->clock_begin = begin;
     e->clock_length = length;
-    e->outlives_transaction = true;
 }
 
 } // namespace
@@ -253,7 +249,6 @@ void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t sinc
     const int64_t length_us = Max(us, coarse_lag_us) - coarse_lag_us;
     set_window(e, window, WindowClock::coarse, static_cast<uint64_t>(since_us - coarse_lag_us),
                static_cast<uint64_t>(length_us));
-    e->outlives_transaction = false; // a transaction's first call discards what is too old by then
 }
 
 Relation open_sequence(const SessionEntry *e) { return relation_open(e->sequence, NoLock); }

@@ -38,7 +38,6 @@ struct SessionEntry {
     SyncState sync;
     int64_t last_value; // segments: what segment_last() returns, if has_last
     bool has_last;
-    bool outlives_transaction; // the window: a later transaction that opens the entry may use it
 
     // The slow path.
     Oid sequence;
@@ -49,7 +48,6 @@ struct SessionEntry {
     bool is_settled;      // the slot was ready, as of that generation: its definition need not be read again
     uint64_t known_as_of; // sequence_changes when the sequence, and the role's privilege, were looked up; 0: never
     PagePlace page;
-    uint64_t run_in_hand; // the first position of a run that the session has taken out of the ring; 0: none
 };
 
 // Changes for every reason to open entries again: the end of a transaction, an invalidation, a setting, a savepoint
@@ -131,7 +129,7 @@ void open_window(SessionEntry *e, const core::Window<> &window);
 
 // Valid while the wall clock is in the tick from begin_us to end_us.
 void open_window_in_tick(SessionEntry *e, const core::Window<> &window, int64_t begin_us, int64_t end_us);
-// Valid for that long after an instant of the monotonic clock, whatever the wall clock does, and in this transaction.
+// Valid for that long after an instant of the monotonic clock, whatever the wall clock does.
 void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t since_us, int64_t us);
 
 // The sequence of an open entry. Its lock is held.

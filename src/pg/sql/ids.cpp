@@ -19,17 +19,12 @@ SessionEntry *open_generator(FunctionCallInfo fcinfo, bool is_named) {
     return is_named ? open_entry(PG_GETARG_OID(0), SlotKind::generator) : open_default();
 }
 
-Drawn draw_ids(SessionEntry *e, uint64_t want) {
-    return generator_of(e->slot).config.cached.on ? draw_cached(e, want) : draw(e, want);
-}
-
-// An entry that was opened again may still have its window, except in cached mode. So transactions of one call each use
-// it too.
+// An entry that was opened again may still have its window. So transactions of one call each use it too.
 Datum draw_one(SessionEntry *e) {
     int64_t id;
-    if (e->outlives_transaction && draw_next<SlotKind::generator>(e, GetUserId(), &id))
+    if (draw_next<SlotKind::generator>(e, GetUserId(), &id))
         return hand_out(id);
-    const Drawn drawn = draw_ids(e, 1);
+    const Drawn drawn = draw(e, 1);
     return hand_out(core::encode(drawn.encoder, drawn.run.first));
 }
 
@@ -41,7 +36,7 @@ Datum draw_one(SessionEntry *e) {
 }
 
 uint64_t draw_some_ids(SessionEntry *e, uint64_t want, int64_t *out) {
-    const Drawn drawn = draw_ids(e, want);
+    const Drawn drawn = draw(e, want);
     for (uint64_t i = 0; i < drawn.run.count; i++)
         out[i] = core::encode(drawn.encoder, drawn.run.first + i);
     return drawn.run.count;

@@ -12,16 +12,14 @@ void put_instant(ResultRow *row, const char *column, const core::Layout &layout,
     put(row, column, to_timestamptz(core::start_of(layout, tick)));
 }
 
-void put_ring(ResultRow *row, Slot *slot) {
-    const CachedConfig &cached = generator_of(slot).config.cached;
-    const RingState &ring = generator_of(slot).ring;
-    put(row, "ring_size", cached.cells * cached.run);
-    put(row, "ring_filled", static_cast<double>(ring_of(slot).filled()) / static_cast<double>(cached.cells));
-    put(row, "padded", ring.refills);
-    put(row, "padded_inline", ring.refills_by_caller);
-    put(row, "rejected_puts", ring.rejected_puts);
-    put(row, "rejected_takes", ring.rejected_takes);
-    put(row, "discarded_stale", ring.too_old);
+void put_ring(ResultRow *row, const GeneratorState &generator) {
+    const double size = static_cast<double>(generator.config.cached.size);
+    put(row, "ring_size", generator.config.cached.size);
+    put(row, "ring_filled", static_cast<double>(ids_in_ring(generator)) / size);
+    put(row, "padded", generator.ring.refills);
+    put(row, "padded_inline", generator.ring.refills_by_caller);
+    put(row, "rejected_takes", generator.ring.rejected_takes);
+    put(row, "discarded_stale", generator.ring.too_old);
 }
 
 // The node that the next id will have, as far as it is known.
@@ -59,7 +57,7 @@ void put_generator(ResultRow *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
     put(row, "clock_steps_back", (generator.clock_changes.load(std::memory_order_relaxed) + 1) / 2);
     put(row, "backup_ids", generator.backup_ids);
     if (generator.config.cached.on)
-        put_ring(row, slot);
+        put_ring(row, generator);
 }
 
 void put_segment(ResultRow *row, const Slot *slot) {
