@@ -121,7 +121,8 @@ CREATE FUNCTION uid_key_create(name text, width integer DEFAULT 63, version_bits
     if_not_exists boolean DEFAULT false) RETURNS regclass
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_create';
 COMMENT ON FUNCTION uid_key_create(text, integer, integer, boolean) IS
-  'Creates a key for uid_conceal() and uid_reveal(), with a random secret that no function returns. Concealed ids '
+  'Creates a key for uid_conceal() and uid_reveal(), with a random secret that no function returns, although roles '
+  'with REPLICATION read it from change streams. Concealed ids '
   'have width bits, from 20 + version_bits to 63; use 53 for JavaScript. The upper version_bits, 0 to 10, show the '
   'version of the key, so that uid_key_rotate() can make 2^version_bits versions; ids then have width - version_bits '
   'bits. The call fails if the key exists; with if_not_exists it then issues a NOTICE and changes nothing. The caller '
