@@ -1,0 +1,208 @@
+// What a member of a fleet asks of its registry for one generator, and what it does with the answers. The functions of
+// the registry are SQL (uidgen_registry.sql). docs/design.md has the rules of both, and why no tick of a node has two
+// holders.
+//
+// Times are microseconds since 1970, the ends of what the registry gave. ticks_of() turns them into ticks.
+//
+// Numbered invariants
+//   1. A call names a fresh token, which the registry's row has after the answer. A repeat names the same one, and asks
+//      for no earlier time (prepare()). The caller stores the holding before it sends the call, sends no other call
+//      before it has the answer or gives the call up, and ignores the answer to a call that it gave up.
+//   2. A renewal keeps the beginning of its grant, because the registry extends a grant only up to ticks that are its
+//      holder's. A newcomer begins at the time that it asked for, or where the answer says if that is later: the first
+//      call, whose answer was lost, asked for no later time.
+//   3. So that (2) holds for repeats, a renewal that was refused is never repeated as one: the caller joins again.
+//   4. Any refusal but `taken` leaves the grant as it is, to its end. After `taken` another holder has the node.
+//   5. The caller stores the holding before it draws in the grant. A holding counts only where it was stored, and for a
+//      generator that has a high-water mark. Elsewhere the caller begins with an empty one.
+//   6. A member takes no answer of a smaller term than it has accepted, nor of another fleet. Only answers count for
+//      the term, because the term that a hello names begins with the first call.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "layout.hpp"
+
+namespace uidgen::core {
+
+// The right to draw with a node from `since` up to `until`.
+struct Grant {
+    int64_t node;
+    int64_t since;
+    int64_t until;
+    int64_t fence; // the registry's, at the answer
+    int64_t token; // what the registry's row has
+};
+
+struct Holding {
+    bool holds;
+    bool must_join; // a renewal was refused: the next call asks for another node, and the grant lasts to its end
+    Grant grant;
+    int64_t new_token; // of the call that has no answer; 0: there is none
+    int64_t earliest;  // that this call asks for
+};
+
+// Why a registry grants nothing. The first ones are its own words (why_of()).
+enum class Why : uint8_t {
+    granted,
+    ahead,          // the generator needs a later time than a grant may reach
+    fenced,         // newcomers wait until `until`
+    none_free,      // each node is held
+    lost,           // the registry lacks the grant that was shown, or it ended before a fence
+    taken,          // another holder has the node
+    range,          // the node is outside the generator's range
+    outdated,       // the member has seen a larger term
+    other_fleet,    // the member is of another fleet
+    layout_differs, // a layout of equal widths is known, whose ids could equal this one's
+    malformed,      // the request
+    not_kept,       // of a segment, as the next ones: the registry may lose commits
+    no_segment,
+    values_lost, // the member shows a value far beyond all that was given
+    used_up,
+    unknown,   // a word that a later version of the registry says
+    shortened, // the member's own, as the next one: the fleet had longer grants
+    too_short, // the longest grant has no two ticks of the layout
+};
+
+constexpr const char *words_of_why[] = {"granted",   "ahead",     "fenced",     "none_free",   "lost",
+                                        "taken",     "range",     "outdated",   "other_fleet", "layout_differs",
+                                        "malformed", "not_kept",  "no_segment", "values_lost", "used_up",
+                                        "unknown",   "shortened", "too_short"};
+static_assert(sizeof(words_of_why) / sizeof(words_of_why[0]) == static_cast<size_t>(Why::too_short) + 1);
+
+constexpr const char *word_of(Why why) noexcept { return words_of_why[static_cast<uint8_t>(why)]; }
+
+struct Answer {
+    Why why;
+    int64_t fleet;
+    int64_t term;
+    Grant grant; // without its token
+};
+
+// What a server knows of its fleet; zeros: nothing.
+struct FleetSeen {
+    int64_t fleet;
+    int64_t term;    // the largest of the answers that it has accepted
+    int64_t longest; // the longest grant
+};
+
+// Which nodes a generator may have.
+struct NodeRange {
+    int64_t lowest;
+    int64_t highest;
+};
+
+// Negative numbers: none was given. A worker id that is given is one of datacenter 0, unless that is given, too.
+constexpr NodeRange node_range(const Layout &l, int64_t datacenter_id, int64_t worker_id) noexcept {
+    const int64_t datacenter = std::max(datacenter_id, INT64_C(0));
+    if (worker_id >= 0) {
+        const int64_t node = node_of_fields(l, {datacenter, worker_id});
+        return {node, node};
+    }
+    if (datacenter_id < 0)
+        return {0, largest(drawn_node_bits(l))};
+    return {node_of_fields(l, {datacenter, 0}), node_of_fields(l, {datacenter, largest(drawn_worker_bits(l))})};
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// A call.
+// ---------------------------------------------------------------------------------------------------------
+
+// Whether the next call is a newcomer's. Otherwise it is the renewal of the grant.
+constexpr bool joins(const Holding &h) noexcept { return !h.holds || h.must_join; }
+
+// Before a call, or its repeat. `fresh` was never used as a token.
+constexpr void prepare(Holding *h, int64_t fresh, int64_t earliest) noexcept {
+    h->earliest = h->new_token == 0 ? earliest : std::max(h->earliest, earliest);
+    h->new_token = h->new_token == 0 ? fresh : h->new_token;
+}
+
+// Whether an answer counts (6).
+constexpr bool counts(const FleetSeen &seen, const Answer &answer) noexcept {
+    return answer.term >= seen.term && (seen.fleet == 0 || seen.fleet == answer.fleet) && answer.why != Why::outdated &&
+           answer.why != Why::other_fleet;
+}
+
+// What a server has seen after an answer that counts. A server joins a fleet by its first grant or block.
+constexpr FleetSeen seen_after(const FleetSeen &seen, const Answer &answer, int64_t longest) noexcept {
+    if (seen.fleet == 0 && answer.why != Why::granted)
+        return seen;
+    return {answer.fleet, answer.term, std::max(seen.longest, longest)};
+}
+
+// Whether the registry can have given that: a renewal's node is the one that was shown.
+constexpr bool is_valid(const Holding &h, const NodeRange &range, const Grant &given) noexcept {
+    return given.node >= range.lowest && given.node <= range.highest && (joins(h) || given.node == h.grant.node) &&
+           given.since >= 0 && given.since < given.until && given.until > h.earliest && given.fence >= 0;
+}
+
+// The answer to the call that prepare() began. It counts, and what it grants is valid. True: the holding has changed
+// so that it must be stored, and the sessions must know of it.
+constexpr bool accept(Holding *h, const Answer &answer) noexcept {
+    if (answer.why == Why::granted) {
+        const int64_t since = joins(*h) ? std::max(answer.grant.since, h->earliest) : h->grant.since;
+        const Grant &given = answer.grant;
+        *h = {true, false, {given.node, since, given.until, given.fence, h->new_token}, 0, 0};
+        return true;
+    }
+    if (answer.why == Why::taken)
+        *h = {false, false, {}, h->new_token, h->earliest};
+    else if (answer.why == Why::lost || answer.why == Why::range)
+        h->must_join = true;
+    return answer.why == Why::taken;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Ticks.
+// ---------------------------------------------------------------------------------------------------------
+
+struct Ticks {
+    int64_t from;
+    int64_t until; // the first one beyond
+};
+
+// The whole ticks of a grant that the layout has. There may be none.
+constexpr Ticks ticks_of(const Layout &l, const Grant &grant) noexcept {
+    const int64_t end = largest(l.time_bits) + 1;
+    return {std::clamp(tick_at(l, grant.since - 1) + 1, INT64_C(0), end),
+            std::clamp(tick_at(l, grant.until), INT64_C(0), end)};
+}
+
+// The time from which a grant covers the tick, which may be before the epoch or behind the layout's end.
+constexpr int64_t earliest_of(const Layout &l, int64_t tick) noexcept {
+    return std::max(start_of(l, std::clamp(tick, INT64_C(0), largest(l.time_bits))), INT64_C(1));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Which registry.
+// ---------------------------------------------------------------------------------------------------------
+
+// What a host of the connection string answers.
+struct Hello {
+    bool answers; // false: it is no registry, and the rest does not count
+    int64_t fleet;
+    int64_t term;
+    int64_t longest;
+    int64_t clock;
+};
+
+// The index of the registry to call: that of this server's fleet with the largest term. It is called even if the server
+// has seen a larger one, so that it learns of that and refuses. -1: there is none.
+constexpr int best_registry(const Hello *hellos, int count, const FleetSeen &seen) noexcept {
+    int best = -1;
+    for (int i = 0; i < count; i++) {
+        const Hello &h = hellos[i];
+        const bool is_of_fleet = h.answers && (seen.fleet == 0 || h.fleet == seen.fleet);
+        if (is_of_fleet && (best < 0 || h.term > hellos[best].term))
+            best = i;
+    }
+    return best;
+}
+
+// Whether a registry of the fleet was made anew with shorter grants: its fence would not outlast those of the lost one.
+constexpr bool is_shortened(const FleetSeen &seen, const Hello &hello) noexcept {
+    return seen.fleet == hello.fleet && hello.longest < seen.longest;
+}
+
+} // namespace uidgen::core
