@@ -11,7 +11,8 @@
 //   2. A renewal keeps the beginning of its grant, because the registry extends a grant only up to ticks that are its
 //      holder's. A newcomer begins at the time that it asked for, or where the answer says if that is later: the first
 //      call, whose answer was lost, asked for no later time.
-//   3. So that (2) holds for repeats, a renewal that was refused is never repeated as one: the caller joins again.
+//   3. So that (2) holds for repeats, a renewal that was refused is never repeated as one: the caller joins again, with
+//      another token. A clone of the member may know this one, and would get the same node.
 //   4. Any refusal but `taken` leaves the grant as it is, to its end. After `taken` another holder has the node.
 //   5. The caller stores the holding before it draws in the grant. A holding counts only where it was stored, and for a
 //      generator that has a high-water mark. Elsewhere the caller begins with an empty one.
@@ -147,9 +148,9 @@ constexpr bool accept(Holding *h, const Answer &answer) noexcept {
         return true;
     }
     if (answer.why == Why::taken)
-        *h = {false, false, {}, h->new_token, h->earliest};
+        *h = {};
     else if (answer.why == Why::lost || answer.why == Why::range)
-        h->must_join = true;
+        *h = {h->holds, true, h->grant, 0, 0};
     return answer.why == Why::taken;
 }
 
