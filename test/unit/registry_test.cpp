@@ -1,0 +1,351 @@
+// A fleet: no tick of a node is drawn by two generators, whatever messages, clocks, crashes, copies and lost commits do.
+//
+// Each scenario is a choice of what may happen, and how often. Its states are searched level by level, and seeded walks
+// go deeper. Then the rules are taken away one at a time, and the search, a walk or a told story must notice it.
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "registry_search.hpp"
+
+using namespace uidgen;
+using namespace uidgen::test;
+
+namespace {
+
+struct Scenario {
+    const char *name; // docs/design.md has some
+    const char *size;
+    uint32_t events; // that the search must meet
+};
+
+const Scenario scenarios[] = {
+    // Nothing is lost: clocks are wrong by any amount.
+    {"MessagesAreLostAndLate", "clocks 0 -4 3, registry_clocks 3 0, clock_step 2, crash 1, repeat 1",
+     late_answer_ignored | refused(Why::taken) | answered_repeat | refused(Why::none_free)},
+    {"NoClockMatters",
+     "whole_calls 1, clocks 0 -3 4, registry_clocks 0 -4 5, clock_step 2, registry_clock_step 1, crash 1",
+     refused(Why::ahead) | refused(Why::taken) | answered_repeat},
+    {"CopiesAreNewcomers", "whole_calls 1, end 10, crash 1, copy_directory 1, promote_member 1, clone 1, recreate 1",
+     refused(Why::taken) | answered_repeat | refused(Why::none_free)},
+    {"CommitsAreKept",
+     "whole_calls 1, registry_clocks 0 -4 5, clocks 0 -3, switchover 2, crash 1, newcomer 1, clock_step 1",
+     newcomer_after_fence | survived_fence | refused(Why::ahead) | fence_by_place},
+    {"FailoversAreKept",
+     "whole_calls 1, keeps 2, registry_clocks 0 -4 5, clocks 0 4, switchover 2, crash 1, clone 1, clock_step 1",
+     refused(Why::ahead) | refused(Why::taken) | answered_repeat | refused(Why::none_free)},
+    {"OfTwoClonesOneContinues",
+     "whole_calls 1, nodes 1, members 1, registry_clocks 0 -4 5, switchover 2, clone 1, crash 1",
+     newcomer_after_fence | survived_fence | refused(Why::ahead) | fence_by_place},
+    // Commits are lost with a failover. The registry's clocks, before and after, agree within the bound.
+    {"CallsFailOver", "nodes 1, registry_clocks 0 1, failover 1, crash 1, repeat 1",
+     late_answer_ignored | fence_by_proof | newcomer_after_fence | survived_fence},
+    {"LostCommitsAreFenced", "whole_calls 1, registry_clocks 0 1, failover 1, crash 1, newcomer 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"TheBoundIsTight", "whole_calls 1, nodes 1, registry_clocks 1 0, failover 1, crash 1, registry_clock_step 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"CommitsAreLostAgain", "whole_calls 1, nodes 1, registry_clocks 0 1, failover 2",
+     fence_by_term | smaller_term_ignored | fence_by_proof | refused(Why::outdated)},
+    {"MembersClocksAreWrong",
+     "whole_calls 1, nodes 1, registry_clocks 0 1, clocks 0 -3 4, failover 1, clock_step 2, crash 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | refused(Why::ahead)},
+    {"CopiesInAFence",
+     "whole_calls 1, registry_clocks 0 1, members 1, failover 1, copy_directory 1, promote_member 1, crash 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"GrantsAreShorter", "whole_calls 1, nodes 1, short_grants 1, registry_clocks 0 1, failover 2, crash 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    // Commits are lost with a restore.
+    {"ABackupIsRestored", "whole_calls 1, nodes 1, registry_clocks 0 1, restore 1, crash 1, newcomer 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"ARegistryIsMadeAnew", "whole_calls 1, registry_clocks 0 1, anew 1, crash 1, newcomer 1",
+     fence_by_term | smaller_term_ignored | fence_by_proof | refused(Why::outdated)},
+    {"LossesOfEachKind", "whole_calls 1, nodes 1, registry_clocks 0 1, restore 1, failover 1, anew 1",
+     fence_by_term | smaller_term_ignored | fence_by_proof | refused(Why::outdated)},
+    {"ASnapshotWhereNothingIsKept",
+     "whole_calls 1, nodes 1, keeps 0, registry_clocks 0 1, put_back 1, newcomer 1, crash 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"ASnapshotAndFence",
+     "whole_calls 1, nodes 1, keeps 2, registry_clocks 0 1, put_back_fenced 1, newcomer 1, crash 1",
+     newcomer_after_fence | survived_fence | refused(Why::fenced) | refused(Why::taken)},
+    {"RowsAreRestoredAndFenced", "nodes 1, keeps 2, restore_running 1, waits 1",
+     aborted_by_fence | late_answer_ignored | newcomer_after_fence | survived_fence},
+    {"ADumpWhereFailoversAreKept",
+     "whole_calls 1, nodes 1, keeps 2, registry_clocks 0 1, restore 1, switchover 1, crash 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"AnewWhereFailoversAreKept", "whole_calls 1, keeps 2, registry_clocks 0 1, anew 1, switchover 1, newcomer 1",
+     fence_by_term | smaller_term_ignored | fence_by_proof | refused(Why::outdated)},
+    // Two registries.
+    {"TwoRegistriesAreReachable", "whole_calls 1, nodes 1, registry_clocks 0 1, split 1, crash 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"AFormerPrimaryReturns",
+     "whole_calls 1, nodes 1, keeps 0, former_ends 1, registry_clocks 0 1, dies 1, returns 1, stop 1",
+     fence_by_term | smaller_term_ignored | fence_by_proof | refused(Why::outdated)},
+    {"BackToTheFormerPrimary", "whole_calls 1, nodes 1, registry_clocks 0 1, dies 1, fail_back 1, newcomer 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"BackAndAnotherLoss", "whole_calls 1, registry_clocks 0 1, dies 1, fail_back 1, failover 1",
+     fence_by_term | smaller_term_ignored | fence_by_proof | refused(Why::outdated)},
+    {"ALeaderHasItsLockBack", "whole_calls 1, nodes 1, registry_clocks 0 1, dies 1, take_back 1, newcomer 1",
+     fence_by_term | smaller_term_ignored | fence_by_proof | refused(Why::outdated)},
+    {"ALeaderHasItsLockBackAndFails", "whole_calls 1, registry_clocks 0 1, dies 1, take_back 1, failover 1",
+     fence_by_term | smaller_term_ignored | fence_by_proof | refused(Why::outdated)},
+    // What administrators say.
+    {"NothingWasLost",
+     "whole_calls 1, nodes 1, registry_clocks 0 1, clocks 0 -3, switchover 1, lift 1, failover 1, clock_step 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"NothingWasLostAndCrashes", "whole_calls 1, registry_clocks 0 1, switchover 1, lift 1, failover 1, crash 1",
+     fence_by_term | smaller_term_ignored | fence_by_proof | refused(Why::outdated)},
+    {"ALossThenNone",
+     "whole_calls 1, nodes 1, end 16, registry_clocks 0 1, clocks 0 -6, failover 1, switchover 1, lift 1, clock_step 1, "
+     "newcomer 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"NothingWasLostTwice", "whole_calls 1, nodes 1, keeps 0, registry_clocks 0 1, failover 1, lift 2, stop 2",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"APromiseChanges",
+     "whole_calls 1, nodes 1, registry_clocks 0 1, failover 2, promise_failovers 1, promise_restarts 1",
+     fence_by_term | smaller_term_ignored | fence_by_proof | refused(Why::outdated)},
+    {"APromiseIsWeakened",
+     "whole_calls 1, nodes 1, keeps 2, registry_clocks 0 1, failover 1, switchover 1, promise_failovers 1, "
+     "promise_restarts 1",
+     fence_by_term | smaller_term_ignored | fence_by_proof | refused(Why::outdated)},
+    // Strangers, and wrong lines.
+    {"GrantsAreInvented", "whole_calls 1, nodes 1, invent 1, crash 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | refused(Why::fenced)},
+    {"GrantsAreInventedInAFence", "whole_calls 1, nodes 1, registry_clocks 0 1, invent 1, failover 1",
+     fence_by_proof | newcomer_after_fence | survived_fence | fence_by_place},
+    {"ALineIsWrong", "whole_calls 1, wrong_line 2, crash 1",
+     smaller_term_ignored | refused(Why::other_fleet) | refused(Why::taken) | answered_repeat},
+    {"LayoutsOfEqualWidths", "whole_calls 1, layouts 2, crash 1, failover 1",
+     refused(Why::layout_differs) | fence_by_proof | newcomer_after_fence | survived_fence},
+};
+
+struct Story {
+    const char *name;
+    const char *size;
+    const char *steps; // in their order, but for those that do not apply
+    bool must_end;     // the last step must apply
+};
+
+// What is not covered, and said so: the search finds it, or the story tells it.
+const Story not_covered[] = {
+    {"AFormerPrimaryAlone", "whole_calls 1, nodes 1, registry_clocks 0 1, dies 1, returns 1, stop 1", "", false},
+    {"AMemberReachesOneOfTwo", "whole_calls 1, nodes 1, partition 1, registry_clocks 0 1, split 1", "", false},
+    {"ASnapshotWithoutFence", "whole_calls 1, nodes 1, keeps 2, put_back 1, newcomer 1", "", false},
+    {"ASnapshotWhereRestartsAreKept", "whole_calls 1, nodes 1, put_back 1, newcomer 1", "", false},
+    {"TheStandbyIsOffBeforeThePromise",
+     "whole_calls 1, nodes 1, keeps 2, late_promise 1, failover 1, promise_restarts 1", "", false},
+    {"NothingWasLostIsFalse", "whole_calls 1, nodes 1, failover 1, false_lift 1", "", false},
+    {"ACloneAndALoss", "whole_calls 1, nodes 1, members 1, failover 1, clone 1",
+     "A asks: gets; A draws; the registry's standby follows; C is a clone; A asks to extend: gets; the standby takes over; "
+     "C asks to extend: gets; time; time; time; A draws; C draws",
+     true},
+    // Until the term is shown.
+    {"ALeaderHasItsLockBackUnseen", "whole_calls 1, nodes 1, dies 1, returns 1, stop 1",
+     "A asks: gets; A draws; the registry's standby follows; the primary ends for now; A asks to extend: gets; "
+     "the former primary starts; the registry stops; time; time; time; B asks the other registry; B draws; A draws",
+     true},
+};
+
+const Story stories[] = {
+    // A call has read that there is no fence, and waits. Rows are restored, and a fence is raised.
+    {"AFenceWhileACallWaits", "nodes 1, keeps 2, restore_running 1, waits 1",
+     "the registry is backed up; A asks; the registry answers A; A has its answer; B asks; the call of B waits; "
+     "rows are restored; the registry answers B; B has its answer; B draws; A draws",
+     false},
+    // A grant is lost, and the holder of another one shows a later end than the registry has. Then a newcomer calls.
+    {"AProofFences", "whole_calls 1, keeps 2, put_back 1, newcomer 1",
+     "A asks: gets node 0; the registry is backed up; B asks: gets node 1; time; A asks to extend: gets; "
+     "a snapshot of the registry's disk is put back; time; A asks to extend; C is a new member; C asks; C draws; B draws",
+     false},
+    {"AfterAProofNothingWasLostIsRefused", "whole_calls 1, keeps 2, put_back 1, newcomer 1, false_lift 1",
+     "A asks: gets node 0; the registry is backed up; B asks: gets node 1; time; A asks to extend: gets; "
+     "a snapshot of the registry's disk is put back; time; A asks to extend; nothing_was_lost(); C is a new member; "
+     "C asks; C draws; B draws",
+     false},
+    // A former primary is alone, after the other one has given its node to another member.
+    {"AMemberDoesNotGoBack", "whole_calls 1, nodes 1, split 1, stop 2",
+     "A asks: gets; time; A asks to extend: gets; the registry's standby follows; the standby is promoted; B asks: fenced; "
+     "time; A asks to extend: gets; time; time; time; time; B asks: gets; B draws; the registry stops; "
+     "A asks the other registry to extend; A asks the other registry; A draws",
+     false},
+    // A leader has its lock back, and lacks what the other one has granted.
+    {"ALargerTermFences", "whole_calls 1, nodes 1, dies 1, take_back 1",
+     "A asks: gets; A draws; the registry's standby follows; the primary ends for now; A asks to extend: gets; "
+     "the former primary has its lock back; time; time; time; B asks; B draws; A draws",
+     false},
+    // It is shown the other one's term again and again.
+    {"ALargerTermFencesOnce", "whole_calls 1, dies 1, take_back 1, newcomer 1",
+     "A asks: gets; time; the registry's standby follows; the primary ends for now; A asks to extend; "
+     "the former primary has its lock back; time; time; time; A asks: outdated; time; time; C is a new member; "
+     "C asks: gets",
+     true},
+    // A member says hello to a server that takes over. Its clock is set back before the first call.
+    {"AHelloDoesNotCount", "registry_clocks 0 -4, hello 1, switchover 1, registry_clock_step 1",
+     "A asks; the registry answers A; A has its answer; time; time; time; time; time; the standby takes over; "
+     "A says hello; the registry's clock is off by -4; B asks; the registry answers B; A asks to extend; "
+     "the registry answers A: ahead",
+     true},
+    // Servers take over whose clocks are behind, or whose state is old. No member is locked out.
+    {"ATakeoverIsAboveTheRow", "whole_calls 1, registry_clocks 0 -6, switchover 2",
+     "A asks: gets; time; time; time; time; time; the standby takes over; A asks to extend: no renewal; "
+     "the standby takes over with all commits, with a clock off by -6; B asks; A asks: ahead",
+     true},
+    {"ATakeoverIsAboveWhatTheCallerHasSeen", "whole_calls 1, registry_clocks 0 -4, failover 2",
+     "A asks: gets; time; time; time; time; time; the standby takes over; A asks to extend: no renewal; "
+     "the standby takes over as it is, with a clock off by -4; A asks: ahead",
+     true},
+    {"ATakeoverIsAboveTheClock", "whole_calls 1, switchover 2, failover 1",
+     "A asks: gets; time; time; time; time; time; the standby takes over with all commits; "
+     "A asks to extend: no renewal; the standby takes over with all commits; A asks: fenced; time; time; "
+     "the standby takes over as it is; B asks; A asks: fenced",
+     true},
+    // A fence was raised by a clock that was ahead.
+    {"AStatementFencesByTheClock",
+     "whole_calls 1, registry_clocks 0 8, switchover 1, registry_clock_step 1, restore_running 1",
+     "A asks: gets; time; the standby takes over with all commits, with a clock off by 8; A asks to extend: no renewal; "
+     "the registry's clock is off by 0; the registry is backed up; rows are restored; time; time; time; time; time; "
+     "B asks: gets",
+     true},
+};
+
+constexpr uint64_t quick = 50000, walked = 200000, deep = 2000000;
+
+const Rules shipped;
+
+std::string size_named(const std::string &name) {
+    for (const Scenario &scenario : scenarios)
+        if (name == scenario.name)
+            return scenario.size;
+    for (const Story &story : stories)
+        if (name == story.name)
+            return story.size;
+    throw std::invalid_argument("no scenario " + name);
+}
+
+class Fleet : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(Fleet, IsSound) {
+    const Scenario &of = scenarios[GetParam()];
+    const World world(shipped, size_of(of.size));
+    const Found found = search(world, quick), far = walk(world, 1, walked, 60);
+    EXPECT_EQ(found.broken, "") << found.path;
+    EXPECT_EQ(far.broken, "") << far.path;
+    EXPECT_EQ((found.events | far.events) & of.events, of.events);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenarios, Fleet, ::testing::Range<size_t>(0, std::size(scenarios)),
+                         [](const auto &of) { return scenarios[of.param].name; });
+
+// What is not covered can happen, so the search is able to find it.
+TEST(Fleets, WhatIsNotCoveredIsFound) {
+    for (const Story &of : not_covered) {
+        const World world(shipped, size_of(of.size));
+        Found found = of.must_end ? tell(world, of.steps) : search(world, quick);
+        if (found.broken.empty() && !of.must_end)
+            found = walk(world, 1, 5 * walked, 60);
+        EXPECT_EQ(found.broken, "a tick was drawn twice") << of.name;
+    }
+}
+
+TEST(Fleets, StoriesAreSound) {
+    for (const Story &story : stories) {
+        const Found found = tell(World(shipped, size_of(story.size)), story.steps);
+        EXPECT_EQ(found.broken, "") << story.name << ": " << found.path;
+        EXPECT_TRUE(found.has_end || !story.must_end) << story.name << ": " << found.path;
+    }
+}
+
+// The same scenarios at depths that take minutes.
+TEST(Fleets, DeeperSearches) {
+    for (const Scenario &of : scenarios) {
+        const World world(shipped, size_of(of.size));
+        const Found found = search(world, deep), far = walk(world, 2, 10 * deep, 80);
+        EXPECT_EQ(found.broken, "") << of.name << ": " << found.path;
+        EXPECT_EQ(far.broken, "") << of.name << ": " << far.path;
+        std::cout << "  " << of.name << ": " << found.states << " states, " << (found.is_all ? "all, " : "") << "depth "
+                  << found.depth << std::endl;
+    }
+}
+
+enum class By { search, walks, story };
+
+struct Mutant {
+    bool Rules::*rule;
+    const char *what; // without it
+    const char *where;
+    By by;
+};
+
+const Mutant mutants[] = {
+    {&Rules::commits_before_answer, "1: an answer whose commit fails", "CopiesAreNewcomers", By::search},
+    {&Rules::reads_fence_again, "1: a call that has waited does not see a new fence", "AFenceWhileACallWaits",
+     By::story},
+    {&Rules::until_grows, "2: a newcomer gets a node before its end", "CopiesAreNewcomers", By::search},
+    {&Rules::stays_inside_grant, "3: a lease outside the grant", "CopiesAreNewcomers", By::walks},
+    {&Rules::keeps_mark, "3: a start without the high-water mark", "CopiesAreNewcomers", By::search},
+    {&Rules::compares_token, "4: a former holder extends", "CopiesAreNewcomers", By::walks},
+    {&Rules::draws_fresh_token, "4: a clone and its original extend", "FailoversAreKept", By::walks},
+    {&Rules::has_own_token, "4: two generators of a server have one token", "CopiesAreNewcomers", By::search},
+    {&Rules::ignores_given_up, "4: the answer to a call that was given up counts", "MessagesAreLostAndLate", By::walks},
+    {&Rules::earliest_never_falls, "4: a repeat asks for an earlier time", "NoClockMatters", By::walks},
+    {&Rules::begins_where_answer_says, "4: a grant begins before the answer says", "NoClockMatters", By::walks},
+    {&Rules::stores_call, "4: the fresh token is not stored before the call", "CopiesAreNewcomers", By::search},
+    {&Rules::taken_means_followed, "4: each refusal of a renewal is taken", "OfTwoClonesOneContinues", By::search},
+    {&Rules::stops_when_taken, "4: a member draws on when its node is taken", "OfTwoClonesOneContinues", By::search},
+    {&Rules::caps_beginning, "5: a grant begins where the member says", "NoClockMatters", By::search},
+    {&Rules::caps_shown, "5: what is shown has no cap", "GrantsAreInvented", By::search},
+    {&Rules::fences, "6: no fence", "LostCommitsAreFenced", By::search},
+    {&Rules::fences_starts, "6: no fence at a start where nothing is kept", "ASnapshotWhereNothingIsKept", By::search},
+    {&Rules::fences_systems, "6: no fence in another system", "ADumpWhereFailoversAreKept", By::search},
+    {&Rules::fences_anew, "6: a registry made anew begins without a fence", "ARegistryIsMadeAnew", By::search},
+    {&Rules::fences_proofs, "6: a proof raises no fence", "AProofFences", By::story},
+    {&Rules::holds_newcomers, "6: newcomers in a fence", "LostCommitsAreFenced", By::search},
+    {&Rules::has_full_length, "6: a fence without the longest grant", "CommitsAreLostAgain", By::search},
+    {&Rules::has_two_bounds, "6: a fence with one bound", "ALeaderHasItsLockBack", By::walks},
+    {&Rules::remembers_former, "6: nothing_was_lost() forgets the loss before", "NothingWasLost", By::walks},
+    {&Rules::proof_forbids_lift, "6: nothing_was_lost() after a proof", "AfterAProofNothingWasLostIsRefused",
+     By::story},
+    {&Rules::promise_compares, "6: a promise is changed without a look", "APromiseChanges", By::search},
+    {&Rules::statement_fences_by_clock, "6: fence() cannot lower", "AStatementFencesByTheClock", By::story},
+    {&Rules::lasts_beyond, "7: each holder keeps its node", "CommitsAreLostAgain", By::walks},
+    {&Rules::judges_row_by_fence, "7: a row of before the fence counts", "CommitsAreLostAgain", By::walks},
+    {&Rules::later_grant_counts, "7: any grant that is shown counts", "OfTwoClonesOneContinues", By::walks},
+    {&Rules::goes_to_largest, "8: a member asks the first host", "TwoRegistriesAreReachable", By::walks},
+    {&Rules::never_goes_back, "8: answers of a smaller term count", "AMemberDoesNotGoBack", By::story},
+    {&Rules::hello_counts_not, "8: a hello's term counts", "AHelloDoesNotCount", By::story},
+    {&Rules::term_above_row, "8: a takeover below the row's term", "ATakeoverIsAboveTheRow", By::story},
+    {&Rules::term_above_seen, "8: a takeover below what the caller has seen", "ATakeoverIsAboveWhatTheCallerHasSeen",
+     By::story},
+    {&Rules::term_above_clock, "8: a takeover below the clock", "ATakeoverIsAboveTheClock", By::story},
+    {&Rules::larger_term_fences, "8: a larger term raises no fence", "ALargerTermFences", By::story},
+    {&Rules::fences_value_once, "8: a larger term fences at each call", "ALargerTermFencesOnce", By::story},
+    {&Rules::file_is_bound, "9: the file counts in a copy", "CopiesAreNewcomers", By::search},
+    {&Rules::grant_needs_mark, "9: a grant counts without a mark", "CopiesAreNewcomers", By::search},
+    {&Rules::compares_layouts, "10: two layouts of equal widths", "LayoutsOfEqualWidths", By::search},
+    {&Rules::compares_fleet, "11: a registry of another fleet", "ALineIsWrong", By::search},
+};
+
+// Each rule has a mutant, and each mutant is noticed.
+TEST(Fleets, MutantsAreNoticed) {
+    std::set<size_t> dropped;
+    for (const Mutant &mutant : mutants) {
+        Rules rules;
+        rules.*mutant.rule = false;
+        dropped.insert(reinterpret_cast<const char *>(&(rules.*mutant.rule)) - reinterpret_cast<const char *>(&rules));
+        const World world(rules, size_of(size_named(mutant.where)));
+        Found found;
+        if (mutant.by == By::story) {
+            const auto &story = *std::find_if(std::begin(stories), std::end(stories),
+                                              [&](const Story &s) { return std::string(mutant.where) == s.name; });
+            found = tell(world, story.steps);
+            if (story.must_end && !found.has_end)
+                found.broken = "the story does not reach its end";
+        } else
+            found = mutant.by == By::search ? search(world, 2 * quick) : walk(world, 1, 5 * walked, 60);
+        EXPECT_NE(found.broken, "") << mutant.what;
+        std::cout << "  " << mutant.what << " | " << mutant.where << ", " << found.depth << " steps | " << found.broken
+                  << " | " << found.path << std::endl;
+    }
+    EXPECT_EQ(dropped.size(), sizeof(Rules));
+}
+
+} // namespace
