@@ -201,7 +201,7 @@ constexpr int best_registry(const Hello *hellos, int count, const FleetSeen &see
     return best;
 }
 
-// Whether a registry of the fleet was made anew with shorter grants: its fence would not outlast those of the lost one.
+// Whether a registry that replaces a lost one gives shorter grants: its fence would not outlast those of the lost one.
 constexpr bool is_shortened(const FleetSeen &seen, const Hello &hello) noexcept {
     return seen.fleet == hello.fleet && hello.longest < seen.longest;
 }
