@@ -51,6 +51,7 @@ DO $$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'uid_member') THEN CREATE ROLE uid_member NOLOGIN; END IF;
 END $$;
 CREATE SCHEMA uid_registry;
+GRANT ALL ON SCHEMA uid_registry TO CURRENT_USER;
 
 -- Tables. Times are microseconds since 1970. --------------------------------------------------------------------------
 
@@ -273,6 +274,15 @@ CREATE TYPE uid_registry.request AS (
   length bigint,
   holder text
 );
+CREATE FUNCTION uid_registry.is_well_formed(q uid_registry.request) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT coalesce(length(q.layout) BETWEEN 1 AND 1000 AND length(q.widths) BETWEEN 1 AND 1000
+                  AND q.own_pool IS NOT NULL AND q.holder IS NOT NULL
+                  AND q.lowest >= 0 AND q.highest >= q.lowest AND q.highest < 1::bigint << 62
+                  AND q.earliest BETWEEN 1 AND 1::bigint << 62 AND q.length > 0
+                  AND q.new_token <> 0 AND q.new_token IS DISTINCT FROM q.token
+                  AND (q.node IS NULL
+                       OR (q.node >= 0 AND q.since >= 0 AND q.until >= 0 AND q.fence >= 0 AND q.token <> 0)), false)
+$$;
 
 -- The row to judge by, or why it is the wrong registry.
 CREATE FUNCTION uid_registry.enter(fleet bigint, seen bigint, requests jsonb,
@@ -294,7 +304,8 @@ BEGIN
     r := uid_registry.arrive(seen, r.keeps, (                    -- rule 6: is there a grant that the table lacks?
       SELECT max(s.fence) FROM jsonb_populate_recordset(NULL::uid_registry.request, requests) AS s
         LEFT JOIN uid_registry.node AS n ON n.layout = s.layout AND n.node = s.node
-       WHERE s.node IS NOT NULL AND s.fence BETWEEN r.fence - 1 AND r.fence AND s.until > coalesce(n.until, 0)));
+       WHERE s.node IS NOT NULL AND s.fence BETWEEN r.fence - 1 AND r.fence AND s.until > coalesce(n.until, 0)
+         AND uid_registry.is_well_formed(s)));
   END IF;
   IF seen > r.term THEN                                          -- perhaps because another first caller had seen less
     PERFORM uid_registry.see_larger_term(seen);
@@ -394,13 +405,7 @@ DECLARE
   a uid_registry.answer; k uid_registry.node; begins bigint; ends bigint; shown bigint; mine boolean; written boolean;
 BEGIN
   a.why := ''; a.taken := false; a.term := r.term; a.fence := r.fence; a.detail := '';
-  IF (length(q.layout) BETWEEN 1 AND 1000 AND length(q.widths) BETWEEN 1 AND 1000
-      AND q.own_pool IS NOT NULL AND q.holder IS NOT NULL
-      AND q.lowest >= 0 AND q.highest >= q.lowest AND q.highest < 1::bigint << 62
-      AND q.earliest BETWEEN 1 AND 1::bigint << 62 AND q.length > 0
-      AND q.new_token <> 0 AND q.new_token IS DISTINCT FROM q.token
-      AND (q.node IS NULL
-           OR (q.node >= 0 AND q.since >= 0 AND q.until >= 0 AND q.fence >= 0 AND q.token <> 0))) IS NOT TRUE THEN
+  IF NOT uid_registry.is_well_formed(q) THEN
     a.why := 'malformed';
     RETURN a;
   END IF;
@@ -533,7 +538,7 @@ BEGIN
     given := NULL;
     RETURN;
   END IF;
-  UPDATE uid_registry.segment AS x SET next_value = x.next_value + given * x.increment WHERE x.name = segment;
+  UPDATE uid_registry.segment AS x SET next_value = x.next_value + given::numeric * x.increment WHERE x.name = segment;
   why := ''; first := s.next_value; increment := s.increment;
 END $$;
 COMMENT ON FUNCTION uid_registry.block IS 'For members: up to `count` values of a segment. `last` is the last one that the member has; if it is not below next_value, commits were lost, and next_value rises above it.';
@@ -581,9 +586,8 @@ BEGIN
   r := uid_registry.arrive(0, r.keeps, NULL);
   IF r.reason IN ('proof', 'anew') THEN
     RAISE EXCEPTION 'commits were lost: %',
-      CASE WHEN r.reason = 'anew' THEN 'this registry replaces a lost one'
-           WHEN r.shown > r.term THEN 'a member has shown the term of another registry'
-           ELSE 'a member has shown a grant that is not here' END
+      CASE r.reason WHEN 'anew' THEN 'this registry replaces a lost one'
+                    ELSE 'a member has shown a grant or a term that is not here' END
       USING ERRCODE = 'object_not_in_prerequisite_state',
             HINT = 'Newcomers get nodes from the time fenced_until of uid_registry.status on.';
   END IF;
@@ -638,13 +642,13 @@ DECLARE grantee text;
 BEGIN
   FOR grantee IN SELECT 'PUBLIC' UNION
                  SELECT quote_ident(pg_get_userbyid(a.grantee))
-                   FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS a WHERE a.grantee <> 0 LOOP
+                   FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS a
+                  WHERE a.grantee <> 0 AND pg_get_userbyid(a.grantee) <> current_user LOOP
     EXECUTE format('REVOKE ALL ON SCHEMA uid_registry FROM %s', grantee);
     EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA uid_registry FROM %s', grantee);
     EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA uid_registry FROM %s', grantee);
   END LOOP;
 END $$;
-GRANT ALL ON SCHEMA uid_registry TO CURRENT_USER;
 GRANT ALL ON ALL TABLES IN SCHEMA uid_registry TO CURRENT_USER;
 GRANT ALL ON ALL FUNCTIONS IN SCHEMA uid_registry TO CURRENT_USER;
 GRANT USAGE ON SCHEMA uid_registry TO uid_member, pg_monitor;
