@@ -157,9 +157,10 @@ class MemberSteps : public Steps {
             m.told = 1;
             answer.why = rules_.stops_when_taken ? Why::taken : Why::lost;
         }
-        if (answer.why == Why::granted && m.new_token == s.clone_token && s.clone_token != 0 &&
-            reply.node == s.clone_node)
-            s.clone_until = std::max(s.clone_until, reply.until);
+        if (answer.why == Why::granted && m.new_token == s.clone_token && s.clone_token != 0) {
+            s.clone_node = s.clone_until == 0 ? reply.node : s.clone_node;
+            s.clone_until = reply.node == s.clone_node ? std::max(s.clone_until, reply.until) : s.clone_until;
+        }
         core::Holding h = holding_of(m);
         core::accept(&h, answer);
         store(&m, h);
@@ -253,7 +254,7 @@ class MemberSteps : public Steps {
                 copy(next, false);
                 next.members[2].mark = next.standby_mark;
             });
-        if (s.budget[clone] > 0 && first.holds)
+        if (s.budget[clone] > 0 && (first.holds || first.new_token != 0))
             spend(clone, s, emit, say("C is a clone of A below the file system"), [&](State &next, Outcome &) {
                 copy(next, true);
                 next.clone_node = first.node;
