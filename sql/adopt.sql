@@ -171,7 +171,7 @@ INSERT INTO seg DEFAULT VALUES RETURNING id;
 CREATE TEMPORARY SEQUENCE passing;
 CREATE SEQUENCE uid_segments.numbers;
 SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.numbers IS
-  'segment name="numbers" step=null max_step=null registry_name="numbers" fleet=1 increment=1 increment_val=1';
+  'segment name="numbers" step=null max_step=null registry_name="numbers" fleet=1 increment=1';
 SELECT * FROM outcomes('SELECT uidgen.uid_adopt(''seg'', ''w'', %s)', $$'orders_pkey'$$, $$'passing'$$, $$'uid_segments.numbers'$$);
 SELECT uidgen.segment_drop('numbers');
 -- A segment's name as text does not tell which sequence gave the numbers.

@@ -103,7 +103,7 @@ SELECT segment_next('test'), segment_next('test'), segment_next('test');
 CREATE TABLE test (id bigint PRIMARY KEY DEFAULT segment_next('test'));
 INSERT INTO test SELECT FROM generate_series(1, 10);
 SELECT min(id), max(id), count(*) FROM test;
-SELECT * FROM t_sequence;
+
 SELECT sequence, name, range_first, range_length, range_left FROM segment_status;
 
 DROP TABLE orders, invoices, test;

@@ -79,8 +79,7 @@ SELECT regexp_replace(outcome('INSERT INTO uid_secrets.uid_key SELECT * FROM uid
 SELECT * FROM outcomes('%s', 'INSERT INTO uid_secrets.uid_key (id, width, secrets) SELECT id, NULL, secrets FROM uid_secrets.uid_key WHERE id = 63',
   'UPDATE uid_secrets.uid_key SET secrets = translate(secrets, ''0123456789'', ''1234567890'')', 'UPDATE uid_secrets.uid_key SET width = 21',
   'UPDATE uid_secrets.uid_key SET versions = 0',
-  'UPDATE uid_secrets.uid_key SET versions = versions + 1, secrets = secrets || ''00'' WHERE id = (SELECT id FROM uid_internal.keys WHERE name = ''web'')',
-  'TRUNCATE uid_secrets.uid_key');
+  'UPDATE uid_secrets.uid_key SET versions = versions + 1, secrets = secrets || ''00'' WHERE id = (SELECT id FROM uid_internal.keys WHERE name = ''web'')');
 DROP SEQUENCE uid_keys.bad;
 
 -- Privileges: USAGE on the key's sequence. No role reads the secrets.

@@ -114,13 +114,13 @@ SELECT uid_next() AS id \gset
 -- Which sequences.
 CREATE TEMP SEQUENCE passing;
 CREATE TABLE identities (id bigint GENERATED ALWAYS AS IDENTITY, n serial);
-SELECT what, labelled(what, 'segment name="x" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1')
+SELECT what, labelled(what, 'segment name="x" step=null max_step=null registry_name=null fleet=null increment=null')
   FROM unnest('{TABLE identities,COLUMN identities.id,SEQUENCE passing,SEQUENCE identities_id_seq,SCHEMA public}'::text[]) what;
 SELECT labelled('TABLE identities', NULL);
 -- One that a column owns may be a segment.
-CALL label('identities_n_seq', 'segment step=5 max_step=null name="of column" registry_name=null fleet=null increment=null increment_val=1');
-SELECT segment_next('of column'), segment_next('of column');
-SELECT name, sequence, step, max_step, current_val, increment_val FROM uid_segment;
+CALL label('identities_n_seq', 'segment step=5 max_step=null name="of column" registry_name=null fleet=null increment=null');
+SELECT segment_next('identities_n_seq'), outcome('SELECT segment_next(''"of column"'')');
+SELECT name, sequence, step, max_step FROM uid_segment;
 ALTER TABLE identities DROP COLUMN n;
 SELECT count(*) FROM uid_segment;
 
@@ -128,10 +128,10 @@ SELECT count(*) FROM uid_segment;
 CREATE SEQUENCE uid_generators.checked INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
 SELECT setval('uid_generators.checked', 1);
 SELECT label, labelled('SEQUENCE uid_generators.checked', label) FROM (VALUES (''), ('generators'), ('generator'), ('key id=0'), ('key id=1 id=1'),
-  ('key id=1 di=2'), ('segment name="" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1'),
-  ('segment name="x" step=9 max_step=8 registry_name=null fleet=null increment=null increment_val=1')) v (label);
+  ('key id=1 di=2'), ('segment name="" step=null max_step=null registry_name=null fleet=null increment=null'),
+  ('segment name="x" step=9 max_step=8 registry_name=null fleet=null increment=null')) v (label);
 SELECT outcome('SELECT segment_create(repeat(''long'', 626))'), labelled('SEQUENCE uid_generators.checked', replace(label_of(1000, 41), 'own"', repeat('own', 22) || '"')),
-  labelled('SEQUENCE uid_generators.checked', format('segment name="x" step=null max_step=null registry_name="%s" fleet=5 increment=1 increment_val=1', repeat('far', 342)));
+  labelled('SEQUENCE uid_generators.checked', format('segment name="x" step=null max_step=null registry_name="%s" fleet=5 increment=1', repeat('far', 342)));
 SELECT next, labelled('SEQUENCE uid_generators.checked', replace(label_of(1000, 41), former, next)) FROM (VALUES ('tick_us=1000', 'tick_us=0'),
   ('time_bits=41', 'time_bits=43'), ('when_back=hold', 'when_back=forward'), ('lease_ms=1000', 'lease_ms=9000'), (' spread=false', '')) v (former, next);
 -- By statement the first label only, and the same once more, in any order of its words.
@@ -162,23 +162,25 @@ SELECT generator, preset, epoch, builtin, is_default FROM uid_generator WHERE ge
 SELECT outcome('SELECT uid_decode(5, ''uid_generators.checked'')');
 DROP SEQUENCE uid_generators.checked;
 
--- Segments: a name belongs to one sequence. What a sequence is called does not matter.
+-- Segments: a name is that of one sequence in uid_segments. So a sequence that is renamed has another one, and one that
+-- leaves the schema has none.
 SELECT segment_create('orders', 100), segment_create(repeat('long ', 30));
 SELECT segment_next('orders'), segment_next(repeat('long ', 30));
 -- Each label as it is, as in a restore.
 SELECT objoid::regclass, labelled(format('SEQUENCE %s', objoid::regclass), label), (uid_internal.uid_read_segment(label)).name, (uid_internal.uid_read_generator(label)).preset
   FROM pg_seclabel WHERE provider = 'uidgen' ORDER BY 1;
 CREATE SEQUENCE invoices;
-SELECT labelled('SEQUENCE invoices', label) FROM pg_seclabel WHERE objoid = 'uid_segments.orders'::regclass;
+SELECT labelled('SEQUENCE invoices', label), labelled('SEQUENCE invoices', NULL) FROM pg_seclabel WHERE objoid = 'uid_segments.orders'::regclass;
 ALTER SEQUENCE uid_segments.orders RENAME TO former_orders;
+SELECT segment_next('former_orders'), outcome('SELECT segment_next(''orders'')');
 CREATE SEQUENCE orders;
-SELECT segment_next('orders');
 ALTER SEQUENCE uid_segments.former_orders SET SCHEMA public;
-SELECT segment_next('orders'), nextval('orders');
+SELECT outcome('SELECT segment_next(''orders'')'), segment_next('orders'::regclass), segment_next('former_orders'), segment_next('public.orders');
 CREATE SEQUENCE uid_segments.orders;
 ALTER SEQUENCE former_orders OWNED BY identities.id CACHE 1;
-SELECT segment_next('orders'), name, sequence FROM uid_segment WHERE name = 'orders';
-DROP SEQUENCE uid_segments.orders;
+SELECT segment_next(sequence), name, sequence FROM uid_segment WHERE sequence = 'former_orders'::regclass;
+SELECT outcome('SELECT segment_next(''orders'')');
+DROP SEQUENCE uid_segments.orders, former_orders;
 -- A sequence that a role has made beforehand stays that role's, of which a warning speaks.
 CREATE ROLE uidgen_squatter;
 GRANT USAGE, CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO uidgen_squatter;
@@ -200,16 +202,8 @@ SELECT outcome('SELECT segment_next(''bills'')');
 SELECT segment_create('bills', 1, 5);
 SELECT segment_next('bills') > 7 AS above;
 SELECT labelled('SEQUENCE uid_segments.bills', NULL);
--- Renamed in t_sequence, and back.
-UPDATE t_sequence SET pk_seq_name = 'x' WHERE pk_seq_name = 'bills';
-SELECT segment_next('x') > 7 AS above, outcome('SELECT segment_next(''bills'')');
-UPDATE t_sequence SET pk_seq_name = 'bills' WHERE pk_seq_name = 'x';
-SELECT outcome('UPDATE t_sequence SET pk_seq_name = ''orders'' WHERE pk_seq_name = ''bills''');
--- increment_val of t_sequence is in the label, too.
-UPDATE t_sequence SET increment_val = 20, current_val = current_val + 1 WHERE pk_seq_name = 'bills';
 SELECT label FROM pg_seclabel WHERE objoid = 'uid_segments.bills'::regclass;
-SELECT segment_drop('bills'), segment_drop('orders');
-SELECT count(*) FROM uid_internal.uid_segment_row WHERE name IN ('bills', 'orders');
+SELECT segment_drop('bills');
 DROP SEQUENCE bills, orders, invoices;
 
 -- A former version of a long label, whose text a vacuum has removed, does not stop a drop.
@@ -254,7 +248,7 @@ WITH lists(name, fields) AS (
 SELECT l.name, ARRAY(SELECT unnest(d.fields) EXCEPT SELECT unnest(l.fields) ORDER BY 1) AS lacks, ARRAY(SELECT unnest(l.fields) EXCEPT SELECT unnest(d.fields) ORDER BY 1) AS more
   FROM lists l, lists d WHERE d.name = 'label' ORDER BY l.name;
 WITH lists(name, fields) AS (
-  SELECT 'label', array_agg(f[1]) FROM regexp_matches('segment name="x" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1', ' ([a-z_]+)=', 'g') f
+  SELECT 'label', array_agg(f[1]) FROM regexp_matches('segment name="x" step=null max_step=null registry_name=null fleet=null increment=null', ' ([a-z_]+)=', 'g') f
    UNION ALL
   SELECT attrelid::regclass::text, array_agg(attname ORDER BY attnum) FROM pg_attribute WHERE attrelid IN ('uid_segment'::regclass, 'uid_internal.segments'::regclass) GROUP BY attrelid
    UNION ALL
@@ -284,7 +278,7 @@ REINDEX TABLE uidgen_labels.taking;
 SET ROLE uidgen_labels;
 CREATE SEQUENCE uidgen_labels.bills_id_seq;
 SELECT labelled('SEQUENCE uidgen_labels.bills_id_seq', label) FROM (VALUES ('key id=5'),
-  ('segment name="bills_id_seq" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1')) v (label);
+  ('segment name="bills_id_seq" step=null max_step=null registry_name=null fleet=null increment=null')) v (label);
 SELECT outcome('SELECT uid_internal.uid_define_segment(''uidgen_labels.bills_id_seq'', ''bills_id_seq''::text, NULL, NULL)');
 -- Nor is the id of a key, which somebody may be about to restore, by another role than the owner of the database.
 CREATE FUNCTION uidgen_labels.squat() RETURNS text LANGUAGE sql SECURITY DEFINER RETURN public.outcome('SECURITY LABEL FOR uidgen ON SEQUENCE uid_keys.squatter IS ''key id=5''');
@@ -319,15 +313,13 @@ SELECT uid_default_set('uid_generators.uid_default');
 SELECT uid_next() > :id AS above;
 
 SELECT count(*) FROM uid_internal.uid_default_moved;
--- No TRUNCATE: rows go with their sequences.
-SELECT * FROM outcomes('%s', 'TRUNCATE uid_internal.uid_segment_row', 'TRUNCATE uid_secrets.uid_key');
 
 -- A change of a table of others costs the next calls nothing of a definition: they read none. A change of their own does.
 -- One table in some hundred counts as one of the session's sequences (config/extension.cpp), so the fewest of five count.
 SELECT uid_generator_create('calm', 'js53'), segment_create('calm');
 CREATE VIEW calls (a, b, c, d, e) AS SELECT uid_next() > 0, uid_next('uid_generators.calm') > 0, segment_next('uid_segments.calm'::regclass) > 0, segment_next('calm') > 0, uid_timestamp(5, 'uid_generators.calm');
 CREATE FUNCTION reads() RETURNS numeric LANGUAGE sql RETURN
-  (SELECT sum(pg_stat_get_xact_numscans(oid)) FROM pg_class WHERE relname IN ('pg_seclabel', 'pg_seclabel_object_index', 'pg_extension_name_index', 'uid_segment_row_pkey'));
+  (SELECT sum(pg_stat_get_xact_numscans(oid)) FROM pg_class WHERE relname IN ('pg_seclabel', 'pg_seclabel_object_index', 'pg_extension_name_index'));
 CREATE FUNCTION fewest_reads() RETURNS numeric LANGUAGE plpgsql AS $$
 DECLARE
   before numeric;

@@ -1,4 +1,4 @@
--- The view t_sequence and tables leaf_alloc: services that take blocks from a table of theirs send the same statements
+-- Tables t_sequence and leaf_alloc: services that take blocks from a table of theirs send the same statements
 -- here.
 \a \t
 CREATE EXTENSION uidgen;
@@ -6,6 +6,7 @@ CREATE EXTENSION uidgen;
 \getenv source PG_ABS_SRCDIR
 \i :source/test/outcome.sql
 SET client_min_messages = warning;
+SELECT uid_t_sequence_create(), outcome('SELECT uid_t_sequence_create()');
 
 -- An INSERT creates the segment, and shows what it was given.
 INSERT INTO t_sequence (pk_seq_name, current_val, increment_val) VALUES ('order', 0, 100) RETURNING *;
@@ -33,15 +34,14 @@ UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'order' RETURNING *
 UPDATE t_sequence SET current_val = current_val + increment_val, increment_val = 20 WHERE pk_seq_name = 'order' RETURNING *;
 PREPARE advance(text) AS UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name LIKE $1 RETURNING *;
 EXECUTE advance('%');
--- A segment of segment_create() shows nothing until the first UPDATE, and begins where it is told.
+-- A row for a segment that exists begins beyond what is reserved, or where it is told. Values before the one that it
+-- shows are reserved, too.
 SELECT segment_create('plain', 5, 20), segment_create('placed', 5), segment_next('placed');
-SELECT * FROM t_sequence WHERE pk_seq_name LIKE 'pl%' ORDER BY 1;
+INSERT INTO t_sequence VALUES ('plain', 0) RETURNING *;
 EXECUTE advance('plain');
-UPDATE t_sequence SET current_val = 100, increment_val = 10 WHERE pk_seq_name = 'placed' RETURNING *;
--- A node may send the first UPDATE, and take the values before the one that it shows.
+INSERT INTO t_sequence VALUES ('placed', 1100, 10) RETURNING *;
 SELECT segment_create('used', 1), segment_next('used') AS drawn \gset
-UPDATE t_sequence SET current_val = coalesce(current_val, 0) + 10, increment_val = 10 WHERE pk_seq_name = 'used'
-  RETURNING current_val - increment_val > 1000 AS is_reserved;
+INSERT INTO t_sequence VALUES ('used', 10, 10) RETURNING current_val - increment_val > 1000 AS is_reserved;
 SELECT segment_next('plain'), segment_next('placed'), nextval('uid_segments.placed');
 
 -- A rollback, or one to a savepoint, leaves a gap. An UPDATE beside a draw in REPEATABLE READ is one like any other.
@@ -66,6 +66,7 @@ SELECT :later_current_val - :current_val AS apart;
 BEGIN READ ONLY;
 EXECUTE advance('order');
 ROLLBACK;
+
 -- The trigger fires in a session that passes for a replica, too.
 SET session_replication_role = replica;
 EXECUTE advance('order') \gset later_
@@ -96,6 +97,7 @@ SELECT * FROM outcomes('%s', $$SELECT t_sequence FROM t_sequence WHERE pk_seq_na
   $$UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'short' RETURNING current_val$$, $$SELECT segment_next('short')$$);
 -- A segment of segment_create() has no 0, so it starts over at 1.
 SELECT segment_create('small', 1, max_value => 9);
+INSERT INTO t_sequence VALUES ('small', 1, 2) RETURNING *;
 SELECT * FROM outcomes($$UPDATE t_sequence SET %s WHERE pk_seq_name = 'small' RETURNING current_val$$, 'increment_val = 2',
   'current_val = 0', 'increment_val = 3');
 -- Near 2^63 the row shows the last value of all, so that the published code finds that the next block would overflow. An
@@ -121,15 +123,30 @@ UPDATE t_sequence SET increment_val = 1099511627776 WHERE pk_seq_name = 'by one'
 SELECT * FROM outcomes('INSERT INTO t_sequence VALUES (%s)', $$'order', 0, 100$$, $$'new', NULL, 100$$,
   $$'new', 0, 0$$, $$'', 0, 10$$, 'NULL, 0, 10', $$'new', 9223372036854775807, 2000000000000$$);
 SELECT segment_create('by three', 1, 10, increment => 3);
-SELECT * FROM outcomes('%s', $$DELETE FROM t_sequence WHERE pk_seq_name = 'order'$$, 'TRUNCATE t_sequence',
-  'UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = ''nobody''',
+SELECT * FROM outcomes('%s', 'UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = ''nobody''',
   $$UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'by three'$$,
   $$SELECT count(*) FROM uid_segment WHERE name = 'new'$$);
+-- A row that is deleted and comes again begins beyond what is reserved.
+BEGIN;
+SELECT current_val AS v FROM t_sequence WHERE pk_seq_name = 'order' \gset
+TRUNCATE t_sequence;
+INSERT INTO t_sequence VALUES ('order', 0, 100) RETURNING current_val - :v >= 300 AS beyond;
+ROLLBACK;
 INSERT INTO t_sequence VALUES ('it''s "quoted"; %s \', -5, 3) RETURNING *;
 UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name LIKE 'it%' RETURNING *;
--- Another name is one of the segment.
-UPDATE t_sequence SET pk_seq_name = 'renamed' WHERE pk_seq_name LIKE 'it%' RETURNING *;
+-- Another name is another segment, whose values begin above the row. That of the sequence is the name of a segment.
+UPDATE t_sequence SET pk_seq_name = 'plain too' WHERE pk_seq_name LIKE 'it%' RETURNING *;
+UPDATE t_sequence SET pk_seq_name = 'used' WHERE pk_seq_name = 'plain too';
+UPDATE t_sequence SET pk_seq_name = 'by one too' WHERE pk_seq_name = 'plain too' RETURNING *;
+ALTER SEQUENCE uid_segments."by one too" RENAME TO renamed;
+UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = 'by one too';
+UPDATE t_sequence SET pk_seq_name = 'renamed' WHERE pk_seq_name = 'by one too' RETURNING *;
 SELECT segment_next('renamed'), segment_drop('renamed');
+UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = 'renamed';
+-- A name of any length.
+INSERT INTO t_sequence VALUES (repeat('x', 70), 7, 3) RETURNING current_val;
+SELECT name, sequence FROM uid_segment WHERE name LIKE 'xxx%';
+SELECT segment_next(repeat('x', 70)), segment_drop(repeat('x', 70));
 
 -- Leaf's statements, word for word.
 SELECT uid_leaf_alloc_create(), outcome('SELECT uid_leaf_alloc_create()');
@@ -231,14 +248,13 @@ DROP FUNCTION rows_of(text, bigint);
 DROP OWNED BY regress_baidu;
 DROP ROLE regress_baidu;
 
--- Roles: a grant on the view or the table, and the sequence's own privileges. Nobody else sees a counter.
+-- Roles: a grant on the table, and the sequence's own privileges. Nobody else sees a counter.
 CREATE ROLE regress_node;
 SET ROLE regress_node;
 SELECT * FROM outcomes('%s', $$SELECT current_val, increment_val FROM t_sequence WHERE pk_seq_name = 'order'$$,
-  'SELECT current_val FROM uid_segment', 'SELECT count(name) > 0 AS visible FROM uid_segment',
+  'SELECT count(name) > 0 AS visible FROM uid_segment',
   $$UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'order'$$,
-  $$INSERT INTO t_sequence VALUES ('mine', 0, 10)$$, 'SELECT biz_tag FROM leaf_alloc',
-  $$SELECT uid_internal.uid_place_segment('uid_segments.order', 5, 1)$$);
+  $$INSERT INTO t_sequence VALUES ('mine', 0, 10)$$, 'SELECT biz_tag FROM leaf_alloc');
 RESET ROLE;
 GRANT SELECT, INSERT, UPDATE, DELETE ON t_sequence TO regress_node;
 GRANT SELECT, INSERT, UPDATE ON leaf_alloc TO regress_node;
@@ -288,11 +304,11 @@ INSERT INTO t_sequence VALUES ('mine', 0, 10);
 INSERT INTO leaf_alloc (biz_tag, step) VALUES ('mine too', 10);
 SELECT relname, relowner::regrole FROM pg_class WHERE oid IN ('uid_segments.mine'::regclass, 'uid_segments."mine too"'::regclass) ORDER BY 1;
 RESET ROLE;
--- A segment whose row shows NULL may begin anywhere, but not everybody may move it.
+-- A new row may begin anywhere, but not everybody may move the segment.
 SELECT segment_create('unused');
 GRANT USAGE ON SEQUENCE uid_segments.unused TO regress_node;
 SET ROLE regress_node;
-SELECT outcome($$UPDATE t_sequence SET current_val = 9223372036854775797 WHERE pk_seq_name = 'unused'$$);
+SELECT outcome($$INSERT INTO t_sequence VALUES ('unused', 9223372036854775797)$$);
 RESET ROLE;
 SELECT segment_next('unused'), segment_drop('unused');
 -- The smallest value is not taken for NULL.
@@ -327,8 +343,9 @@ DROP TABLE own;
 DROP TABLE "Leaf's".leaf_alloc;
 DROP SCHEMA "Leaf's";
 
--- Without the extension leaf_alloc is a table like any other.
+-- Without the extension both are tables like any other.
 DROP EXTENSION uidgen CASCADE;
 UPDATE leaf_alloc SET max_id = max_id + 1000000 WHERE biz_tag = 'mine too' RETURNING biz_tag;
-DROP TABLE leaf_alloc;
+UPDATE t_sequence SET current_val = current_val + 1000000 WHERE pk_seq_name = 'mine' RETURNING pk_seq_name;
+DROP TABLE leaf_alloc, t_sequence;
 DROP FUNCTION outcome, outcomes;

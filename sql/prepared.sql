@@ -22,6 +22,7 @@ COMMIT PREPARED 'draws';
 SELECT uid_next() > :id AS above, segment_next('tickets') - :ticket AS ticket;
 
 -- What the transaction advanced by a statement of a t_sequence service: its row stays locked, its values reserved.
+SELECT uid_t_sequence_create();
 INSERT INTO t_sequence VALUES ('blocks', 1, 100);
 BEGIN;
 UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'blocks' RETURNING current_val \gset

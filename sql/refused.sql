@@ -195,7 +195,7 @@ SELECT left(outcome('SET uidgen.max_wait = -1'), 5); -- majors word it different
 SET uidgen.no_such_setting = 1;
 
 -- The triggers' functions are not for calling.
-SELECT * FROM outcomes('SELECT uid_internal.%s()', 'uid_forget_dropped', 'uid_reserve_block', 'uid_add_segment');
+SELECT * FROM outcomes('SELECT uid_internal.%s()', 'uid_load', 'uid_reserve_block');
 
 DROP VIEW a_view;
 DROP TABLE a_table, changes;

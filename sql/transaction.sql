@@ -242,7 +242,7 @@ DROP TABLE owner;
 CREATE SCHEMA of_others;
 ALTER SEQUENCE uid_segments.three SET SCHEMA of_others;
 ALTER SEQUENCE uid_generators.four SET SCHEMA of_others;
-SELECT segment_next('three'), uid_next('of_others.four') > 0 AS positive;
+SELECT segment_next('of_others.three'), uid_next('of_others.four') > 0 AS positive;
 SET client_min_messages = warning;
 DROP SCHEMA of_others CASCADE;
 SET session_replication_role = replica;

@@ -16,7 +16,7 @@ WITH subject(place, title, members) AS (VALUES
       uid_preset,uid_generator,uid_generator_status,uid_generator_limits,uid_generator_columns,
       uid_generators.uid_default,worker_node,worker_node_id_seq}'),
   (5, 'Segments', '{segment_create,segment_next,segment_next_array,segment_reserve,segment_last,segment_set,segment_alter,
-      segment_drop,segment_status,uid_segment,t_sequence,uid_leaf_alloc_create}'),
+      segment_drop,segment_status,uid_segment,uid_t_sequence_create,uid_leaf_alloc_create}'),
   (6, 'Concealed ids', '{uid_key_create,uid_conceal,uid_reveal,uid_key_rotate,uid_key_config,uid_secrets.uid_key}'),
   (7, 'Moving a column', '{uid_adopt,uid_release}'),
   (8, 'Statistics', '{uid_stat,uid_stat_server}'),

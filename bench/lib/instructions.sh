@@ -176,7 +176,7 @@ make_bystanders() {
 }
 
 # A CREATE and a DROP of a temporary table in each, after the first ones of the connection. Other people's DDL costs with
-# the extension what the event trigger on drops costs, however many constraints there are.
+# the extension what the hook of dropped objects costs, however many constraints there are.
 bystanders() {
     start_counting bystanders ProcessUtility
     for database in bare extended; do

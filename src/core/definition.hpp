@@ -111,8 +111,7 @@ constexpr auto text(int64_t most, bool nullable = false) {
     field(max_step, number(1, most_step, or_null))              \
     field(registry_name, text(longest_registry_name, or_null))  \
     field(fleet, number(1, INT64_MAX, or_null))                 \
-    field(increment, number(null_number + 1, INT64_MAX, or_null)) \
-    field(increment_val, number(1, most_step))
+    field(increment, number(null_number + 1, INT64_MAX, or_null))
 
 #define UIDGEN_KEY_FIELDS(field)                                \
     field(id, number(1, INT64_MAX)) /* of its secrets */

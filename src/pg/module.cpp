@@ -1,5 +1,5 @@
 // The library's start: settings; when the server is starting, shared memory; and the events that it receives:
-// invalidations of relations, ends of transactions, and DISCARD.
+// invalidations of relations, ends of transactions, drops, and DISCARD.
 
 #include "fleet/grant_file.hpp"
 #include "node/worker_node.hpp"
@@ -73,6 +73,16 @@ void process_utility(PlannedStmt *planned, const char *query, bool read_only_tre
         forget_last_values();
 }
 
+object_access_hook_type next_object_access = nullptr;
+
+// PostgreSQL drops whatever it drops by one function, which comes here before each object.
+void object_access(ObjectAccessType access, Oid catalog, Oid object, int column, void *argument) {
+    if (next_object_access != nullptr)
+        next_object_access(access, catalog, object, column, argument);
+    if (access == OAT_DROP && catalog == RelationRelationId && column == 0)
+        forget_dropped(object);
+}
+
 // PostgreSQL has few places for callbacks, and none can be given back. So the library has one of each kind, and its
 // parts receive an event in a fixed order.
 void receive_events() {
@@ -89,6 +99,8 @@ void receive_events() {
     RegisterSubXactCallback(subtransaction_event, nullptr);
     next_process_utility = ProcessUtility_hook;
     ProcessUtility_hook = process_utility;
+    next_object_access = object_access_hook;
+    object_access_hook = object_access;
     register_label_provider(label_provider, accept_label);
 }
 

@@ -124,28 +124,6 @@ COMMENT ON FUNCTION uid_from_uuid(uuid, regclass) IS
   'default one). Any other UUID is an error, unless its check bits match by chance, as in one of 65,536 UUIDs of '
   'version 7 from other programs.';
 
-CREATE FUNCTION uid_internal.uid_make_sequence(kind text, sequence name, start bigint DEFAULT 1,
-    increment bigint DEFAULT 1, min_value bigint DEFAULT 1, max_value bigint DEFAULT 9223372036854775807,
-    cycle boolean DEFAULT false) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  IF kind NOT IN ('generator', 'segment', 'key') OR sequence = '' THEN
-    RAISE EXCEPTION 'invalid % name: "%"', left(kind, 63), sequence USING ERRCODE = 'invalid_name';
-  ELSIF to_regclass(format('uid_%ss.%I', kind, sequence)) IS NULL THEN
-    EXECUTE format('CREATE SEQUENCE uid_%ss.%I START %s INCREMENT %s MINVALUE %s MAXVALUE %s %s', kind, sequence, start,
-                   increment, min_value, max_value, CASE WHEN cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
-    IF kind = 'generator' THEN -- so that nextval fails, and does not move the counter
-      PERFORM setval(format('uid_generators.%I', sequence)::regclass, 1, true);
-    END IF;
-  END IF;
-EXCEPTION WHEN unique_violation OR duplicate_table THEN NULL; -- another session was first
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_make_sequence IS
-  'Creates a sequence, unless there is one of that name.';
-
 CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake', above bigint DEFAULT NULL,
     epoch timestamptz DEFAULT NULL, tick_us bigint DEFAULT NULL, time_bits integer DEFAULT NULL,
     datacenter_bits integer DEFAULT NULL, worker_bits integer DEFAULT NULL, sequence_bits integer DEFAULT NULL,

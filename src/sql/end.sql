@@ -28,21 +28,19 @@ BEGIN
 END
 $$;
 
--- Who may look and draw. The counter of a segment (current_val and increment_val of t_sequence) is for roles that may use
--- its sequence.
+-- Who may look and draw.
 GRANT USAGE ON SCHEMA uid_generators, uid_segments, uid_keys TO PUBLIC;
 GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
-GRANT SELECT (name, sequence, step, max_step, registry_name, fleet, increment) ON uid_segment TO PUBLIC;
-GRANT SELECT ON uid_preset, uid_generator, uid_generator_status, uid_generator_limits,
+GRANT SELECT ON uid_preset, uid_segment, uid_generator, uid_generator_status, uid_generator_limits,
   uid_generator_columns, uid_key_config, segment_status, uid_stat, uid_stat_server TO PUBLIC;
 -- In views and functions, with the rights of their callers.
 GRANT USAGE ON SCHEMA uid_internal TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA uid_internal FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout, uid_internal.uid_make_sequence,
+GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout,
   uid_internal.uid_define_segment, uid_internal.uid_read_generator,
   uid_internal.uid_read_segment, uid_internal.uid_change_segment,
-  uid_internal.uid_place_segment, uid_internal.uid_look_up_segment, uid_internal.uid_add_segment,
-  uid_internal.uid_reserve_block, uid_internal.uid_live_generators, uid_internal.uid_live_segments,
+  uid_internal.uid_look_up_segment, uid_internal.uid_reserve_block,
+  uid_internal.uid_create_original, uid_internal.uid_live_generators, uid_internal.uid_live_segments,
   uid_internal.uid_counters, uid_internal.uid_server_counters, uid_internal.uid_sequence_next,
   uid_internal.uid_movable_column, uid_internal.uid_check_width, uid_internal.uid_beyond_plan,
   uid_internal.uid_grant_plan, uid_internal.uid_adopt_plan, uid_internal.uid_release_plan, uid_internal.uid_lock_first,
@@ -52,14 +50,12 @@ GRANT SELECT ON uid_internal.generators, uid_internal.segments, uid_internal.key
 -- The owner of the database creates generators, segments and keys, and dumps and restores.
 GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner WITH GRANT OPTION;
 GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
-GRANT SELECT ON uid_segment TO pg_database_owner;
 GRANT SELECT, INSERT ON uid_internal.uid_default_moved, uid_secrets.uid_key, uid_secrets.uid_fleet_key,
   uid_fleet_state, uid_fleet_claim, uid_fleet_pool, uid_fleet_node, uid_fleet_segment TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
 
--- They let services use the tables of other services.
+-- They let services use the table of another service.
 GRANT SELECT, INSERT ON worker_node TO pg_database_owner WITH GRANT OPTION;
-GRANT SELECT, INSERT, UPDATE ON t_sequence TO pg_database_owner WITH GRANT OPTION;
 
 -- Who sees the server and the fleet, and who administers them.
 GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools, uid_fleet_claim TO pg_monitor;

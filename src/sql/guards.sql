@@ -1,23 +1,16 @@
 -- What keeps labels and tables true: drops of sequences, restores, replication. PostgreSQL calls all of this; nobody else
 -- does.
 
--- A drop of a sequence takes its label with it. The functions of event triggers are in C, because no role can put another
--- one in their place, and because a call loads the library, which registers the provider of labels.
-CREATE FUNCTION uid_internal.uid_forget_dropped() RETURNS event_trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'uid_forget_dropped';
-COMMENT ON FUNCTION uid_internal.uid_forget_dropped() IS
-  'Event trigger function. It deletes the rows of dropped sequences from uid_segment_row and uid_key, and notes that the '
-  'database has no default generator. At another event it only loads the library.';
-CREATE EVENT TRIGGER uid_forget_dropped ON sql_drop EXECUTE FUNCTION uid_internal.uid_forget_dropped();
-ALTER EVENT TRIGGER uid_forget_dropped ENABLE ALWAYS;
-COMMENT ON EVENT TRIGGER uid_forget_dropped IS
-  'Keeps uid_segment_row and uid_key free of rows whose sequence was dropped.';
-
--- A restore may set security labels of uidgen.
-CREATE EVENT TRIGGER uid_load ON ddl_command_start WHEN TAG IN ('SECURITY LABEL')
-  EXECUTE FUNCTION uid_internal.uid_forget_dropped();
+-- A restore may set security labels of uidgen in a session that has not loaded the library, which a call does. So may
+-- a DROP SEQUENCE come, whose rows the library deletes. The function is in C, because no role can put another one in
+-- its place.
+CREATE FUNCTION uid_internal.uid_load() RETURNS event_trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'uid_load';
+COMMENT ON FUNCTION uid_internal.uid_load() IS 'Event trigger function. It only loads the library.';
+CREATE EVENT TRIGGER uid_load ON ddl_command_start WHEN TAG IN ('SECURITY LABEL', 'DROP SEQUENCE')
+  EXECUTE FUNCTION uid_internal.uid_load();
 ALTER EVENT TRIGGER uid_load ENABLE ALWAYS;
-COMMENT ON EVENT TRIGGER uid_load IS 'Loads the library before a security label is set.';
+COMMENT ON EVENT TRIGGER uid_load IS 'Loads the library before a security label is set or a sequence is dropped.';
 
 -- Every new database begins with the builtin generator as its default. So a dump must say that it was not, even one that
 -- is restored without labels.
@@ -42,7 +35,7 @@ DO $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['uid_internal.uid_segment_row', 'uid_internal.uid_default_moved', 'uid_secrets.uid_key', 'uid_fleet_state',
+  FOREACH name IN ARRAY ARRAY['uid_internal.uid_default_moved', 'uid_fleet_state',
                               'uid_secrets.uid_fleet_key', 'uid_fleet_pool', 'uid_fleet_node',
                               'uid_fleet_segment', 'uid_fleet_claim'] LOOP
     EXECUTE pg_catalog.format(

@@ -4,91 +4,63 @@
 CREATE FUNCTION uid_internal.uid_reserve_block() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_reserve_block';
 COMMENT ON FUNCTION uid_internal.uid_reserve_block() IS
-  'Trigger function of uid_segment_row (for t_sequence) and leaf_alloc. It reserves a block of values for each version '
-  'of a row, and writes into the row what was reserved. The caller needs USAGE on the sequence of the segment. Another '
-  'pk_seq_name in t_sequence becomes the name of the segment, which only the owner of the sequence may rename.';
-CREATE TRIGGER uid_reserve_block BEFORE UPDATE ON uid_internal.uid_segment_row
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_reserve_block();
-ALTER TABLE uid_internal.uid_segment_row ENABLE ALWAYS TRIGGER uid_reserve_block;
+  'Trigger function of t_sequence, which passes an argument, and of leaf_alloc. It reserves a block of values for each '
+  'version of a row, and writes into the row what was reserved. An INSERT or another name creates a segment, unless it '
+  'exists. The caller needs USAGE on the sequence of the segment.';
 
-CREATE FUNCTION uid_internal.uid_add_segment() RETURNS trigger
+-- Always, or a session in the role of a replica would move a row without a block. Rows that logical replication brings
+-- stay as they are.
+CREATE FUNCTION uid_internal.uid_create_original(schema text, name text, columns text, argument text) RETURNS regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  is_leaf boolean := TG_WHEN = 'BEFORE';
-  segment text;
-  value bigint;
-  sequence regclass;
-BEGIN
-  IF TG_OP = 'DELETE' THEN
-    RAISE EXCEPTION 'cannot delete from view "%"', TG_TABLE_NAME
-      USING ERRCODE = 'feature_not_supported', HINT = 'Drop the segment with segment_drop().';
-  ELSIF is_leaf THEN
-    segment := NEW.biz_tag;
-    value := NEW.max_id;
-  ELSE
-    segment := NEW.pk_seq_name;
-    value := NEW.current_val;
-  END IF;
-  IF NOT EXISTS (SELECT FROM uid_internal.segments s WHERE s.name = segment) THEN
-    EXECUTE format('SELECT %s.segment_create($1, $2, $3, $3, $4, LEAST($2, 0::bigint), $3, false)',
-                   uid_internal.uid_home()) INTO sequence USING segment, value, NULL::bigint, 1::bigint;
-  ELSIF NOT is_leaf THEN
-    RAISE EXCEPTION 'segment "%" already exists', left(segment, 63)
-      USING ERRCODE = 'unique_violation', HINT = 'Update its row, or drop the segment with segment_drop().';
-  END IF;
-  IF NOT is_leaf THEN
-    PERFORM uid_internal.uid_place_segment(sequence, value, NEW.increment_val);
-  END IF;
-  RETURN NEW;
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_add_segment() IS
-  'Trigger function of t_sequence and leaf_alloc. An INSERT creates a segment, and so does another biz_tag, unless '
-  'leaf_alloc names one that exists. A DELETE from t_sequence fails.';
-
-CREATE VIEW t_sequence AS SELECT s.name AS pk_seq_name, s.current_val, s.increment_val FROM uid_internal.uid_segment_row s;
-ALTER VIEW t_sequence ALTER COLUMN increment_val SET DEFAULT 1;
-CREATE TRIGGER uid_add_segment INSTEAD OF INSERT OR DELETE ON t_sequence
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_add_segment();
-COMMENT ON VIEW t_sequence IS
-  'The named segments in the form of a t_sequence table, for services that take blocks of increment_val values with '
-  'SELECT ... FOR UPDATE and UPDATE t_sequence SET current_val = current_val + increment_val. The values from '
-  'current_val - increment_val to current_val + 2 * increment_val are reserved for the row, so a node may take its '
-  'block before the UPDATE or after it, as long as all nodes of one row do the same. current_val is NULL until the '
-  'first UPDATE. SET current_val = 0 starts over if too few values are left, and otherwise continues. An INSERT '
-  'creates a segment. A role needs SELECT and UPDATE on the view, and USAGE on the sequence; to start over, it needs '
-  'UPDATE on the sequence, too, and to insert, INSERT on the view and CREATE on the schema uid_segments.';
-
-CREATE FUNCTION uid_leaf_alloc_create(schema text DEFAULT pg_catalog.current_schema()) RETURNS regclass
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  leaf text;
+  relation text;
 BEGIN
   IF coalesce(schema, '') = '' THEN
-    RAISE EXCEPTION 'no schema has been selected for table "leaf_alloc"'
+    RAISE EXCEPTION 'no schema has been selected for table "%"', name
       USING ERRCODE = 'invalid_schema_name', HINT = 'Pass the name of a schema.';
   END IF;
-  leaf := format('%I.leaf_alloc', schema::name);
+  relation := format('%I.%I', schema::name, name);
+  EXECUTE format('CREATE TABLE %s (%s)', relation, columns);
   EXECUTE format(
-    'CREATE TABLE %1$s (
-       biz_tag varchar(128) PRIMARY KEY DEFAULT '''',
-       max_id bigint NOT NULL DEFAULT 1,
-       step integer NOT NULL,
-       description varchar(256),
-       update_time timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP);
-     CREATE TRIGGER uid_add_segment BEFORE INSERT OR UPDATE OF biz_tag ON %1$s
-       FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_add_segment();
-     CREATE TRIGGER uid_reserve_block BEFORE INSERT OR UPDATE ON %1$s
-       FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_reserve_block();
-     COMMENT ON TABLE %1$s IS ''The table of Leaf, over segments of uidgen. uid_leaf_alloc_create() created it.''',
-    leaf);
-  RETURN leaf::regclass;
+    'CREATE TRIGGER uid_reserve_block BEFORE INSERT OR UPDATE ON %1$s
+       FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_reserve_block(%2$s);
+     ALTER TABLE %1$s ENABLE ALWAYS TRIGGER uid_reserve_block;
+     COMMENT ON TABLE %1$s IS %3$L',
+    relation, argument, format('A table of another service over segments of uidgen. uid_%s_create() created it.', name));
+  RETURN relation::regclass;
 END
 $$;
+COMMENT ON FUNCTION uid_internal.uid_create_original IS 'Creates a table of another service, with its trigger.';
+
+CREATE FUNCTION uid_t_sequence_create(schema text DEFAULT pg_catalog.current_schema()) RETURNS regclass
+LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+  SELECT uid_internal.uid_create_original(schema, 't_sequence'::text,
+    'pk_seq_name text PRIMARY KEY, current_val bigint NOT NULL, increment_val bigint NOT NULL DEFAULT 1
+     CONSTRAINT "increment_val from 1 to 2^40" CHECK (increment_val BETWEEN 1 AND 1099511627776)'::text,
+    't_sequence'::text);
+END;
+COMMENT ON FUNCTION uid_t_sequence_create(text) IS
+  'Creates a table t_sequence (pk_seq_name, current_val, increment_val) in the current schema or in the given one. Its '
+  'rows take their values from the segments that pk_seq_name names. A node takes a block of increment_val values with '
+  'SELECT ... FOR UPDATE and UPDATE t_sequence SET current_val = current_val + increment_val, before the UPDATE or '
+  'after it: the values from current_val - increment_val to current_val + 2 * increment_val are reserved for the row. '
+  'SET current_val = 0 starts over if too few values are left, and otherwise continues. An INSERT, or another '
+  'pk_seq_name, creates the segment unless it exists. The caller owns the table. Let other roles use it with GRANT '
+  'SELECT, UPDATE; they also need USAGE on the sequences of the segments, to start over UPDATE, and to create segments '
+  'CREATE on the schema uid_segments.';
+
+CREATE FUNCTION uid_leaf_alloc_create(schema text DEFAULT pg_catalog.current_schema()) RETURNS regclass
+LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+  SELECT uid_internal.uid_create_original(schema, 'leaf_alloc'::text,
+    'biz_tag varchar(128) PRIMARY KEY DEFAULT '''', max_id bigint NOT NULL DEFAULT 1, step integer NOT NULL,
+     description varchar(256), update_time timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP'::text, ''::text);
+END;
 COMMENT ON FUNCTION uid_leaf_alloc_create(text) IS
   'Creates a table leaf_alloc (biz_tag, max_id, step, description, update_time) in the current schema or in the given '
   'one. Its rows take their values from the segments that biz_tag names. A node of Leaf takes a block with UPDATE '

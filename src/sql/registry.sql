@@ -219,51 +219,6 @@ CREATE SEQUENCE uid_fleet_serial;
 COMMENT ON SEQUENCE uid_fleet_serial IS
   'Counter of the answers of a fleet''s registry. If a member shows a number above it, the registry has lost commits.';
 
--- The body is bound to the table here, so it finds it whatever the schema is called when it runs.
-CREATE FUNCTION uid_internal.uid_last_given(name pg_catalog.text) RETURNS bigint
-LANGUAGE sql
-BEGIN ATOMIC
-  SELECT s.last_value FROM uid_fleet_segment s WHERE s.name = uid_last_given.name;
-END;
-COMMENT ON FUNCTION uid_internal.uid_last_given(text) IS
-  'Returns the last value of the segment that members of the fleet were given.';
-
--- A segment that is made anew under its name would give its values again. The function may run as a superuser, so it
--- names no relation: another one could get the name.
-CREATE FUNCTION uid_internal.uid_segment_given() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  given bigint := uid_internal.uid_last_given(CASE TG_OP WHEN 'DELETE' THEN OLD.name ELSE NEW.name END);
-  rule record;
-BEGIN
-  IF given IS NULL THEN
-    RETURN NULL;
-  ELSIF TG_OP = 'DELETE' THEN
-    RAISE WARNING 'members of the fleet have values of segment "%", up to %', left(OLD.name, 63), given
-      USING DETAIL = 'Members that are attached to it get no more of them.',
-            HINT = 'If it is created again under that name, it begins after that value.';
-    RETURN NULL;
-  END IF;
-  SELECT sign(s.seqincrement) AS direction, abs(s.seqincrement::numeric) = 9223372036854775806 AS is_attached,
-         coalesce(pg_sequence_last_value(NEW.sequence::regclass), s.seqstart) AS counter
-    INTO rule FROM pg_sequence s WHERE s.seqrelid = NEW.sequence;
-  IF rule.is_attached OR (rule.counter::numeric - given) * rule.direction > 0 THEN
-    RETURN NULL;
-  END IF;
-  PERFORM setval(NEW.sequence::regclass, given, true);
-  RAISE NOTICE 'segment "%" begins after %', left(NEW.name, 63), given
-    USING DETAIL = 'Members of the fleet were given its values up to that one, when it existed before.';
-  RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION uid_internal.uid_segment_given() IS
-  'Trigger function of uid_segment_row. A segment that is created under a name of uid_fleet_segment begins after the values '
-  'that members have; a drop of one raises a warning.';
-CREATE TRIGGER uid_segment_given AFTER INSERT OR DELETE ON uid_internal.uid_segment_row
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_segment_given();
-
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_state', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_secrets.uid_fleet_key', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_fleet_claim', '');

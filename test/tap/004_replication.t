@@ -174,6 +174,8 @@ my ($library, $missing) = (`pg_config --pkglibdir` =~ s/\n//r . '/uidgen.so', "$
 unlink $missing or die "no library to remove: $!";
 sql($primary, <<'END');
 SELECT segment_create('rows', 1, 20);
+SELECT uid_t_sequence_create();
+INSERT INTO t_sequence VALUES ('rows', 1, 10);
 CREATE TABLE rows (id bigint DEFAULT uid_next(), v bigint DEFAULT segment_next('rows'));
 INSERT INTO rows SELECT FROM generate_series(1, 100);
 END

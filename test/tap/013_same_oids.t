@@ -136,42 +136,34 @@ is(next_node("BEGIN; DROP SEQUENCE $again; ROLLBACK"), $granted, 'a generator wh
 isnt(next_node("DROP SEQUENCE $again; " . with_oid($create{generator})), $granted, 'another generator with its oid gets a node of its own');
 sql($node, "DROP SEQUENCE $again");
 
-# In a binary upgrade a label makes no row.
-my $row = q{INSERT INTO uid_internal.uid_segment_row VALUES ('again', 'uid_segments.again'::regclass)};
-
 # As segment_attach() makes it, but for a look-up at the registry, without which a restore goes, too.
 sub attach ($name, $fleet)
 {
 	return with_oid('CREATE SEQUENCE uid_segments.again INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1')
-	  . "; SELECT FROM setval('uid_segments.again', -1); SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.again IS 'segment name=\"again\" step=100 max_step=100 registry_name=\"$name\" fleet=$fleet increment=1 increment_val=1'; $row";
+	  . "; SELECT FROM setval('uid_segments.again', -1); SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.again IS 'segment name=\"again\" step=100 max_step=100 registry_name=\"$name\" fleet=$fleet increment=1'";
 }
 
 my $values = q{SELECT min(v), max(v) FROM (SELECT segment_next('again') FROM generate_series(1, 250)) AS d(v)};
 my $is_ready = q{SELECT next_ready FROM segment_status WHERE name = 'again'};
 my $fleet = sql($node, 'SELECT fleet FROM uid_registry_status LIMIT 1');
-my $plain = with_oid('CREATE SEQUENCE uid_segments.again') . q{; SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.again IS 'segment name="again" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1'; } . $row;
+my $plain = with_oid('CREATE SEQUENCE uid_segments.again') . q{; SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.again IS 'segment name="again" step=null max_step=null registry_name=null fleet=null increment=null'};
 my $above = 0;
-# The last four follow drops that no event trigger has seen.
-foreach my $seen (1, 0)
+foreach my $case ([ 'attached to the first', attach('a', $fleet), sub ($first) { $first > $above && $first < 1000000 } ],
+	[ 'to the second', attach('b', $fleet), sub ($first) { $first >= 1000000 } ],
+	[ 'to none', $plain, sub ($first) { $first == 1 } ],
+	[ 'to the first again', attach('a', $fleet), sub ($first) { $first > $above && $first < 1000000 } ])
 {
-	sql($node, 'ALTER EVENT TRIGGER uid_forget_dropped DISABLE') unless $seen;
-	foreach my $case ([ 'attached to the first', attach('a', $fleet), sub ($first) { $first > $above && $first < 1000000 } ],
-		[ 'to the second', attach('b', $fleet), sub ($first) { $first >= 1000000 } ],
-		[ 'to none', $plain, sub ($first) { $first == 1 } ],
-		[ 'to the first again', attach('a', $fleet), sub ($first) { $first > $above && $first < 1000000 } ])
-	{
-		my ($what, $create, $is_right) = @$case;
-		my ($first, $last) = split /\|/, (split /\n/, sql($node, "$create; $values"))[-1];
-		ok($is_right->($first) && $last == $first + 249,
-			"a segment that is $what does not draw from the block that is ready for the one before" . ($seen ? '' : ', whose drop no trigger saw'))
-		  or diag("$first to $last");
-		$above = $last if $what =~ /first/;
-		poll_until('a block', sub { sql($node, $is_ready) eq 't' }) or die 'no block' if $what ne 'to none';
-		sql($node, "DROP SEQUENCE uid_segments.again; DELETE FROM uid_internal.uid_segment_row WHERE name = 'again'");
-	}
+	my ($what, $create, $is_right) = @$case;
+	my ($first, $last) = split /\|/, (split /\n/, sql($node, "$create; $values"))[-1];
+	ok($is_right->($first) && $last == $first + 249,
+		"a segment that is $what does not draw from the block that is ready for the one before")
+	  or diag("$first to $last");
+	$above = $last if $what =~ /first/;
+	poll_until('a block', sub { sql($node, $is_ready) eq 't' }) or die 'no block' if $what ne 'to none';
+	sql($node, "DROP SEQUENCE uid_segments.again");
 }
 
-# A generator whose drop no trigger saw leaves a slot to a sequence that could hold leases, but holds none.
+# A generator leaves a slot to a sequence that could hold leases, but holds none.
 sql($node, with_oid($create{generator}) . "; SELECT uid_next('$again'); DROP SEQUENCE $again; "
 	  . with_oid('CREATE SEQUENCE uid_segments.again INCREMENT 9223372036854775807 MINVALUE 1 NO MAXVALUE NO CYCLE'));
 foreach my $call ('the first', 'the second')

@@ -1,5 +1,6 @@
-# Logical replication of all tables, with the extension on both sides: rows of user tables arrive, generators, segments and
-# keys of each side are its own, and stop nothing. And a move to another server by it.
+# Logical replication of all tables, with the extension on both sides: rows of user tables arrive, those of t_sequence and
+# the secrets of keys, too; generators and segments of each side are its own, and stop nothing. And a move to another
+# server by it.
 use UidgenTest 'preloaded';
 
 my $conf = "wal_level = logical\nmax_logical_replication_workers = 12\nmax_worker_processes = 20\nwal_retrieve_retry_interval = 100ms\n";
@@ -10,6 +11,7 @@ start_uidgen($_) foreach ($left, $right);
 my $setup = <<'SQL';
 CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT uid_next(), made_by text, n bigint DEFAULT segment_next('same'));
 SELECT uid_generator_create('same', 'twitter'), segment_create('same', 1, 10), uid_key_create('same');
+SELECT uid_t_sequence_create(), uid_leaf_alloc_create();
 SQL
 sub insert ($node, $rows)
 {
@@ -27,7 +29,7 @@ sub arrived ($from, $to)
 }
 
 # Each side's own: what must be as it was whatever the other does.
-my $own = 'SELECT * FROM uid_generator ORDER BY generator::text; SELECT * FROM uid_segment ORDER BY name; SELECT * FROM uid_secrets.uid_key; SELECT * FROM uid_internal.uid_default_moved';
+my $own = 'SELECT * FROM uid_generator ORDER BY generator::text; SELECT * FROM uid_segment ORDER BY name; SELECT * FROM uid_internal.uid_default_moved';
 
 sql($_, $setup . 'CREATE TABLE mark (name text PRIMARY KEY, n integer DEFAULT 1)') foreach ($left, $right);
 # Another default on one side; a generator and a segment of different figures.
@@ -35,6 +37,8 @@ sql($left, "SELECT uid_generator_alter('uid_generators.same', spread => false, l
 sql($right, "SELECT uid_default_set('uid_generators.same')");
 sql($right, "SELECT segment_alter('same', 20, 2000)");
 insert($left, 100);
+sql($left, "INSERT INTO t_sequence VALUES ('same', 1, 100), ('far', 1, 10); INSERT INTO leaf_alloc (biz_tag, step) VALUES ('same', 100)");
+sql($left, 'UPDATE t_sequence SET current_val = current_val + increment_val; UPDATE leaf_alloc SET max_id = max_id + step');
 my $right_rows = sql($right, $own);
 my $left_rows = sql($left, $own);
 
@@ -46,7 +50,10 @@ my $option = $both_ways ? ', origin = none' : '';
 sql($right, "CREATE SUBSCRIPTION from_left CONNECTION '" . $left->connstr . " dbname=postgres' PUBLICATION everything WITH (copy_data = true$option)");
 ok( $right->poll_query_until('postgres', "SELECT count(*) > 0 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel"),
 	'all tables are copied, those of the extension too');
-is(sql($right, $own), $right_rows, 'and generators, segments and keys are not touched');
+is(sql($right, $own), $right_rows, 'and generators and segments are not touched');
+my $blocks = 'SELECT pk_seq_name, current_val, increment_val FROM t_sequence ORDER BY 1; SELECT biz_tag, max_id, step FROM leaf_alloc ORDER BY 1';
+is(sql($right, $blocks), sql($left, $blocks), 'rows of t_sequence and leaf_alloc show what they show there');
+is(sql($right, 'SELECT count(*) FROM uid_secrets.uid_key'), 2, 'keys are there, beside those of this side');
 is(sql($right, 'SELECT count(*) FROM rows'), 100, 'rows of a user table are there');
 if ($both_ways)
 {
@@ -64,7 +71,7 @@ my @changes = (
 		"SELECT uid_generator_create('later', 'js53'), segment_create('later', 5, 6), uid_key_create('later')" ],
 	[ 'make them on this side only', "SELECT uid_generator_create('only'), segment_create('only'), uid_key_create('only', 63, 2)", '' ],
 	[ 'change a key', "SELECT uid_key_rotate('only')", '' ],
-	[ 'a block of t_sequence', "UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'same'", '' ],
+	[ 'blocks', 'UPDATE t_sequence SET current_val = current_val + increment_val; UPDATE leaf_alloc SET max_id = max_id + step', '' ],
 	[ 'drop them', "SELECT uid_generator_drop('uid_generators.later'), segment_drop('later'), segment_drop('only'); DROP SEQUENCE uid_keys.later", '' ],
 	[ 'drop the default', 'DROP SEQUENCE uid_generators.same', '' ],
 	[ 'choose one again', "SELECT uid_default_set('uid_generators.uid_default')", '' ]);
@@ -80,6 +87,8 @@ foreach my $change (@changes)
 	is(sql($right, $own), $right_rows, "$what: what the other side has stays");
 	is(sql($left, $own), $left_rows, '... and its own');
 }
+is(sql($right, $blocks), sql($left, $blocks), 'rows of t_sequence and leaf_alloc have followed');
+is(sql($right, 'SELECT count(*) FROM uid_secrets.uid_key'), 4, 'and so have keys, and the DROP of one');
 like($right_rows, qr/^later\|/m, 'what the other side made last is there on this side only');
 
 # Draws on both sides while the publisher restarts.
@@ -107,10 +116,16 @@ is(sql($right, "SELECT datacenter_id FROM rows, uid_decode(id, 'uid_generators.u
 is(sql($right, 'SELECT count(*) FROM worker_node WHERE system_identifier <> (SELECT system_identifier FROM pg_control_system())'),
 	0, 'rows of worker_node do not arrive');
 
-# A TRUNCATE could not be left out, so it is refused where it would begin.
-is(sqlstate($left, 'TRUNCATE uid_secrets.uid_key'), '0A000', 'nobody truncates uid_key');
-is(sqlstate($left, 'SET session_replication_role = replica; TRUNCATE uid_internal.uid_segment_row'), '0A000', 'or uid_segment_row');
-is(sql($right, $own), $right_rows, 'the rows are there');
+# A node that goes to the other side takes what is above all that was reserved here, though no counter has come. Without
+# a segment of its row it gets an error.
+{
+	my ($block, $max) = split /\n/, sql($left, "SELECT current_val + 2 * increment_val FROM t_sequence WHERE pk_seq_name = 'same'; SELECT max_id FROM leaf_alloc");
+	cmp_ok(sql($right, "UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'same' RETURNING current_val - increment_val"),
+		'>', $block, 'a block of t_sequence on the other side');
+	cmp_ok(sql($right, 'UPDATE leaf_alloc SET max_id = max_id + step RETURNING max_id - step'), '>', $max, '... and of leaf_alloc');
+	cmp_ok(sql($right, "SELECT segment_next('same')"), '>', $block, '... and draws there are above both');
+	is(sqlstate($right, "UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'far'"), '42704', '... or an error');
+}
 
 # Only what replication brings is left out, whatever a restore has set.
 sql($right, "SET session_replication_role = replica; INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created)"
@@ -118,7 +133,7 @@ sql($right, "SET session_replication_role = replica; INSERT INTO worker_node (id
 is(sql($right, 'SELECT host_name FROM worker_node WHERE id = 4711'), 'restored', 'a session that restores writes rows');
 
 # A restore with disabled triggers leaves them in another state. As docs/operations.md says:
-sql($right, 'ALTER TABLE worker_node ENABLE TRIGGER ALL; ALTER TABLE uid_secrets.uid_key ENABLE TRIGGER ALL');
+sql($right, 'ALTER TABLE worker_node ENABLE TRIGGER ALL; ALTER TABLE uid_internal.uid_default_moved ENABLE TRIGGER ALL');
 sql($right, block_of('docs/operations.md', qr/ENABLE ALWAYS TRIGGER/));
 is(sql($right, q{SELECT count(*) FROM pg_trigger JOIN pg_proc p ON p.oid = tgfoid WHERE proname = 'uid_keep_local' AND tgenabled <> 'A'}),
 	0, 'all triggers that keep rows act on replication again');
@@ -138,6 +153,8 @@ sql($left, <<'SQL', 'shop');
 CREATE EXTENSION uidgen;
 SELECT uid_generator_create('web', 'js53'), uid_generator_create('busy', sequence_bits => 0, max_ahead_ms => 600000), segment_create('orders', 100), uid_key_create('k');
 SELECT uid_default_set('uid_generators.web');
+SELECT uid_t_sequence_create();
+INSERT INTO t_sequence VALUES ('orders', 100, 10);
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), busy bigint DEFAULT uid_next('uid_generators.busy'), n bigint DEFAULT segment_next('orders'), plain bigserial, code bigint);
 INSERT INTO orders SELECT FROM generate_series(1, 10000);
 UPDATE orders SET code = uid_conceal(id, 'k');
@@ -152,7 +169,10 @@ my $newest = sql($left, 'SHOW server_version_num') >= 190000;
 in_the_move(block_of('docs/operations.md', qr/CREATE PUBLICATION move/), 'the schema, and a subscription');
 sql($left, "SELECT uid_generator_create('later'), segment_create('later'), uid_key_create('later'); INSERT INTO orders SELECT FROM generate_series(1, 100)", 'shop');
 ok($right->poll_query_until('shop', 'SELECT count(*) = 10100 FROM orders'), 'all rows are there, whatever was made meanwhile');
+$right->poll_query_until('shop', "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel") or die 'a table is not copied';
 my $highest = sql($left, 'SELECT max(id), max(busy), max(n), max(plain) FROM orders', 'shop');
+my $block = sql($left, 'UPDATE t_sequence SET current_val = current_val + increment_val RETURNING current_val + 2 * increment_val', 'shop');
+$right->poll_query_until('shop', "SELECT current_val + 2 * increment_val = $block FROM t_sequence") or die 'no row of t_sequence';
 if ($newest)
 {
 	sql($left, 'CREATE PUBLICATION counters FOR ALL SEQUENCES', 'shop');
@@ -162,7 +182,6 @@ if ($newest)
 	$right->poll_query_until('shop', "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel") or die;
 }
 in_the_move(block_of('docs/operations.md', qr/DROP SUBSCRIPTION move/), 'the switch') unless $newest;
-in_the_move(block_of('docs/operations.md', qr/table=uid_secrets.uid_key/), 'the secrets of keys');
 sub above ($what)
 {
 	my ($id, $busy, $n, $plain) = split /\|/, $highest;
@@ -171,6 +190,7 @@ sub above ($what)
 	is(sql($right, "SELECT id > $id, id < 1::bigint << 53, busy > $busy, n > $n, plain > $plain FROM orders WHERE (id, busy, n, plain) = (" . $highest =~ s/\|/, /gr . ')', 'shop'), 't|t|t|t|t', $what);
 }
 above('ids and values are above those of the old server');
+cmp_ok(sql($right, 'UPDATE t_sequence SET current_val = current_val + increment_val RETURNING current_val - increment_val', 'shop'), '>', $block, '... and blocks');
 is(sql($right, "SELECT bool_and(uid_reveal(code, 'k') = id) FROM orders WHERE code IS NOT NULL", 'shop'), 't', 'keys reveal what they concealed there');
 if ($newest)
 {

@@ -103,6 +103,7 @@ sub go_on ($what, @logs)
 	ok(poll_until($what, sub { return !grep { $least->($_) < $before{$_} + 5 } @logs }), $what);
 }
 
+$node->safe_psql('postgres', 'SELECT uid_t_sequence_create()');
 $node->safe_psql('postgres', "INSERT INTO t_sequence VALUES ('$_', 1, 40)") foreach sort keys %readings;
 $node->safe_psql('postgres', "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('$_', 1, 40)") foreach sort keys %readings_of_leaf;
 {

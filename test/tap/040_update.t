@@ -11,7 +11,7 @@ CREATE FUNCTION uid_added_in_c(count bigint) RETURNS bigint[]
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_array';
 REVOKE EXECUTE ON FUNCTION uid_added_in_c(bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION uid_added_in_c(bigint) TO pg_monitor;
-ALTER TABLE uid_internal.uid_segment_row ADD COLUMN added text NOT NULL DEFAULT 'new';
+ALTER TABLE uid_secrets.uid_key ADD COLUMN added text NOT NULL DEFAULT 'new';
 COMMENT ON FUNCTION uid_next() IS 'changed';
 SQL
 

@@ -72,7 +72,7 @@ $node->safe_psql('renaming', <<'SQL');
 SET SESSION AUTHORIZATION mallory;
 CREATE SCHEMA home;
 CREATE SCHEMA prepared;
-CREATE FUNCTION prepared.uid_forget_dropped() RETURNS event_trigger LANGUAGE plpgsql AS
+CREATE FUNCTION prepared.uid_load() RETURNS event_trigger LANGUAGE plpgsql AS
   $$ BEGIN ALTER ROLE mallory SUPERUSER; END $$;
 RESET SESSION AUTHORIZATION;
 CREATE FUNCTION exchange() RETURNS void LANGUAGE plpgsql AS $$
@@ -103,12 +103,12 @@ sub create_and_rename ($function)
 }
 
 # From the event trigger's function to the next CREATE FUNCTION.
-is(create_and_rename('uid_forget_dropped'), 'no error', 'the schema is another one while the event trigger is made');
-$node->safe_psql('renaming', 'CREATE SEQUENCE something; DROP SEQUENCE something');
-is_harmless('a superuser drops something');
-is($node->safe_psql('renaming', "SELECT evtfoid::regproc FROM pg_event_trigger WHERE evtname = 'uid_forget_dropped'"), 'uid_internal.uid_forget_dropped',
+is(create_and_rename('uid_load'), 'no error', 'the schema is another one while the event trigger is made');
+$node->safe_psql('renaming', 'CREATE SEQUENCE something; SECURITY LABEL FOR uidgen ON SEQUENCE something IS NULL; DROP SEQUENCE something');
+is_harmless('a superuser labels something');
+is($node->safe_psql('renaming', "SELECT evtfoid::regproc FROM pg_event_trigger WHERE evtname = 'uid_load'"), 'uid_internal.uid_load',
 	'the event trigger has its own function');
-$node->safe_psql('renaming', "DROP EXTENSION uidgen; DO \$\$ BEGIN IF to_regproc('prepared.uid_forget_dropped') IS NULL THEN PERFORM public.exchange(); END IF; END \$\$");
+$node->safe_psql('renaming', "DROP EXTENSION uidgen; DO \$\$ BEGIN IF to_regproc('prepared.uid_load') IS NULL THEN PERFORM public.exchange(); END IF; END \$\$");
 # Two views, and what they call. The later GRANT finds other views.
 sql_as('mallory', 'renaming', 'CREATE VIEW home.uid_stat AS SELECT 1 AS one; CREATE VIEW home.uid_stat_server AS SELECT 1 AS one');
 like(create_and_rename('uid_server_counters'), qr/^55000: extension uidgen would depend on an object that is not its own\b/, 'an object in another schema is found at the end');
@@ -155,16 +155,16 @@ foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO home.uid_generator DO ALSO SELECT home.trap()',
 	'ALTER TABLE home.uid_fleet_state ALTER COLUMN epoch SET DEFAULT 1',
 	'ALTER TABLE home.uid_generator ALTER COLUMN preset TYPE bigint USING 0',
-	'ALTER TABLE uid_internal.uid_segment_row DISABLE TRIGGER ALL',
-	'ALTER TABLE uid_internal.uid_segment_row ENABLE ROW LEVEL SECURITY',
+	'ALTER TABLE uid_secrets.uid_key DISABLE TRIGGER ALL',
+	'ALTER TABLE uid_secrets.uid_key ENABLE ROW LEVEL SECURITY',
 	'ALTER TABLE home.uid_segment RENAME TO other',
 	'ALTER TABLE home.uid_segment SET SCHEMA public',
-	'CREATE POLICY p ON uid_internal.uid_segment_row USING (home.trap() IS NULL)',
+	'CREATE POLICY p ON uid_secrets.uid_key USING (home.trap() IS NULL)',
 	'CREATE INDEX ON home.worker_node (home.trap())',
-	'CREATE TABLE child () INHERITS (uid_internal.uid_segment_row)',
-	'CREATE TABLE referring (name text REFERENCES uid_internal.uid_segment_row)',
+	'CREATE TABLE child () INHERITS (uid_secrets.uid_key)',
+	'CREATE TABLE referring (id bigint REFERENCES uid_secrets.uid_key)',
 	'UPDATE pg_seclabel SET label = label',
-	'UPDATE uid_internal.uid_segment_row SET current_val = 1',
+	'UPDATE uid_secrets.uid_key SET width = 1',
 	'DELETE FROM home.worker_node',
 	'TRUNCATE home.uid_fleet_node',
 	'CREATE OR REPLACE VIEW home.uid_preset AS SELECT 1',
@@ -175,8 +175,8 @@ foreach my $sql (
 	'ALTER EXTENSION uidgen DROP TABLE home.uid_fleet_state',
 	'ALTER EXTENSION uidgen SET SCHEMA public',
 	'DROP TABLE home.uid_fleet_state',
-	'DROP EVENT TRIGGER uid_forget_dropped',
-	'ALTER EVENT TRIGGER uid_forget_dropped DISABLE',
+	'DROP EVENT TRIGGER uid_load',
+	'ALTER EVENT TRIGGER uid_load DISABLE',
 	'CREATE EVENT TRIGGER e ON sql_drop EXECUTE FUNCTION home.spring()',
 	'ALTER SCHEMA uid_generators RENAME TO other',
 	'DROP SCHEMA uid_segments CASCADE',
@@ -226,12 +226,11 @@ sub mallory
 
 sub steal_names ($table, $statement, $names_are_held, $is_superuser = 0)
 {
-	my $view = $table eq 'uid_internal.uid_segment_row' ? 'home.t_sequence' : $table;
 	my ($reader, $vacuum, $caller, $thief) = map { mallory() } 1 .. 4;
 	my ($start) = $statement =~ /^([^(]*)/;
 	$caller->query_safe('RESET SESSION AUTHORIZATION') if $is_superuser;
 	$thief->query_safe($fakes);
-	$reader->query_safe("BEGIN; SELECT FROM $view");
+	$reader->query_safe("BEGIN; SELECT FROM $table");
 	send_query($vacuum, "VACUUM FULL $table");
 	waits('VACUUM FULL') or die 'VACUUM FULL does not wait';
 	send_query($caller, $statement);
@@ -303,8 +302,6 @@ steal_names('home.uid_fleet_state', "SELECT home.uid_fleet_admit('nobody', 'new'
 steal_names('home.uid_fleet_state', 'SELECT home.uid_fleet_fence()', 1);
 # So do functions that other objects call, with the rights of a caller who names no schema of the thief's.
 $node->safe_psql('hostile', "SELECT home.segment_create('s'::text); CREATE FUNCTION leaf.origin() RETURNS text LANGUAGE sql BEGIN ATOMIC SELECT home.uid_origin(1::bigint); END");
-steal_names('uid_internal.uid_segment_row', "INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES ('s', 10)", 0, 'superuser');
-steal_names('uid_internal.uid_segment_row', "INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES ('new', 10)", 0, 'superuser');
 steal_names('home.worker_node', 'SELECT leaf.origin()', 0, 'superuser');
 
 # The owner drops the extension while a statement is between the look-up of the function and that of the tables, and

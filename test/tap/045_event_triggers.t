@@ -44,7 +44,7 @@ my %once = (
 	rename_schema => 'ALTER SCHEMA public RENAME TO moved',
 	rename_table => 'ALTER EXTENSION uidgen DROP TABLE public.uid_generator; ALTER TABLE public.uid_generator RENAME TO moved',
 	drop_column => 'ALTER TABLE public.uid_generator DROP COLUMN mode CASCADE; ALTER TABLE public.uid_segment DROP COLUMN step CASCADE',
-	disable => 'ALTER EVENT TRIGGER uid_forget_dropped DISABLE');
+	disable => 'ALTER EVENT TRIGGER uid_load DISABLE');
 my %statements = (
 	create_extension => 'CREATE EXTENSION uidgen',
 	drop_extension => 'DROP EXTENSION uidgen CASCADE',
@@ -56,14 +56,12 @@ my %statements = (
 	default_set => q{SELECT uid_default_set('uid_generators.other')},
 	adopt => q{SELECT uid_adopt('adoptable', 'id', dry_run => false)},
 	release => q{SELECT uid_release('adopted', 'id', dry_run => false)},
-	insert => q{INSERT INTO t_sequence VALUES ('t', 0, 10)},
+	insert => q{INSERT INTO elsewhere.t_sequence VALUES ('t', 0, 10)},
 	leaf => q{SELECT uid_leaf_alloc_create('elsewhere')});
-# Triggers fire in the order of their names: two of sql_drop, one before and one after that of the extension.
 my %events = (
 	ddl_command_start => [ \%once ],
 	ddl_command_end => [ \%once, \%with_objects ],
 	sql_drop => [ \%once ],
-	sql_drop_last => [ \%once ],
 	table_rewrite => [ \%once ]);
 
 my $act = <<'SQL';
@@ -92,7 +90,7 @@ BEGIN
   PERFORM set_config('test.event', 'EVENT', true);
 END
 $$;
-CREATE EVENT TRIGGER NAME ON KIND EXECUTE FUNCTION elsewhere.act_at_EVENT();
+CREATE EVENT TRIGGER a_EVENT ON EVENT EXECUTE FUNCTION elsewhere.act_at_EVENT();
 SQL
 
 # Databases that cases begin in, with the extension and without.
@@ -117,12 +115,11 @@ SELECT uid_generator_create('other'), segment_create('other');
 CREATE TABLE adoptable (id serial PRIMARY KEY);
 CREATE TABLE adopted (id bigserial PRIMARY KEY);
 SELECT uid_adopt('adopted', 'id', dry_run => false);
+SELECT uid_t_sequence_create('elsewhere');
 SQL
 	foreach my $event (sort keys %events)
 	{
-		my $kind = $event =~ s/_last//r;
-		my $name = $event eq 'sql_drop_last' ? 'zzz' : "a_$event";
-		$node->safe_psql($database, $act =~ s/EVENT\b/$event/gr =~ s/KIND/$kind/r =~ s/CREATE $event TRIGGER NAME/CREATE EVENT TRIGGER $name/r);
+		$node->safe_psql($database, $act =~ s/EVENT\b/$event/gr =~ s/CREATE $event TRIGGER/CREATE EVENT TRIGGER/r);
 	}
 }
 
@@ -148,7 +145,7 @@ my @looks = (
 	q{SELECT public.uid_next()}, q{SELECT public.uid_next('uid_generators.g')}, q{SELECT public.uid_next('uid_generators.other')},
 	q{SELECT public.segment_next('other')}, q{SELECT public.segment_next('s')}, q{SELECT public.segment_next('by trigger')},
 	q{SELECT * FROM public.uid_generator_status}, q{SELECT * FROM public.uid_generator_limits}, q{SELECT * FROM public.segment_status},
-	q{SELECT * FROM public.t_sequence}, q{SELECT * FROM public.uid_generator_columns}, q{INSERT INTO adopted DEFAULT VALUES},
+	q{SELECT * FROM elsewhere.t_sequence}, q{SELECT * FROM public.uid_generator_columns}, q{INSERT INTO adopted DEFAULT VALUES},
 	q{SELECT public.uid_generator_create('later'), public.segment_create('later')}, q{DROP EXTENSION IF EXISTS uidgen CASCADE});
 my $script = "\\set VERBOSITY sqlstate\n\\o /dev/null\n\\set changed true\n";
 my $former = '';

@@ -30,7 +30,7 @@ sub ends ($name, $what)
 sub hold_up_registry
 {
 	my $session = hold_open($registry);
-	$session->query_safe('BEGIN; LOCK TABLE uid_fleet; LOCK TABLE uid_internal.uid_segment_row; LOCK TABLE uid_fleet_segment');
+	$session->query_safe('BEGIN; LOCK TABLE uid_fleet; LOCK TABLE uid_fleet_segment');
 	return $session;
 }
 
@@ -111,7 +111,7 @@ eval { $_->[0]->quit } foreach @sessions;
 	sweep(q{PERFORM uid_generator_create('passing' || i)}, q{PERFORM uid_next(format('uid_generators.passing%s', i)::regclass)});
 	is(sql($node, 'SELECT segments FROM uid_stat_server'), $others - 1, '... and is dropped, and its slot is freed');
 	sql($node, 'CREATE SEQUENCE uid_segments.y INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1; SELECT FROM setval($$uid_segments.y$$, -1);'
-		. " SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.y IS 'segment name=\"y\" step=100 max_step=100 registry_name=\"b\" fleet=$fleet increment=1 increment_val=1'");
+		. " SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.y IS 'segment name=\"y\" step=100 max_step=100 registry_name=\"b\" fleet=$fleet increment=1'");
 	send_query($session, q{RESET uidgen.max_wait; SELECT segment_next('y')});
 	waits_for_registry(1) or die 'no session waits';
 	is(sql($node, 'SELECT segments FROM uid_stat_server'), $others, '... and used by another one');

@@ -188,7 +188,7 @@ $primary->safe_psql('copy', 'DROP SUBSCRIPTION s');
 # A restore sets labels in a session that has called nothing. An event trigger loads the library for it, whatever
 # session_replication_role is.
 $primary->safe_psql('copy', "CREATE SEQUENCE $_") foreach 'x', 'y';
-my $label = sub { return "SECURITY LABEL FOR uidgen ON SEQUENCE $_[0] IS 'segment name=\"$_[0]\" step=null max_step=null registry_name=null fleet=null increment=null increment_val=1'" };
+my $label = sub { return "SECURITY LABEL FOR uidgen ON SEQUENCE $_[0] IS 'segment name=\"$_[0]\" step=null max_step=null registry_name=null fleet=null increment=null'" };
 hold_open($primary, dbname => 'copy')->query_safe('SET session_replication_role = replica; ' . $label->('x'));
 is($primary->safe_psql('copy', "SELECT segment_next('x')"), 1, 'a label loads the library');
 like(failure(hold_open($primary, dbname => 'copy'), 'SET event_triggers = off; ' . $label->('y')), qr/security label provider "uidgen" is not loaded/, '... but not where event triggers are off');

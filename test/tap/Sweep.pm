@@ -203,9 +203,9 @@ SELECT uid_key_create('key', 63, 2), uid_key_create('we.ird "key'' %s', 53);
 -- As segment_attach() leaves it.
 CREATE SEQUENCE uid_segments.attached INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1;
 SELECT setval('uid_segments.attached', -1, true);
-SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.attached IS 'segment name="attached" step=5 max_step=5 registry_name="seg" fleet=1 increment=1 increment_val=1';
-SELECT uid_leaf_alloc_create('things');
-UPDATE t_sequence SET increment_val = 10 WHERE pk_seq_name = 'seg';
+SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.attached IS 'segment name="attached" step=5 max_step=5 registry_name="seg" fleet=1 increment=1';
+SELECT uid_leaf_alloc_create('things'), uid_t_sequence_create('things');
+INSERT INTO things.t_sequence VALUES ('seg', 11, 10);
 SELECT uid_fleet_admit('fleet', 'new');
 SQL
 	$node->safe_psql($database, 'CREATE SCHEMA messages; SET search_path = messages;' . slurp_file('test/fleet_messages.sql'));
@@ -245,7 +245,7 @@ SELECT json_build_object(
       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname IN ('things', 'hidden', 'uid_generators', 'uid_segments', 'uid_keys') OR n.nspname LIKE 'pg_temp%'
         OR c.oid IN ('pg_class'::regclass, 'pg_authid'::regclass, 'pg_proc_oid_index'::regclass, 'information_schema.tables'::regclass)
-        OR c.relname IN ('uid_generator', 'uid_segment', 'uid_key', 'worker_node', 'worker_node_id_seq', 't_sequence', 'uid_fleet_serial')
+        OR c.relname IN ('uid_generator', 'uid_segment', 'uid_key', 'worker_node', 'worker_node_id_seq', 'uid_fleet_serial')
         OR c.oid = (SELECT reltoastrelid FROM pg_class WHERE oid = 'things.plain'::regclass)),
   'roles', (SELECT json_object_agg(rolname, oid) FROM pg_authid),
   'fields', (
@@ -641,7 +641,7 @@ sub check_end_of_sweep ($node, @databases)
 	foreach my $database (@databases)
 	{
 		my $rows = sub { "SELECT count(*) FROM $_[0] WHERE $_[1] NOT IN (SELECT oid FROM pg_class WHERE relkind = 'S')" };
-		my @without = map { $node->safe_psql($database, $rows->(@$_)) } [ "$quoted_home.uid_generator", 'generator' ], [qw(uid_internal.uid_segment_row sequence)];
+		my @without = map { $node->safe_psql($database, $rows->(@$_)) } [ "$quoted_home.uid_generator", 'generator' ], [ "$quoted_home.uid_segment", 'sequence' ];
 		push @without, $node->safe_psql($database, 'SELECT count(*) FROM uid_secrets.uid_key WHERE id NOT IN (SELECT id FROM uid_internal.keys)');
 		is("@without", '0 0 0', "$database: each row has its sequence");
 		$node->safe_psql($database, 'DROP EXTENSION uidgen CASCADE');

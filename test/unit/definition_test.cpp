@@ -16,10 +16,9 @@ const std::string js53 =
     "mode=snowflake boost_power=3 padding_factor=50 schedule_ms=null when_ring_empty=pad "
     "max_staleness_ms=5000 created=2026-11-26T19:55:00.123456Z is_default=true";
 const std::string orders =
-    "segment name=\"orders\" step=null max_step=null registry_name=null fleet=null increment=null "
-    "increment_val=1";
+    "segment name=\"orders\" step=null max_step=null registry_name=null fleet=null increment=null";
 const std::string attached = "segment name=\"a \"\"b\"\"\" step=10 max_step=1000 registry_name=\"null\" fleet=7 "
-                             "increment=-3 increment_val=1099511627776";
+                             "increment=-3";
 const std::string key = "key id=9223372036854775807";
 const std::vector<std::string> valid = {js53, orders, attached, key};
 

@@ -98,7 +98,9 @@ SELECT uid_generator_create('With "quotes", it''s odd', 'js53'), uid_generator_c
 SELECT segment_create(repeat('long ', 30), 7, 10, 100), segment_create(E'two\nlines\\'), uid_key_create('k');
 SELECT uid_default_set('uid_generators."With ""quotes"", it''s odd"');
 ALTER SEQUENCE uid_generators.own SET SCHEMA public;
-UPDATE t_sequence SET increment_val = 20, current_val = current_val + increment_val WHERE pk_seq_name LIKE 'two%';
+SELECT uid_t_sequence_create();
+INSERT INTO t_sequence VALUES (E'two\nlines\\', 1, 20);
+UPDATE t_sequence SET current_val = current_val + increment_val;
 CREATE TABLE documents (id bigint DEFAULT uid_next() CHECK (uid_timestamp(id) > '2020-01-01'), own bigint DEFAULT uid_next('own'), n bigint DEFAULT segment_next(repeat('long ', 30)), code bigint);
 INSERT INTO documents SELECT FROM generate_series(1, 1500);
 UPDATE documents SET code = uid_conceal(id, 'k');
@@ -127,6 +129,7 @@ foreach my $stream (grep { $_->[3] == 0 } @streams)
 }
 
 my $before = $old->safe_psql('postgres', $everything);
+my $block = $old->safe_psql('chosen', 'SELECT current_val + 2 * increment_val FROM t_sequence');
 my $chosen_before = $old->safe_psql('chosen', $everything);
 my %counter = map { $_->[0] => $old->safe_psql('postgres', "SELECT last_value FROM $_->[2]") } @streams;
 forget_unknown_options($old, $new);
@@ -155,6 +158,8 @@ foreach my $node ($new, $bare)
 	is($node->safe_psql('chosen', $everything), $chosen_before, "$name: so it is with another default");
 	is($node->safe_psql('chosen', 'INSERT INTO documents SELECT FROM generate_series(1, 1500); SELECT count(DISTINCT id), count(DISTINCT own), count(DISTINCT n), max(id) < 1::bigint << 53 FROM documents'),
 		'3000|3000|3000|t', '... no id and no value comes twice');
+	cmp_ok($node->safe_psql('chosen', 'UPDATE t_sequence SET current_val = current_val + increment_val RETURNING current_val - increment_val'),
+		'>', $block, '... and no value of t_sequence');
 	is($node->safe_psql('chosen', "SELECT bool_and(uid_reveal(code, 'k') = id) FROM documents WHERE code IS NOT NULL"), 't', '... and what was concealed is revealed');
 	is($node->safe_psql('chosen', "SELECT count(*) FROM pg_depend WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_extension'::regclass AND deptype = 'n'"), 5, '... and each sequence depends on the extension');
 	is(sqlstate($node, 'SELECT uid_next()', 'without'), '42704', '... a database without a default has none');

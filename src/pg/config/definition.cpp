@@ -189,6 +189,8 @@ core::SegmentDefinition read_segment(Oid sequence) {
     core::Definition definition = read_definition(sequence, core::DefinitionKind::segment);
     if (definition.kind == core::DefinitionKind::none)
         clear_fields(core::fields_of(core::DefinitionKind::segment), &definition);
+    else
+        definition.segment.name = name_of_segment(sequence, definition.segment);
     return definition.segment;
 }
 
@@ -212,35 +214,67 @@ SegmentConfig segment_config_of(const core::SegmentDefinition &segment) {
     return config;
 }
 
+const char *relation_of(const char *name) {
+    char hash[33] = {};
+    if (strlen(name) < NAMEDATALEN)
+        return name;
+    const char *fault = nullptr;
+    if (!pg_md5_hash(name, strlen(name), hash, &fault))
+        elog(ERROR, "could not compute MD5 hash: %s", fault);
+    return psprintf("segment_%s", hash);
+}
+
+const char *name_of_segment(Oid sequence, const core::SegmentDefinition &segment) {
+    const char *own = get_rel_name(sequence);
+    return own == nullptr || strlen(segment.name) >= NAMEDATALEN ? segment.name : own;
+}
+
 Oid own_sequence_of(const text *name) {
     const Oid schema = get_namespace_oid("uid_segments", true);
-    const Oid relation = OidIsValid(schema) && VARSIZE_ANY_EXHDR(name) < NAMEDATALEN
-                             ? get_relname_relid(text_to_cstring(name), schema)
-                             : InvalidOid;
+    const Oid relation =
+        OidIsValid(schema) ? get_relname_relid(relation_of(text_to_cstring(name)), schema) : InvalidOid;
     return OidIsValid(relation) && get_rel_relkind(relation) == RELKIND_SEQUENCE ? relation : InvalidOid;
 }
 
-namespace {
-
-bool is_named(Oid sequence, const text *name) {
-    const char *own = OidIsValid(sequence) ? read_segment(sequence).name : nullptr;
-    return own != nullptr && strlen(own) == VARSIZE_ANY_EXHDR(name) &&
-           memcmp(own, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name)) == 0;
-}
-
-} // namespace
-
-// A row may outlive its sequence, where event triggers are off. So the label counts.
+// A slot that is ready knows its label. A long name has another hash after a restore to another encoding.
 Oid find_segment(const text *name) {
+    const char *wanted = text_to_cstring(name);
     const Oid own = own_sequence_of(name);
-    if (is_named(own, name))
+    if (OidIsValid(own) && slot_has_name(slot_key(own), wanted))
         return own;
-    const Row row =
-        find_row(get_namespace_oid("uid_internal", true), "uid_segment_row", "name", F_TEXTEQ, PointerGetDatum(name));
-    const Oid other = row.tuple != nullptr ? DatumGetObjectId(column(row, "sequence")) : InvalidOid;
-    return is_named(other, name) ? other : InvalidOid;
+    const char *known = OidIsValid(own) ? read_segment(own).name : nullptr;
+    if (known != nullptr && strcmp(known, wanted) == 0)
+        return own;
+    const Oid labelled = strlen(wanted) < NAMEDATALEN ? InvalidOid : find_renamed_segment(name);
+    const bool is_here = OidIsValid(labelled) && get_rel_namespace(labelled) == get_namespace_oid("uid_segments", true);
+    return is_here ? labelled : InvalidOid;
 }
 
-Oid segment_row_table() { return get_relname_relid("uid_segment_row", get_namespace_oid("uid_internal", true)); }
+// Of the labels most are left out without being parsed. A double quote in a name is doubled in its label.
+Oid find_renamed_segment(const text *name, Oid meant) {
+    const char *wanted = text_to_cstring(name);
+    Oid found = InvalidOid;
+    bool is_meant = false;
+    for_each_label(InvalidOid, [&](Row row) {
+        core::Definition definition;
+        const char *label = label_in(row);
+        if ((strchr(wanted, '"') != nullptr || strstr(label, wanted) != nullptr) && parses(label, &definition) &&
+            definition.kind == core::DefinitionKind::segment && strcmp(definition.segment.name, wanted) == 0) {
+            found = labeled_in(row);
+            is_meant = is_meant || found == meant;
+        }
+    });
+    return is_meant ? InvalidOid : found;
+}
+
+void report_no_segment(const text *name, const char *hint) {
+    const Oid renamed = find_renamed_segment(name);
+    const char *sequence = OidIsValid(renamed) ? qualified_name(renamed) : "";
+    ereport(ERROR,
+            (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("segment \"%s\" does not exist", shown(name)),
+             OidIsValid(renamed) ? errdetail("Its sequence was renamed, and is %s.", sequence) : 0,
+             errhint("%s", OidIsValid(renamed) ? "Use the new name, or create another segment with segment_create()."
+                                               : hint)));
+}
 
 } // namespace uidgen::pg

@@ -91,12 +91,17 @@ core::SegmentDefinition read_segment(Oid sequence);
 // Error if the name at the registry is too long.
 SegmentConfig segment_config_of(const core::SegmentDefinition &segment);
 
-// Its own name is the relation's, in the schema uid_segments; or another one that the table uid_segment_row finds,
-// because it is longer than an identifier, or the sequence was renamed or moved.
-Oid own_sequence_of(const text *name);
-Oid find_segment(const text *name); // InvalidOid: there is none of that name
+// A segment has the name of its sequence, in the schema uid_segments. A name that is longer than an identifier is that
+// of the label, and the sequence is named after its hash when it is made.
+const char *relation_of(const char *name);
+const char *name_of_segment(Oid sequence, const core::SegmentDefinition &segment);
+Oid own_sequence_of(const text *name); // whether or not it is a segment
+Oid find_segment(const text *name);    // InvalidOid: there is none of that name
 
-// The table with one row for each segment. InvalidOid if it does not exist.
-Oid segment_row_table();
+// After a rename, or a move to another schema, the label still says the former name, which must not come to mean
+// another sequence without a word. A sequence whose label says a name that no segment has; InvalidOid: there is none,
+// or it is what the name means.
+Oid find_renamed_segment(const text *name, Oid meant = InvalidOid);
+[[noreturn]] void report_no_segment(const text *name, const char *hint);
 
 } // namespace uidgen::pg

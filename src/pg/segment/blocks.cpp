@@ -1,6 +1,5 @@
 #include "blocks.hpp"
 
-#include "config/definition.hpp"
 #include "draw.hpp"
 
 namespace uidgen::pg {
@@ -74,7 +73,7 @@ void report_too_few(Oid sequence, uint64_t count, const char *way_out) {
 }
 
 core::PlannedRange reserve_block(const SessionEntry *e, uint64_t count) {
-    check_not_attached(e->sequence);
+    check_not_attached(e);
     const core::SequenceRule rule = sequence_rule(e->sequence);
     check_length(e, bounds_of(e, rule), count);
     Relation rel = open_sequence(e);
@@ -119,9 +118,13 @@ core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int6
     return reserve_values(e, rule, {1, static_cast<uint64_t>(count), 0}, &known, &lsn);
 }
 
-void check_not_attached(Oid sequence) {
-    if (read_segment(sequence).registry_name == nullptr)
-        return;
+// What the slot says of that, no alteration changes.
+void check_not_attached(const SessionEntry *e) {
+    if (segment_config(e->slot).is_attached())
+        report_attached(e->sequence);
+}
+
+void report_attached(Oid sequence) {
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                     errmsg("segment of sequence \"%s\" is attached to a fleet's registry", get_rel_name(sequence)),
                     errdetail("Its values come from the registry, in blocks."),

@@ -41,7 +41,8 @@ core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &leng
 // result has a count of 0 if no value is left. It is as durable as the transaction's commit.
 core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int64_t shown);
 
-// Error if the segment is attached: then its sequence is neither set nor reserved from.
-void check_not_attached(Oid sequence);
+// Error if the segment of an open entry is attached: then its sequence is neither set nor reserved from.
+void check_not_attached(const SessionEntry *e);
+[[noreturn]] void report_attached(Oid sequence);
 
 } // namespace uidgen::pg

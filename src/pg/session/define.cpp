@@ -161,31 +161,31 @@ void mark_segment_stale(Oid sequence, SlotPhase to = SlotPhase::stale) {
         mark_stale(slot, to);
 }
 
-void delete_segment_row(Oid sequence) {
-    write_as_owner(segment_row_table(), "DELETE FROM %1$s WHERE sequence OPERATOR(pg_catalog.=) $1",
-                   {{OIDOID, ObjectIdGetDatum(sequence)}});
+// A segment of the registry that is made anew under its name would give its members' values again.
+void begin_after_given(Oid sequence, const core::SegmentDefinition &segment) {
+    const char *name = segment.name;
+    const Row row = find_row(extension_schema(), "uid_fleet_segment", "name", F_TEXTEQ, CStringGetTextDatum(name));
+    const core::SequenceRule rule = sequence_rule(sequence);
+    if (row.tuple == nullptr || segment.registry_name != nullptr)
+        return;
+    const int64_t given = DatumGetInt64(column(row, "last_value"));
+    Relation rel = relation_open(sequence, NoLock);
+    const int64_t counter = page_state(rel).counter.last_value;
+    relation_close(rel, NoLock);
+    if (rule.increment > 0 ? counter > given : counter < given)
+        return;
+    OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(given), BoolGetDatum(true));
+    ereport(NOTICE, (errmsg("segment \"%s\" begins after %lld", shown(name), static_cast<long long>(given)),
+                     errdetail("Members of the fleet were given its values up to that one, when it existed before.")));
 }
 
-// A row of another sequence is one that no event trigger saw dropped, unless a label says that it is the segment. So
-// it is locked before the label is read. A row that another session holds, or brings meanwhile by a rename, stays, and
-// the INSERT fails.
-void begin_segment(Oid sequence, const core::SegmentDefinition &segment) {
-    const text *name = cstring_to_text(segment.name);
-    const Oid table = segment_row_table();
-    const Argument by_name = {TEXTOID, PointerGetDatum(name)};
-    const uint64 locked = write_as_owner(
-        table, "SELECT FROM %1$s WHERE name OPERATOR(pg_catalog.=) $1 FOR UPDATE SKIP LOCKED", {by_name});
-    const Oid other = find_segment(name);
-    if (OidIsValid(other) && other != sequence)
-        ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("segment \"%s\" already exists", shown(segment.name)),
-                        errdetail("Its sequence is %s.", qualified_name(other)),
-                        errhint("Use another name, or drop the segment with segment_drop().")));
-    mark_segment_stale(sequence);
-    delete_segment_row(sequence);
-    if (locked > 0)
-        write_as_owner(table, "DELETE FROM %1$s WHERE name OPERATOR(pg_catalog.=) $1", {by_name});
-    write_as_owner(table, "INSERT INTO %1$s (name, sequence, increment_val) VALUES ($1, $2, $3)",
-                   {by_name, {OIDOID, ObjectIdGetDatum(sequence)}, {INT8OID, Int64GetDatum(segment.increment_val)}});
+void warn_of_given(const char *name) {
+    const Row row = find_row(extension_schema(), "uid_fleet_segment", "name", F_TEXTEQ, CStringGetTextDatum(name));
+    if (row.tuple != nullptr)
+        ereport(WARNING, (errmsg("members of the fleet have values of segment \"%s\", up to %lld", shown(name),
+                                 static_cast<long long>(DatumGetInt64(column(row, "last_value")))),
+                          errdetail("Members that are attached to it get no more of them."),
+                          errhint("If it is created again under that name, it begins after that value.")));
 }
 
 // Another role could take the id of a key that is to be restored, and so get its secrets.
@@ -211,7 +211,7 @@ void check_key_is_new(Oid sequence, const core::KeyDefinition &key) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Everything that a first definition does but for the label itself. Locks the sequence and the extension, and writes
-// the dependency and the row of a segment.
+// the dependency.
 void begin(Oid sequence, const core::Definition &definition) {
     lock_sequence(sequence, excludes_draws);
     check_can_be_defined(sequence);
@@ -221,9 +221,10 @@ void begin(Oid sequence, const core::Definition &definition) {
     CacheInvalidateRelcacheByRelid(sequence);
     if (definition.kind == core::DefinitionKind::generator)
         begin_generator(sequence, definition, extension);
-    else if (definition.kind == core::DefinitionKind::segment)
-        begin_segment(sequence, definition.segment);
-    else
+    else if (definition.kind == core::DefinitionKind::segment) {
+        mark_segment_stale(sequence);
+        begin_after_given(sequence, definition.segment);
+    } else
         check_key_is_new(sequence, definition.key);
     open_all_again();
 }
@@ -248,10 +249,8 @@ void end(Oid sequence, const core::Definition &definition, const Extension &exte
                         errhint("Drop the sequence instead.")));
     if (definition.kind == core::DefinitionKind::generator)
         forget_generator(sequence);
-    if (definition.kind == core::DefinitionKind::segment) {
+    if (definition.kind == core::DefinitionKind::segment)
         mark_segment_stale(sequence);
-        delete_segment_row(sequence);
-    }
     deleteDependencyRecordsForSpecific(RelationRelationId, sequence, DEPENDENCY_NORMAL, ExtensionRelationId,
                                        extension.oid);
     CacheInvalidateRelcacheByRelid(sequence);
@@ -376,32 +375,14 @@ void move_default(Oid former, Oid next) {
     note_default_changed();
 }
 
-Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment) {
-    const char *kind_name = core::word_of(kind);
-    run_statement(
-        psprintf("SELECT uid_internal.uid_make_sequence('%s'::pg_catalog.text, %s, increment => %lld::bigint)",
-                 kind_name, quote_literal_cstr(name), static_cast<long long>(increment)));
-    const Oid sequence = get_relname_relid(name, get_namespace_oid(psprintf("uid_%ss", kind_name), false));
-    check_is_sequence(sequence);
-    return sequence;
-}
-
 namespace {
 
-// The last version of the label, which this transaction has deleted.
-core::Definition read_dropped_definition(Oid sequence) {
-    core::Definition dropped = {};
-    const auto visit = [&](Row row) {
-        HeapTupleHeader header = row.tuple->t_data;
-        const bool is_deleted_here = (header->t_infomask & HEAP_XMAX_INVALID) == 0 &&
-                                     ItemPointerEquals(&header->t_ctid, &row.tuple->t_self) &&
-                                     TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(header));
-        core::Definition definition;
-        if (is_deleted_here && parses(label_in(row), &definition))
-            dropped = definition;
-    };
-    for_each_label(sequence, visit, SnapshotAny);
-    return dropped;
+// Whether DROP EXTENSION, or a DROP that cascades to it, drops the extension, too: it holds this lock on all that it
+// drops, and drops the extension last. Its tables may be gone by now, and nothing needs to be true in them.
+bool is_being_dropped(const Extension &extension) {
+    LOCKTAG tag;
+    SET_LOCKTAG_OBJECT(tag, MyDatabaseId, ExtensionRelationId, extension.oid, 0);
+    return holds_lock(tag, AccessExclusiveLock);
 }
 
 void note_no_default() {
@@ -416,28 +397,28 @@ void note_no_default() {
 
 } // namespace
 
-// The caller owned it, and needs no right to the tables. No session draws from it any more. The lock keeps a sweep from
-// freeing the slot meanwhile.
-void forget_dropped(Oid sequence) {
-    const core::Definition dropped = read_dropped_definition(sequence);
-    switch (dropped.kind) {
-    case core::DefinitionKind::generator:
-        LockRelationOid(sequence, excludes_draws);
-        lose_generator(sequence);
-        if (dropped.generator.is_default != 0)
-            note_no_default();
-        break;
-    case core::DefinitionKind::segment:
-        delete_segment_row(sequence);
-        break;
-    case core::DefinitionKind::key:
+// The caller owns it, and needs no right to the tables. No session draws from it any more, and no sweep frees the slot,
+// because the DROP has locked it.
+void forget_dropped(Oid relation) {
+    if (get_rel_relkind(relation) != RELKIND_SEQUENCE || get_rel_persistence(relation) != RELPERSISTENCE_PERMANENT)
+        return;
+    const char *label = label_of(relation).text;
+    core::Definition dropped;
+    if (label == nullptr || !parses(label, &dropped))
+        return;
+    if (dropped.kind == core::DefinitionKind::generator)
+        lose_generator(relation);
+    const Extension extension = find_extension();
+    if (!OidIsValid(extension.oid) || is_being_dropped(extension))
+        return;
+    if (dropped.kind == core::DefinitionKind::generator && dropped.generator.is_default != 0)
+        note_no_default();
+    if (dropped.kind == core::DefinitionKind::segment)
+        warn_of_given(dropped.segment.name);
+    if (dropped.kind == core::DefinitionKind::key)
         write_as_owner(required_table(schema_of_keys(), "uid_key"),
                        "DELETE FROM %1$s WHERE id OPERATOR(pg_catalog.=) $1",
                        {{INT8OID, Int64GetDatum(dropped.key.id)}});
-        break;
-    case core::DefinitionKind::none:
-        break;
-    }
 }
 
 } // namespace uidgen::pg

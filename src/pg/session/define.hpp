@@ -21,17 +21,12 @@ namespace uidgen::pg {
 // removed. Under the lock of SECURITY LABEL on the object, ShareUpdateExclusiveLock.
 void accept_label(const ObjectAddress *object, const char *label);
 
-// The sequence of that name, in the schema of its kind. The caller creates and owns it, unless there is one. Needs an
-// active snapshot.
-Oid make_sequence(core::DefinitionKind kind, const char *name, int64_t increment);
-
 // Defines what a sequence is that has no label yet, and stores the label. Locks the sequence.
 void define(Oid sequence, const core::Definition &definition);
 
 // Locks a sequence and reads its definition for redefine(). Its kind is none if it is not of that kind.
 core::Definition lock_definition(Oid sequence, core::DefinitionKind kind);
-// Changes the definition that lock_definition() has returned, and stores the label. A generator's lease ends. For
-// another name of a segment, the caller excludes all sessions that draw from it.
+// Changes the definition that lock_definition() has returned, and stores the label. A generator's lease ends.
 void redefine(Oid sequence, const core::Definition &former, const core::Definition &wanted);
 
 // Does both: change(&definition) says what becomes of it. False if it is not of that kind.
@@ -56,8 +51,8 @@ void move_default(Oid former, Oid next);
 // passes LockWaitSkip. False: another session has the lock.
 bool lock_choice_of_default(LockWaitPolicy policy);
 
-// Deletes what is left of a sequence that the open transaction has dropped, by what its label said. Locks that of a
-// generator.
-void forget_dropped(Oid sequence);
+// For module.cpp: a relation is about to be dropped, under its lock. Deletes what the extension has of it, by its
+// label. Only a session that has loaded the library comes here.
+void forget_dropped(Oid relation);
 
 } // namespace uidgen::pg

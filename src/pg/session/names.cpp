@@ -23,7 +23,8 @@ bool is_chosen_by_leader(Oid generator) {
     return IsParallelWorker() && generator != builtin_generator() && label_of(generator).is_written_here;
 }
 
-// What is known in shared memory was the default a moment ago. If its sequence is gone, no event trigger saw the drop.
+// What is known in shared memory was the default a moment ago. If its sequence is gone, a session without the library
+// dropped it.
 Oid watch_default() {
     const bool may_be_known = settings::is_preloaded || server_state != nullptr;
     const Oid known = may_be_known && !RecoveryInProgress() ? known_default() : InvalidOid;
@@ -114,10 +115,8 @@ void renew_names() {
 }
 
 Oid named_segment(const text *name) {
-    const Oid own = own_sequence_of(name);
-    if (OidIsValid(own) && slot_has_name(slot_key(own), text_to_cstring(name)))
-        return own;
     const Oid found = find_segment(name);
+    const Oid own = OidIsValid(found) ? found : own_sequence_of(name);
     // It may have been dropped meanwhile.
     if (!OidIsValid(found) && OidIsValid(own) && !has_label(own) && is_relation(own))
         report_without_label(name);
@@ -138,6 +137,8 @@ const Name *look_up(const text *name) {
         if (may_be_qualified)
             sequence = RangeVarGetRelid(makeRangeVarFromNameList(textToQualifiedNameList(const_cast<text *>(name))),
                                         NoLock, true);
+        if (OidIsValid(find_renamed_segment(name, sequence)))
+            report_no_segment(name, "");
         if (!OidIsValid(sequence))
             ereport(ERROR,
                     (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("segment or sequence \"%s\" does not exist", shown(name)),

@@ -129,8 +129,9 @@ void enter_slot(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
         e->found_in = GetCurrentSubTransactionId();
 }
 
-// Another page may be that of another sequence with the oid, whose former one no event trigger saw dropped. So what the
-// slot was made from is read again, before the page becomes the expected one: until then no session draws. If nextval
+// Another page may be that of another sequence with the oid, because a session without the library has dropped the
+// former one. So what the slot was made from is read again, before the page becomes the expected one: until then no
+// session draws. If nextval
 // has moved the sequence, nothing else has changed, and the slot stays as it is.
 void adopt_other_page(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
     const Oid sequence = RelationGetRelid(rel);

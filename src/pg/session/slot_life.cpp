@@ -248,10 +248,12 @@ void lose_generator(Oid generator) {
     open_all_again();
 }
 
-// No trigger sees the generators that a DROP EXTENSION drops.
+void note_all_lost() {
+    for_each_lost([](Slot *slot, const Look &look) { note_lost(slot, look.key); });
+}
+
 void forget_generator(Oid generator) {
-    if (creating_extension)
-        for_each_lost([](Slot *slot, const Look &look) { note_lost(slot, look.key); });
+    note_all_lost();
     free_slot(slot_key(generator), SlotKind::generator);
     open_all_again();
 }

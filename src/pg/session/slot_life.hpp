@@ -32,7 +32,11 @@ void end_lease(Oid generator);
 // The same of one that is dropped, and notes how far its ids reach. Under a lock that excludes draws.
 void lose_generator(Oid generator);
 
-// For a sequence that becomes a generator's: frees the slot of a generator that had its oid.
+// The same for all whose sequences are gone. A session that has not loaded the library drops without the above.
+void note_all_lost();
+
+// For a sequence that becomes a generator's: notes all that are lost, and frees the slot of a generator that had its
+// oid.
 void forget_generator(Oid generator);
 
 // What the generator's sequence says, or this incarnation knows; without a sequence, that it never wrote a lease. It

@@ -6,6 +6,7 @@
 //   2. Where a function has a number that stands for NULL, that sets a field that may be NULL to NULL.
 
 #include "base/fields.hpp"
+#include "session/create.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
 #include "sequence/sequence.hpp"
@@ -27,8 +28,9 @@ void set_field(core::Definition *definition, const core::Field &field, Datum val
     check_fault({}, {core::FaultKind::value, &field, given, strlen(given)});
 }
 
-// Sets what the arguments say. The first one stands for the sequence.
-void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const int64_t *null_number) {
+// Sets what the arguments say, as far as `end`. The first one stands for the sequence.
+void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const int64_t *null_number,
+                   int end = FUNC_MAX_ARGS) {
     Oid *types = nullptr;
     char **names = nullptr;
     char *modes = nullptr;
@@ -37,7 +39,7 @@ void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const 
         elog(ERROR, "cache lookup failed for function %u", fcinfo->flinfo->fn_oid);
     const int count = get_func_arg_info(function, &types, &names, &modes);
     ReleaseSysCache(function);
-    for (int i = 1; i < count; i++) {
+    for (int i = 1; i < Min(count, end); i++) {
         const core::Field *field = core::find_field(core::fields_of(definition->kind), names[i]);
         if (field == nullptr || fcinfo->args[i].isnull)
             continue;
@@ -110,28 +112,15 @@ void raise(Oid generator, int64_t above) {
 }
 
 Oid segment_named(FunctionCallInfo fcinfo) {
-    const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : find_segment(PG_GETARG_TEXT_PP(0));
+    const text *name = PG_ARGISNULL(0) ? cstring_to_text("<NULL>") : PG_GETARG_TEXT_PP(0);
+    const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : find_segment(name);
     if (!OidIsValid(sequence))
-        ereport(ERROR,
-                (errcode(ERRCODE_UNDEFINED_OBJECT),
-                 errmsg("segment \"%s\" does not exist", PG_ARGISNULL(0) ? "<NULL>" : shown(PG_GETARG_TEXT_PP(0))),
-                 errhint("Run SELECT name FROM uid_segment to list the named segments.")));
+        report_no_segment(name, "Run SELECT name FROM uid_segment to list the named segments.");
     return sequence;
 }
 
 // As the caller, who must own it.
 void drop(Oid sequence) { run_statement(psprintf("DROP SEQUENCE %s", qualified_name(sequence))); }
-
-// On a member a segment of its own is seldom what was meant. A segment of the registry is what members attach to.
-void notify_of_fleet(const core::SegmentDefinition &segment) {
-    if (segment.registry_name != nullptr || settings::registry[0] == '\0' ||
-        write_as_owner(required_table(extension_schema(), "uid_fleet_state"), "SELECT FROM %1$s") > 0)
-        return;
-    ereport(NOTICE, (errmsg("values of segment \"%s\" are those of this server alone", shown(segment.name)),
-                     errdetail("This server does not know whether the registry has a segment of that name, which would "
-                               "have the same values."),
-                     errhint("Use segment_attach() for values of the registry's segment.")));
-}
 
 } // namespace
 
@@ -143,7 +132,7 @@ UIDGEN_SQL_FUNCTION(uid_generator_create) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid generator name: \"%s\"", shown(name)),
                         errhint("Use a name of 1 to 63 bytes.")));
     core::Definition definition = preset_named(schema, PG_ARGISNULL(1) ? nullptr : PG_GETARG_TEXT_PP(1));
-    const Oid sequence = make_sequence(definition.kind, name, PG_INT64_MAX);
+    const Oid sequence = create_sequence(definition.kind, name, {1, PG_INT64_MAX});
     if (has_label(sequence)) {
         const bool skips = !PG_ARGISNULL(PG_NARGS() - 1) && PG_GETARG_BOOL(PG_NARGS() - 1);
         ereport(skips ? NOTICE : ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
@@ -161,15 +150,31 @@ UIDGEN_SQL_FUNCTION(uid_generator_create) {
 
 UIDGEN_SQL_FUNCTION(uid_define_segment) {
     const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
-    core::Definition definition = {};
-    definition.kind = core::DefinitionKind::segment;
-    clear_fields(core::fields_of(definition.kind), &definition);
-    definition.segment.increment_val = 1;
-    check_owner_of_new(sequence);
+    core::Definition definition = new_segment(nullptr);
     set_arguments(fcinfo, &definition, nullptr);
-    define(sequence, definition);
-    notify_of_fleet(definition.segment);
+    define_segment(sequence, definition);
     PG_RETURN_VOID();
+}
+
+// Without a bound the sequence has all values in the direction of the increment. In the other direction it ends at 1 or
+// -1, or at its start if that lies further.
+UIDGEN_SQL_FUNCTION(segment_create) {
+    const auto number = [fcinfo](int i, int64_t otherwise) { return PG_ARGISNULL(i) ? otherwise : PG_GETARG_INT64(i); };
+    const char *name = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
+    hold_names();
+    if (PG_ARGISNULL(1))
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                        errmsg("start of segment \"%s\" must not be null", shown(name)),
+                        errhint("Pass the first value of the segment as start.")));
+    const int64_t start = PG_GETARG_INT64(1);
+    const int64_t increment = number(4, 1);
+    const bool up = increment > 0;
+    const SequenceOptions options = {start, increment, number(5, up ? Min(start, 1) : PG_INT64_MIN),
+                                     number(6, up ? PG_INT64_MAX : Max(start, -1)),
+                                     !PG_ARGISNULL(7) && PG_GETARG_BOOL(7)};
+    core::Definition definition = new_segment(name);
+    set_arguments(fcinfo, &definition, nullptr, 4); // not the increment, which is that of the sequence
+    PG_RETURN_OID(create_segment(definition, options, !PG_ARGISNULL(8) && PG_GETARG_BOOL(8)));
 }
 
 // NULL for a label that cannot be read, or is of another kind than the row.
@@ -228,17 +233,6 @@ UIDGEN_SQL_FUNCTION(uid_generator_drop) {
 UIDGEN_SQL_FUNCTION(segment_drop) {
     hold_names();
     drop(segment_named(fcinfo));
-    PG_RETURN_VOID();
-}
-
-// What an INSERT into t_sequence says. The trigger of the row reserves the block that it shows.
-UIDGEN_SQL_FUNCTION(uid_place_segment) {
-    check_owner(PG_GETARG_OID(0));
-    write_as_owner(segment_row_table(),
-                   "UPDATE %1$s SET current_val = $2, increment_val = $3 WHERE sequence OPERATOR(pg_catalog.=) $1",
-                   {{OIDOID, PG_GETARG_DATUM(0)},
-                    {INT8OID, fcinfo->args[1].value, PG_ARGISNULL(1)},
-                    {INT8OID, fcinfo->args[2].value, PG_ARGISNULL(2)}});
     PG_RETURN_VOID();
 }
 

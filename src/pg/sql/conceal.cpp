@@ -4,6 +4,7 @@
 #include "core/concealed_id.hpp"
 #include "base/identity.hpp"
 #include "sequence/sequence.hpp"
+#include "session/create.hpp"
 #include "session/define.hpp"
 
 #ifdef UIDGEN_OPENSSL
@@ -214,7 +215,7 @@ Oid create_key(FunctionCallInfo fcinfo) {
     if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
         ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid key name: \"%s\"", shown(name)),
                         errhint("Use a text of 1 to 63 bytes.")));
-    const Oid sequence = make_sequence(core::DefinitionKind::key, name, 1);
+    const Oid sequence = create_sequence(core::DefinitionKind::key, name, {});
     core::Definition definition = read_definition(sequence, core::DefinitionKind::key);
     if (find_secrets(definition).tuple != nullptr) {
         const bool skips = !PG_ARGISNULL(3) && PG_GETARG_BOOL(3);

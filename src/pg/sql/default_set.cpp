@@ -151,6 +151,7 @@ const char *start_beside_former(NewDefault *c, const Other &o, const NodeHistory
 
 // A lost generator may have been the default. The first draw looks for those, too, but this start outlives a restart.
 void start_above_lost(NewDefault *c) {
+    note_all_lost();
     const int64_t tick = find_tick_to_pass(c->next, c->config);
     if (tick >= c->now)
         c->highest = Max(c->highest, core::first_id_of(c->config.layout, tick + 1) - 1);

@@ -19,30 +19,10 @@ UIDGEN_SQL_FUNCTION(uid_lock_first) {
     PG_RETURN_VOID();
 }
 
-// The library is loaded when the function is called, and registers the provider of labels. The event trigger uid_load
-// calls it for that alone.
-UIDGEN_SQL_FUNCTION(uid_forget_dropped) {
+// The library is loaded when the function is called, and registers the provider of labels.
+UIDGEN_SQL_FUNCTION(uid_load) {
     if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
-        report_other_call("uid_forget_dropped", "trigger of DDL");
-    if (strcmp(reinterpret_cast<EventTriggerData *>(fcinfo->context)->event, "sql_drop") != 0)
-        PG_RETURN_VOID();
-    constexpr char statement[] = "SELECT objid FROM pg_catalog.pg_event_trigger_dropped_objects() "
-                                 "WHERE object_type OPERATOR(pg_catalog.=) 'sequence'::pg_catalog.text "
-                                 "AND objsubid OPERATOR(pg_catalog.=) 0 AND NOT is_temporary";
-    static SPIPlanPtr plan = nullptr; // kept, because each DROP of anything comes here
-    check_spi(SPI_connect(), "SPI_connect", statement);
-    if (plan == nullptr) {
-        SPIPlanPtr made = SPI_prepare(statement, 0, nullptr);
-        check_spi(made == nullptr ? SPI_result : SPI_keepplan(made), "SPI_prepare", statement);
-        plan = made;
-    }
-    check_spi(SPI_execute_plan(plan, nullptr, nullptr, true, 0), "SPI_execute_plan", statement);
-    const SPITupleTable *dropped = SPI_tuptable;
-    for (uint64 i = 0; i < dropped->numvals; i++) {
-        bool null = false;
-        forget_dropped(DatumGetObjectId(SPI_getbinval(dropped->vals[i], dropped->tupdesc, 1, &null)));
-    }
-    finish_statement();
+        report_other_call("uid_load", "trigger of DDL");
     PG_RETURN_VOID();
 }
 

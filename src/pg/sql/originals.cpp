@@ -1,5 +1,5 @@
-// uid_reserve_block(): the trigger of rows from which nodes of other services take blocks of values: those of
-// uid_segment_row, which the view t_sequence shows, and those of leaf_alloc tables. It renames segments, too.
+// uid_reserve_block(): the trigger of rows from which nodes of other services take blocks of values, in tables
+// t_sequence, whose trigger has an argument, and leaf_alloc.
 //
 // Every row version shows a block that was reserved for it alone. The block holds whatever a node may take, as long as
 // all nodes of one row read it in one way:
@@ -11,7 +11,7 @@
 // docs/design.md (P1 18) has the argument.
 
 #include "segment/blocks.hpp"
-#include "session/define.hpp"
+#include "session/create.hpp"
 #include "session/slot_life.hpp"
 
 namespace uidgen::pg {
@@ -54,7 +54,7 @@ int64_t saturating_add(int64_t value, int64_t length) {
 // node took when it was told of the commit. So this transaction's commit is flushed, whatever synchronous_commit says.
 SessionEntry *open_segment(const BlockRow &r) {
     SessionEntry *e = open_entry(r.sequence, SlotKind::segment);
-    check_not_attached(r.sequence);
+    check_not_attached(e);
     const int64_t increment = sequence_rule(r.sequence).increment;
     if (increment != 1)
         ereport(ERROR,
@@ -109,15 +109,7 @@ Datum with_value(BlockRow r, int64_t value) {
 
 int64_t increment_val(Row row) { return DatumGetInt64(column(row, "increment_val")); }
 
-// Rows are in no dump, so the label has it, too. Error if it is none.
-void keep_increment_val(Oid sequence, int64_t increment_val) {
-    if (read_segment(sequence).increment_val == increment_val)
-        return;
-    change_definition(sequence, core::DefinitionKind::segment,
-                      [&](core::Definition *d) { d->segment.increment_val = increment_val; });
-}
-
-// Whether this transaction has created the sequence and drawn nothing: an INSERT into t_sequence.
+// Whether this transaction has created the sequence and drawn nothing, as an INSERT that creates a segment does.
 bool is_unused(const SessionEntry *e) {
     Relation rel = open_sequence(e);
     const bool is_new = rel->rd_createSubid != InvalidSubTransactionId;
@@ -128,8 +120,8 @@ bool is_unused(const SessionEntry *e) {
 
 // Reserves the next block, and returns the row that shows it.
 //
-// The first UPDATE of a segment may say where to begin. The values before the one that it shows are reserved, too,
-// because a node may send it. An INSERT, and a row that starts over, show the first value of all.
+// An INSERT says where to begin, and so does another name, which is that of another segment. The values before the one
+// that it shows are reserved, too, unless the segment is new. That, and a row that starts over, show the first value.
 //
 // Near 2^63 a block takes all values that are left, and the row shows the last of them, to which no increment can be
 // added. So a node finds that it must start over, as with a table, before draws in the database have used up what it
@@ -143,7 +135,6 @@ Datum reserve_for_t_sequence(const BlockRow &r) {
     const SessionEntry *e = open_segment(r);
     const bool begins = places && is_unused(e);
     const int64_t increment = increment_val(r.after);
-    keep_increment_val(r.sequence, increment);
     int64_t shown = PG_INT64_MIN;
     if (!is_new)
         shown = saturating_add(r.from(), 2 * increment_val(r.before));
@@ -171,49 +162,66 @@ Datum reserve_for_leaf_alloc(const BlockRow &r) {
     return with_value(r, reserve(r, open_segment(r), {count, count, 0}, shown, 1).values.last);
 }
 
+// A row that comes, or that gets another name, creates the segment of that name, unless it exists.
+void find_segment_of(BlockRow *r, bool creates) {
+    const text *name = cstring_to_text(r->name);
+    r->sequence = find_segment(name);
+    if (OidIsValid(r->sequence))
+        return;
+    if (!creates)
+        report_no_segment(name, "Create it with segment_create().");
+    hold_names();
+    const int64_t start = r->to();
+    r->sequence = create_segment(new_segment(r->name), {start, 1, Min(start, 0)}, false);
+}
+
+// Whether the row was that of another name, and so showed values of another segment.
+bool is_renamed(const BlockRow &r, const char *name_column) {
+    return r.before.tuple != nullptr && strcmp(text_column(r.before, name_column), r.name) != 0;
+}
+
 Datum change_leaf_alloc(BlockRow r) {
     r.column = "max_id";
+    r.name = text_column(r.after, "biz_tag");
     // The table is the service's, so its owner may have altered the types.
     (void)column_number(r.after.desc, r.column, INT8OID);
     (void)column_number(r.after.desc, "step", INT4OID);
-    r.name = text_column(r.after, "biz_tag");
     if (r.before.tuple != nullptr) { // Leaf's table has it set by each UPDATE
         (void)column_number(r.after.desc, "update_time", TIMESTAMPTZOID);
         set_column(&r, "update_time", TimestampTzGetDatum(GetCurrentTransactionStartTimestamp()));
     }
-    if (is_null(r.after, r.column) || (!r.was_null() && r.from() == r.to()))
+    if (is_null(r.after, r.column)) // which the table refuses
         return PointerGetDatum(r.after.tuple);
-    r.sequence = find_segment(cstring_to_text(r.name));
-    if (!OidIsValid(r.sequence))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("segment \"%s\" does not exist", shown(r.name)),
-                        errhint("Create it with segment_create().")));
-    return reserve_for_leaf_alloc(r);
-}
-
-// The owner of a segment renames it in t_sequence. The label follows.
-void rename_segment(const BlockRow &r) {
-    check_owner(r.sequence);
-    lock_sequence(r.sequence, excludes_draws);
-    check_owner(r.sequence); // it may have got another one meanwhile
-    change_definition(r.sequence, core::DefinitionKind::segment,
-                      [&](core::Definition *d) { d->segment.name = r.name; });
+    const bool creates = r.before.tuple == nullptr || is_renamed(r, "biz_tag");
+    const bool moves = r.was_null() || r.from() != r.to();
+    if (creates || moves)
+        find_segment_of(&r, creates);
+    return moves ? reserve_for_leaf_alloc(r) : PointerGetDatum(r.after.tuple);
 }
 
 Datum change_t_sequence(BlockRow r, const Bitmapset *columns) {
     const auto is_set = [&](const char *name) {
-        return bms_is_member(column_number(r.after.desc, name) - FirstLowInvalidHeapAttributeNumber, columns);
+        return bms_is_member(column_number(r.after.desc, name, INT8OID) - FirstLowInvalidHeapAttributeNumber, columns);
     };
     r.column = "current_val";
-    r.name = text_column(r.after, "name");
-    r.sequence = DatumGetObjectId(column(r.after, "sequence"));
-    if (strcmp(r.name, text_column(r.before, "name")) != 0)
-        rename_segment(r);
-    return is_set(r.column) || is_set("increment_val") ? reserve_for_t_sequence(r) : PointerGetDatum(r.after.tuple);
+    r.name = text_column(r.after, "pk_seq_name");
+    const bool changes = is_set(r.column) || is_set("increment_val");
+    const int64_t length = increment_val(r.after);
+    if (is_null(r.after, r.column) || length < 1 || length > largest_increment) // which the table refuses
+        return PointerGetDatum(r.after.tuple);
+    if (is_renamed(r, "pk_seq_name"))
+        r.before.tuple = nullptr;
+    const bool creates = r.before.tuple == nullptr;
+    if (!creates && !changes)
+        return PointerGetDatum(r.after.tuple);
+    find_segment_of(&r, creates);
+    return reserve_for_t_sequence(r);
 }
 
 } // namespace
 
-// Any role may use it as a trigger on its own tables, with columns of any type.
+// Any role may use it as a trigger on its own tables, with columns of any type. What logical replication brings is the
+// publisher's to reserve, and the row stays as it is. The next UPDATE here begins beyond what that shows.
 UIDGEN_SQL_FUNCTION(uid_reserve_block) {
     const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
@@ -224,8 +232,9 @@ UIDGEN_SQL_FUNCTION(uid_reserve_block) {
     BlockRow r = {};
     r.before = {is_update ? trigger->tg_trigtuple : nullptr, desc};
     r.after = {is_update ? trigger->tg_newtuple : trigger->tg_trigtuple, desc};
-    return RelationGetRelid(trigger->tg_relation) == segment_row_table() ? change_t_sequence(r, trigger->tg_updatedcols)
-                                                                         : change_leaf_alloc(r);
+    if (IsLogicalWorker())
+        return PointerGetDatum(r.after.tuple);
+    return trigger->tg_trigger->tgnargs > 0 ? change_t_sequence(r, trigger->tg_updatedcols) : change_leaf_alloc(r);
 }
 
 } // namespace uidgen::pg

@@ -126,7 +126,8 @@ UIDGEN_SQL_FUNCTION(segment_set) {
     check_is_sequence(sequence);
     if (is_lease_sequence(sequence))
         report_lease_sequence(sequence);
-    check_not_attached(sequence);
+    if (read_segment(sequence).registry_name != nullptr)
+        report_attached(sequence);
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
         report_no_privilege(sequence, "UPDATE");
     lock_sequence(sequence, RowExclusiveLock); // as setval does, which expects that the sequence exists
@@ -140,8 +141,8 @@ UIDGEN_SQL_FUNCTION(segment_set) {
 UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);
-    const SegmentConfig config = segment_config_of(
-        {text_to_cstring(PG_GETARG_TEXT_PP(1)), 0, 0, text_to_cstring(PG_GETARG_TEXT_PP(2)), 0, 0, 0});
+    const SegmentConfig config =
+        segment_config_of({text_to_cstring(PG_GETARG_TEXT_PP(1)), 0, 0, text_to_cstring(PG_GETARG_TEXT_PP(2)), 0, 0});
     lock_owned(sequence);
     const SessionEntry *e = open_entry(sequence, SlotKind::segment);
     Counters not_counted = {};

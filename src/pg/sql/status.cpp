@@ -138,7 +138,7 @@ void put_names(ResultRow *row, Oid sequence) {
     const char *label = label_of(sequence).text;
     if (label == nullptr || !parses(label, &definition) || definition.kind != core::DefinitionKind::segment)
         return;
-    put(row, "name", definition.segment.name);
+    put(row, "name", name_of_segment(sequence, definition.segment));
     if (definition.segment.registry_name != nullptr)
         put(row, "registry_name", definition.segment.registry_name);
 }

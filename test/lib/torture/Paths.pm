@@ -58,7 +58,8 @@ CREATE TABLE mixed_rows (id bigint PRIMARY KEY DEFAULT nextval('mixed'));
 CREATE TABLE mixed_small_rows (id bigint PRIMARY KEY DEFAULT nextval('mixed_small'));
 SELECT uid_leaf_alloc_create();
 INSERT INTO leaf_alloc (biz_tag, step) VALUES ('taken', 20);
-UPDATE t_sequence SET increment_val = 20 WHERE pk_seq_name = 'taken';
+SELECT uid_t_sequence_create();
+INSERT INTO t_sequence VALUES ('taken', 1, 20);
 SELECT uid_key_create('shown'), uid_key_create('versioned', 63, 10);
 CREATE TABLE numbers AS SELECT n FROM generate_series(1, 3000) AS n;
 CREATE FUNCTION ticket() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.id := uid_next(); RETURN NEW; END $$;
@@ -82,9 +83,9 @@ END $$;
 END
 
 # Blocks by an UPDATE of t_sequence or leaf_alloc, as nodes of other services take them.
-sub block_of_view ($view, $name, $value, $length, $blocks)
+sub block_of_table ($table, $name, $value, $length, $blocks)
 {
-	return "WITH u AS (UPDATE $view SET $value = $value + $blocks * $length WHERE $name = 'taken' RETURNING $value, $length)"
+	return "WITH u AS (UPDATE $table SET $value = $value + $blocks * $length WHERE $name = 'taken' RETURNING $value, $length)"
 	  . " SELECT generate_series($value - $blocks * $length, $value - 1) FROM u";
 }
 
@@ -128,9 +129,9 @@ my @writing = (
 	[ 5, '-', 'COPY copied (item) FROM STDIN' ],
 	[ 5, 'mixed', 'INSERT INTO mixed_rows SELECT FROM generate_series(1, {20}) RETURNING id' ],
 	[ 5, 'mixed_small', 'INSERT INTO mixed_small_rows DEFAULT VALUES RETURNING id' ],
-	[ 3, 'taken:bs', block_of_view(qw(t_sequence pk_seq_name current_val increment_val 1)) ],
-	[ 3, 'taken:bs', block_of_view(qw(leaf_alloc biz_tag max_id step 1)) ],
-	[ 3, 'taken:bs', block_of_view(qw(leaf_alloc biz_tag max_id step 5)) ],
+	[ 3, 'taken:bs', block_of_table(qw(t_sequence pk_seq_name current_val increment_val 1)) ],
+	[ 3, 'taken:bs', block_of_table(qw(leaf_alloc biz_tag max_id step 1)) ],
+	[ 3, 'taken:bs', block_of_table(qw(leaf_alloc biz_tag max_id step 5)) ],
 	[ 3, 'uid_default,of_orders', 'BEGIN; INSERT INTO orders DEFAULT VALUES RETURNING id, v; PREPARE TRANSACTION \'w{w}\''
 		  . ' ;; COMMIT PREPARED \'w{w}\'' ]);
 
