@@ -1,5 +1,5 @@
-# Calls of the registry's model (test/unit/registry_calls.cpp) are replayed through uidgen_registry.sql, in which the clock
-# and the place are the model's.
+# Calls of the registry's model and statements of its administrators (test/unit/registry_calls.cpp) are replayed through
+# uidgen_registry.sql, in which the clock and the place are the model's.
 #
 # Expected: the same answers, and the same rows afterwards. With another rule in the SQL some differ.
 use UidgenTest;
@@ -59,16 +59,35 @@ $$;
 
 -- What the model and the registry agree on.
 CREATE FUNCTION agreed(reply jsonb, after jsonb) RETURNS jsonb LANGUAGE sql AS $$
-  SELECT CASE WHEN reply ->> 'why' = 'granted' THEN reply ELSE reply - '{node,since,until}'::text[] END || (after - '{fleet,keeps,fence,term,layouts}'::text[])
+  SELECT CASE WHEN reply ->> 'why' = 'granted' THEN reply ELSE reply - CASE WHEN reply ->> 'why' IN ('done', 'refused') THEN '{term,fence,node,since,until}' ELSE '{node,since,until}' END::text[] END || (after - '{fleet,fence,term,layouts}'::text[])
          || jsonb_build_object('fences', after -> 'fence', 'term_after', after -> 'term')
 $$;
 
-CREATE FUNCTION answered(here jsonb, q jsonb, reply jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+-- What an administrator does.
+CREATE FUNCTION stated(function text, argument jsonb) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  CASE function
+    WHEN 'fence' THEN PERFORM uid_registry.fence(us(argument));
+    WHEN 'promise' THEN PERFORM uid_registry.promise((ARRAY['nothing', 'restarts', 'failovers'])[1 + argument::int]);
+    ELSE PERFORM uid_registry.nothing_was_lost();
+  END CASE;
+  RETURN 'done';
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+  RETURN 'refused';
+END
+$$;
+
+CREATE FUNCTION answered(c jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   a uid_registry.answer;
   r uid_registry.registry;
 BEGIN
-  SELECT * INTO STRICT a FROM uid_registry.grant((q -> 'fleet')::bigint, us(q -> 'seen'), request(here, q, reply));
+  IF c ? 'statement' THEN
+    a.why := stated(c ->> 'statement', c -> 'argument');
+  ELSE
+    SELECT * INTO STRICT a
+      FROM uid_registry.grant((c #> '{request,fleet}')::bigint, us(c #> '{request,seen}'), request(c -> 'here', c -> 'request', c -> 'reply'));
+  END IF;
   SELECT * INTO STRICT r FROM uid_registry.registry;
   IF a.taken <> (a.why = 'taken') THEN
     a.why := a.why || ', taken: ' || a.taken;
@@ -77,8 +96,8 @@ BEGIN
     jsonb_build_object('why', coalesce(NULLIF(a.why, ''), 'granted'), 'term', number(a.term), 'fence', a.fence, 'node', a.node,
                        'since', number(a.since), 'until', number(a.until)),
     jsonb_build_object('system', r.place::int, 'timeline', r.timeline::int, 'started', extract(epoch FROM r.started)::int,
-                       'term', number(r.term), 'fence', r.fence, 'standing', array_position('{none,proof,lifted}', CASE r.reason
-                         WHEN 'start' THEN 'none' WHEN 'takeover' THEN 'none' ELSE r.reason END) - 1,
+                       'term', number(r.term), 'fence', r.fence, 'keeps', array_position('{nothing,restarts,failovers}', r.keeps) - 1,
+                       'standing', CASE r.reason WHEN 'proof' THEN 1 WHEN 'lifted' THEN 2 ELSE 0 END,
                        'lost_from', number(r.lost_from), 'former', number(r.former), 'shown', number(r.shown),
                        'rows', (SELECT coalesce(jsonb_agg(jsonb_build_object('node', n.node, 'until', number(n.until), 'token', n.token,
                                                                              'fence', n.fence) ORDER BY n.node), '[]')
@@ -96,7 +115,7 @@ BEGIN
   TRUNCATE difference;
   FOR c IN SELECT call FROM call ORDER BY md5(call::text) LOOP
     CALL put(c -> 'here', c -> 'before');
-    said := answered(c -> 'here', c -> 'request', c -> 'reply');
+    said := answered(c);
     IF said <> agreed(c -> 'reply', c -> 'after') THEN
       INSERT INTO difference VALUES (c, said, agreed(c -> 'reply', c -> 'after'));
       differing := differing + 1;
@@ -139,5 +158,8 @@ notices('a node is taken only if its holder has a successor', 'judge', 'k.until 
 notices('a grant begins within a bound of the clock', 'judge', 'least(q.earliest, now_us + r.bound)', 'q.earliest');
 notices('a lost grant that is shown fences', 'enter', 's.until > coalesce(n.until, 0)', 'false');
 notices('a takeover is above what its caller has seen', 'term', 'coalesce($4, 0)', '0');
+notices('a proof forbids that a fence is lifted', 'nothing_was_lost', "r.reason IN ('proof', 'anew')", "r.reason = 'anew'");
+notices('a promise compares first', 'promise', "WHEN 'restarts' IN (keeps, was) THEN 'restarts'", '');
+notices('a statement can lower lost_from', 'fence', 'lost_from = uid_registry.clock()', 'lost_from = x.lost_from + uid_registry.clock()');
 notices('a larger term fences once', 'see_larger_term', 'seen > x.shown', 'true');
 done_testing();

@@ -121,6 +121,8 @@ class Steps {
     bool telling = false; // texts are made
     // Told of each whole call: the server before it, its clock, the request, the reply, and the server after it.
     std::function<void(const Server &, int, const Request &, const Reply &, const Server &)> on_call;
+    // The same of a statement: its function, its argument, and whether it was refused.
+    std::function<void(const Server &, int, const char *, int, bool, const Server &)> on_statement;
 
   protected:
     template <typename... Parts> std::string say(const Parts &...parts) const {

@@ -83,6 +83,22 @@ class World : public MemberSteps {
             1, other_system ? ++s.places : s.servers[0].system, timeline, ++s.starts, static_cast<int8_t>(offset), db};
     }
 
+    // What an administrator does at a registry. `change` returns false if the statement is refused.
+    template <typename Change>
+    void administer_at(Server &at, int now, const char *function, int argument, const Change &change) const {
+        const Server before = at;
+        const bool is_refused = !change();
+        if (on_statement != nullptr)
+            on_statement(before, now, function, argument, is_refused, at);
+    }
+
+    void fence(Server &at, int now, int above) const {
+        administer_at(at, now, "fence", above, [&] {
+            registry_.fence(&at, now, above);
+            return true;
+        });
+    }
+
     void fail_registry(const State &s, const Emit &emit) const {
         const Server &primary = s.servers[0];
         const bool has_standby = s.budget[failover] > 0 || s.budget[split] > 0 || s.budget[dies] > 0;
@@ -174,7 +190,7 @@ class World : public MemberSteps {
             next.servers[0].db = next.backup;
             next.servers[0].started = ++next.starts;
         };
-        const auto fence = [&](State &next) { registry_.fence(&next.servers[0], clock(next, primary.offset), 0); };
+        const auto fence_it = [&](State &next) { fence(next.servers[0], clock(next, primary.offset), 0); };
         if (s.budget[put_back] > 0 && s.has_backup)
             spend(put_back, s, emit, say("a snapshot of the registry's disk is put back"),
                   [&](State &next, Outcome &) { put_it_back(next); });
@@ -183,14 +199,14 @@ class World : public MemberSteps {
                   [&](State &next, Outcome &) {
                       put_it_back(next);
                       next.commits_lost = 1;
-                      fence(next);
+                      fence_it(next);
                   });
         if (s.budget[restore_running] > 0 && s.has_backup)
             spend(restore_running, s, emit, say("rows are restored into the running registry, and fence()"),
                   [&](State &next, Outcome &) {
                       next.servers[0].db = next.backup;
                       next.commits_lost = 1;
-                      fence(next);
+                      fence_it(next);
                   });
     }
 
@@ -200,15 +216,22 @@ class World : public MemberSteps {
         const bool has_fence = primary.db.timeline != primary.timeline || primary.db.lost_from > 0;
         for (const Kind kind : {lift, false_lift})
             if (s.budget[kind] > 0 && primary.up && has_fence && (kind == false_lift || !s.commits_lost))
-                spend(kind, s, emit, say("nothing_was_lost()"),
-                      [&](State &next, Outcome &out) { registry_.lift(&next.servers[0], now, &out.events); });
+                spend(kind, s, emit, say("nothing_was_lost()"), [&](State &next, Outcome &out) {
+                    Server &at = next.servers[0];
+                    administer_at(at, now, "nothing_was_lost", 0,
+                                  [&] { return registry_.lift(&at, now, &out.events); });
+                });
         for (const auto &[kind, keeps] :
              {std::pair(promise_failovers, failovers), std::pair(promise_restarts, restarts)})
             if (s.budget[kind] > 0 && primary.up && primary.db.keeps != keeps &&
                 (keeps == failovers || primary.db.keeps == failovers))
                 spend(kind, s, emit, say(keeps == failovers ? "promise('failovers')" : "promise('restarts')"),
                       [&](State &next, Outcome &out) {
-                          registry_.promise(&next.servers[0], now, keeps, &out.events);
+                          Server &at = next.servers[0];
+                          administer_at(at, now, "promise", keeps, [&, keeps = keeps] {
+                              registry_.promise(&at, now, keeps, &out.events);
+                              return true;
+                          });
                           if (!size_.late_promise)
                               next.standby = next.servers[0].db;
                       });
@@ -228,7 +251,7 @@ class World : public MemberSteps {
                   [&](State &next, Outcome &) {
                       go_back(next);
                       next.servers[0].started = ++next.starts;
-                      registry_.fence(&next.servers[0], clock(next, next.servers[0].offset), largest);
+                      fence(next.servers[0], clock(next, next.servers[0].offset), largest);
                   });
         if (s.budget[take_back] > 0 && has_former && largest > s.servers[1].db.term)
             spend(take_back, s, emit, say("the former primary has its lock back, and is shown the new one's term"),

@@ -1,5 +1,6 @@
-// Prints calls of the registry's model, each as a line of JSON: what the registry was, the request, the answer, and what the
-// registry was then. test/tap/066_registry_calls.t replays them through uidgen_registry.sql.
+// Prints calls of the registry's model, and statements of administrators, each as a line of JSON: what the registry was,
+// the request, the answer, and what the registry was then. test/tap/066_registry_calls.t replays them through
+// uidgen_registry.sql.
 //
 // They are of seeded walks of all scenarios, without repetitions.
 #include <cstdio>
@@ -12,6 +13,10 @@
 using namespace uidgen::test;
 
 namespace {
+
+// In addition to the scenarios, which are sound: proofs, and statements that are false.
+const Scenario false_statements = {
+    "", "whole_calls 1, registry_clocks 0 1, put_back 1, dies 1, take_back 1, false_lift 2, invent 1, end 16", 0};
 
 constexpr size_t calls_of_a_kind = 12; // in each scenario
 constexpr uint64_t one_in = 7;         // of the calls of a walk
@@ -55,34 +60,56 @@ std::string json(const Reply &r) {
     return text;
 }
 
+// The server, and the registry in it.
+std::string json(const Server &server, int now, const Size &size) {
+    char here[200];
+    snprintf(here, sizeof(here),
+             R"("here": {"system": %d, "timeline": %d, "started": %d, "now": %d, "nodes": %d, "layouts": %d, )"
+             R"("longest": %d, "bound": %d}, "before": )",
+             server.system, server.timeline, server.started, now, size.nodes, size.layouts, size.length, size.bound);
+    return here + json(server);
+}
+
+void print_calls(const Scenario &scenario) {
+    const Size size = size_of(scenario.size);
+    World world({}, size);
+    // By answer, of a renewal or not, and whether the registry's row has changed.
+    std::map<std::tuple<uidgen::core::Why, bool, bool>, std::set<std::string>> calls;
+    std::map<std::pair<std::string, bool>, std::set<std::string>> statements;
+    std::mt19937_64 random(1);
+    world.on_call = [&](const Server &before, int now, const Request &request, const Reply &reply,
+                        const Server &after) {
+        const bool changes = before.db.fence != after.db.fence || before.db.term != after.db.term;
+        std::set<std::string> &kind = calls[{reply.why, request.node >= 0, changes}];
+        if (kind.size() == calls_of_a_kind || random() % one_in != 0)
+            return;
+        kind.insert("{" + json(before, now, size) + R"(, "request": )" + json(request) + R"(, "reply": )" +
+                    json(reply) + R"(, "after": )" + json(after) + "}");
+    };
+    world.on_statement = [&](const Server &before, int now, const char *function, int argument, bool is_refused,
+                             const Server &after) {
+        std::set<std::string> &kind = statements[{function, is_refused}];
+        if (kind.size() == calls_of_a_kind)
+            return;
+        char text[200];
+        snprintf(text, sizeof(text), R"("statement": "%s", "argument": %d, "reply": {"why": "%s"})", function, argument,
+                 is_refused ? "refused" : "done");
+        kind.insert("{" + json(before, now, size) + ", " + text + R"(, "after": )" + json(after) + "}");
+    };
+    walk(world, 1, 200000, 60);
+    for (const auto &[kind, some] : calls)
+        for (const std::string &call : some)
+            puts(call.c_str());
+    for (const auto &[kind, some] : statements)
+        for (const std::string &statement : some)
+            puts(statement.c_str());
+}
+
 } // namespace
 
 int main() {
-    for (const Scenario &scenario : scenarios) {
-        const Size size = size_of(scenario.size);
-        World world({}, size);
-        // By answer, of a renewal or not, and whether the registry's row has changed.
-        std::map<std::tuple<uidgen::core::Why, bool, bool>, std::set<std::string>> calls;
-        std::mt19937_64 random(1);
-        world.on_call = [&](const Server &before, int now, const Request &request, const Reply &reply,
-                            const Server &after) {
-            const bool changes = before.db.fence != after.db.fence || before.db.term != after.db.term;
-            std::set<std::string> &kind = calls[{reply.why, request.node >= 0, changes}];
-            if (kind.size() == calls_of_a_kind || random() % one_in != 0)
-                return;
-            char here[200];
-            snprintf(here, sizeof(here),
-                     R"("here": {"system": %d, "timeline": %d, "started": %d, "now": %d, "nodes": %d, "layouts": %d, )"
-                     R"("longest": %d, "bound": %d})",
-                     before.system, before.timeline, before.started, now, size.nodes, size.layouts, size.length,
-                     size.bound);
-            kind.insert(std::string("{") + here + R"(, "before": )" + json(before) + R"(, "request": )" +
-                        json(request) + R"(, "reply": )" + json(reply) + R"(, "after": )" + json(after) + "}");
-        };
-        walk(world, 1, 200000, 60);
-        for (const auto &[kind, some] : calls)
-            for (const std::string &call : some)
-                puts(call.c_str());
-    }
+    for (const Scenario &scenario : scenarios)
+        print_calls(scenario);
+    print_calls(false_statements);
     return 0;
 }

@@ -102,7 +102,7 @@ const Story stories[] = {
      true},
 };
 
-constexpr uint64_t quick = 50000, walked = 200000, deep = 2000000;
+constexpr uint64_t quick = 50000, walked = 200000, deep = 1000000;
 
 const Rules shipped;
 
@@ -153,7 +153,7 @@ TEST(Fleets, StoriesAreSound) {
 TEST(Fleets, DeeperSearches) {
     for (const Scenario &of : scenarios) {
         const World world(shipped, size_of(of.size));
-        const Found found = search(world, deep), far = walk(world, 2, 10 * deep, 80);
+        const Found found = search(world, deep), far = walk(world, 2, 3 * deep, 80);
         EXPECT_EQ(found.broken, "") << of.name << ": " << found.path;
         EXPECT_EQ(far.broken, "") << of.name << ": " << far.path;
         std::cout << "  " << of.name << ": " << found.states << " states, " << (found.is_all ? "all, " : "") << "depth "
