@@ -93,12 +93,12 @@ enum class ClockAction : uint8_t {
 
 struct Decision {
     ClockAction action;
-    uint64_t floor; // no position below it is handed out: the start of the clock's tick, or `behind` ticks below it
-    uint64_t limit; // take: the first position that may not be handed out
+    uint64_t floor;     // no position below it is handed out: the start of the clock's tick, or `behind` ticks below it
+    uint64_t limit = 0; // take: the first position that may not be handed out
     // reserve: the first tick after the new lease. take: the same, if the next lease should be written now,
     // without waiting for its flush; else 0.
-    int64_t reserve_until;
-    int64_t wait_ticks; // wait: how far the clock is behind; clock_back, backup: how far it moved backwards, or 0
+    int64_t reserve_until = 0;
+    int64_t wait_ticks = 0; // wait: how far the clock is behind; clock_back, backup: how far it moved backwards, or 0
     // ask: the lowest tick that can be used. clock_back: the tick of the clock at which there are ids again; backup:
     // the same without the backup worker.
     int64_t wanted = 0;
@@ -123,24 +123,25 @@ struct ClockState {
 constexpr int64_t nothing_seen = -1;
 
 // The first position of the grant: no lease begins below it.
-constexpr uint64_t granted_begin(const ClockPolicy &p, const ClockState &v) noexcept {
-    return static_cast<uint64_t>(std::min(v.granted_from, p.end)) << p.sequence_bits;
+constexpr uint64_t granted_begin(const ClockPolicy &policy, const ClockState &state) noexcept {
+    return static_cast<uint64_t>(std::min(state.granted_from, policy.end)) << policy.sequence_bits;
 }
 
 // The lowest position that is not too far behind the clock.
-constexpr uint64_t oldest_allowed(const ClockPolicy &p, int64_t now) noexcept {
-    const int64_t tick = std::min(now - p.behind, p.end);
+constexpr uint64_t oldest_allowed(const ClockPolicy &policy, int64_t now) noexcept {
+    const int64_t tick = std::min(now - policy.behind, policy.end);
     if (tick <= 0)
         return 0;
     // The last tick starts at 0, because no tick is left to borrow from.
-    return (static_cast<uint64_t>(tick) << p.sequence_bits) + (tick < p.end - 1 ? p.spread.start(tick) : 0);
+    return (static_cast<uint64_t>(tick) << policy.sequence_bits) +
+           (tick < policy.end - 1 ? policy.spread.start(tick) : 0);
 }
 
 namespace detail {
 
 // The shortest extension of a lease. It bounds the records of a bulk load that draws at max_ahead: at most 16 in the
 // time of a lease.
-constexpr int64_t least_extension(const ClockPolicy &p) noexcept { return (p.lease + 15) / 16; }
+constexpr int64_t least_extension(const ClockPolicy &policy) noexcept { return (policy.lease + 15) / 16; }
 
 // What the clock and the grant allow.
 struct Bounds {
@@ -151,133 +152,158 @@ struct Bounds {
     int64_t held; // where ids continue if a clock that moved backwards counts as standing still; else the clock's tick
 };
 
-constexpr Bounds bounds_of(const ClockPolicy &p, const ClockState &v) noexcept {
-    const int64_t now = std::min(v.now, p.end);
+constexpr Bounds bounds_of(const ClockPolicy &policy, const ClockState &state) noexcept {
+    const int64_t now = std::min(state.now, policy.end);
     // No lease is written further than max_ahead above the clock. So a high-water mark beyond that shows a clock that
     // moved backwards while the server was down.
-    const auto last_leased = static_cast<int64_t>(v.written >> p.sequence_bits) - 1;
-    const int64_t latest = std::max(v.seen, last_leased - p.max_ahead);
+    const auto last_leased = static_cast<int64_t>(state.written >> policy.sequence_bits) - 1;
+    const int64_t latest = std::max(state.seen, last_leased - policy.max_ahead);
     const int64_t back = latest >= 0 ? latest - now : 0;
-    return {std::min(v.granted_until, p.end), now, std::max(oldest_allowed(p, v.now), granted_begin(p, v)), back,
-            std::max(now, now + back)};
+    return {std::min(state.granted_until, policy.end), now,
+            std::max(oldest_allowed(policy, state.now), granted_begin(policy, state)), back, std::max(now, now + back)};
+}
+
+constexpr Decision take(const Bounds &bounds, uint64_t limit, int64_t reserve_until = 0) noexcept {
+    return {ClockAction::take, bounds.floor, limit, reserve_until};
+}
+constexpr Decision confirm(const Bounds &bounds) noexcept { return {ClockAction::confirm, bounds.floor}; }
+constexpr Decision reserve(const Bounds &bounds, int64_t until) noexcept {
+    return {ClockAction::reserve, bounds.floor, 0, until};
+}
+constexpr Decision wait(const Bounds &bounds, int64_t ticks) noexcept {
+    return {ClockAction::wait, bounds.floor, 0, 0, ticks};
+}
+constexpr Decision ask(const Bounds &bounds, int64_t wanted) noexcept {
+    return {ClockAction::ask, bounds.floor, 0, 0, 0, wanted};
+}
+constexpr Decision exhausted(const Bounds &bounds) noexcept { return {ClockAction::exhausted, bounds.floor}; }
+constexpr Decision ask_backup(const Bounds &bounds, int64_t back, int64_t resumes) noexcept {
+    return {ClockAction::backup, bounds.floor, 0, 0, back, resumes};
+}
+constexpr Decision clock_back(const Bounds &bounds, int64_t back, int64_t resumes) noexcept {
+    return {ClockAction::clock_back, bounds.floor, 0, 0, back, resumes};
 }
 
 // The end of a lease that starts at `from`: never more than max_ahead above the clock (P4).
-constexpr int64_t lease_end(const ClockPolicy &p, const Bounds &t, int64_t from) noexcept {
-    return std::min({from + p.lease, t.now + p.max_ahead + 1, t.until});
+constexpr int64_t lease_end(const ClockPolicy &policy, const Bounds &bounds, int64_t from) noexcept {
+    return std::min({from + policy.lease, bounds.now + policy.max_ahead + 1, bounds.until});
 }
 
 // What to do to draw from `next` on, in ticks up to `ahead` above the clock, or up to `held` if that is later.
-constexpr Decision draw(const ClockPolicy &p, const ClockState &v, const Bounds &t, uint64_t next, int64_t ahead,
-                        int64_t held) noexcept {
-    const auto position = [&p](int64_t tick) { return static_cast<uint64_t>(tick) << p.sequence_bits; };
-    const auto tick = [&p](uint64_t pos) { return static_cast<int64_t>(pos >> p.sequence_bits); };
+constexpr Decision draw(const ClockPolicy &policy, const ClockState &state, const Bounds &bounds, uint64_t next,
+                        int64_t ahead, int64_t held) noexcept {
+    const auto position = [&policy](int64_t tick) { return static_cast<uint64_t>(tick) << policy.sequence_bits; };
+    const auto tick = [&policy](uint64_t pos) { return static_cast<int64_t>(pos >> policy.sequence_bits); };
     const int64_t next_tick = tick(next);
-    const int64_t allowed = std::max(t.now + ahead, held);
+    const int64_t allowed = std::max(bounds.now + ahead, held);
 
     // What must fit below max_ahead: one tick of the present lease, or the shortest extension. The last lease of a
     // grant may be shorter.
-    const int64_t ticks = next < v.written ? 1 : least_extension(p);
-    const int64_t last_end = std::max(std::min(next_tick + ticks, t.until), next_tick + 1);
-    const int64_t beyond_lease = last_end - (t.now + p.max_ahead + 1);
+    const int64_t ticks = next < state.written ? 1 : least_extension(policy);
+    const int64_t last_end = std::max(std::min(next_tick + ticks, bounds.until), next_tick + 1);
+    const int64_t beyond_lease = last_end - (bounds.now + policy.max_ahead + 1);
     // `held` does not move while the clock approaches it, so it shortens no wait.
-    const int64_t beyond_clock = next_tick > allowed ? next_tick - (t.now + ahead) : 0;
+    const int64_t beyond_clock = next_tick > allowed ? next_tick - (bounds.now + ahead) : 0;
     const int64_t behind = std::max(beyond_lease, beyond_clock);
     if (behind > 0)
-        return {ClockAction::wait, t.floor, 0, 0, behind};
-    if (next_tick >= t.until)
-        return {ClockAction::ask, t.floor, 0, 0, 0, next_tick};
+        return wait(bounds, behind);
+    if (next_tick >= bounds.until)
+        return ask(bounds, next_tick);
 
-    if (next < v.usable) {
+    if (next < state.usable) {
         // The allowance ends above the tick of `next`, so it is above 0.
-        const uint64_t allowance = position(std::min(std::min(allowed, t.now + p.max_ahead) + 1, t.until));
-        const uint64_t limit = std::min(v.usable, allowance);
-        if (v.written > v.usable)
-            return {ClockAction::take, t.floor, limit, 0, 0};
+        const uint64_t allowance =
+            position(std::min(std::min(allowed, bounds.now + policy.max_ahead) + 1, bounds.until));
+        const uint64_t limit = std::min(state.usable, allowance);
+        if (state.written > state.usable)
+            return take(bounds, limit);
         // The next lease is written when a quarter of this one is used. The WAL writer has three quarters to flush it.
-        const int64_t prefetch_tick = tick(v.usable) - p.lease + p.lease / 4;
+        const int64_t prefetch_tick = tick(state.usable) - policy.lease + policy.lease / 4;
         if (next_tick < prefetch_tick)
-            return {ClockAction::take, t.floor, std::min(limit, position(prefetch_tick)), 0, 0};
-        const int64_t until = lease_end(p, t, tick(v.written));
-        const bool worth = until - tick(v.written) >= least_extension(p);
-        return {ClockAction::take, t.floor, limit, worth ? until : 0, 0};
+            return take(bounds, std::min(limit, position(prefetch_tick)));
+        const int64_t until = lease_end(policy, bounds, tick(state.written));
+        const bool worth = until - tick(state.written) >= least_extension(policy);
+        return take(bounds, limit, worth ? until : 0);
     }
-    if (next < v.written)
-        return {ClockAction::confirm, t.floor, 0, 0, 0};
-    return {ClockAction::reserve, t.floor, 0, lease_end(p, t, next_tick), 0};
+    if (next < state.written)
+        return confirm(bounds);
+    return reserve(bounds, lease_end(policy, bounds, next_tick));
 }
 
 // The tick of the clock at which a decision to wait has waited enough.
-constexpr int64_t end_of_wait(const Bounds &t, const Decision &d) noexcept {
-    return t.now + (d.action == ClockAction::wait ? d.wait_ticks : 0);
+constexpr int64_t end_of_wait(const Bounds &bounds, const Decision &decision) noexcept {
+    return bounds.now + (decision.action == ClockAction::wait ? decision.wait_ticks : 0);
 }
 
-// The answer to a clock that moved backwards by t.back; `drawn` is the decision as if it had not. It is not for `hold`
-// within the tolerance.
-constexpr Decision answer_clock_back(const ClockPolicy &p, const Bounds &t, const Decision &drawn) noexcept {
-    const int64_t held = p.when_back == WhenBack::hold ? t.held - p.tolerance : t.held;
-    const int64_t resumes = std::max(held, end_of_wait(t, drawn));
-    if (p.when_back == WhenBack::wait && t.back <= p.tolerance)
-        return {ClockAction::wait, t.floor, 0, 0, resumes - t.now};
-    const bool asks = p.when_back == WhenBack::backup;
-    return {asks ? ClockAction::backup : ClockAction::clock_back, t.floor, 0, 0, t.back, resumes};
+// The answer to a clock that moved backwards by bounds.back; `drawn` is the decision as if it had not. It is not for
+// `hold` within the tolerance.
+constexpr Decision answer_clock_back(const ClockPolicy &policy, const Bounds &bounds, const Decision &drawn) noexcept {
+    const int64_t held = policy.when_back == WhenBack::hold ? bounds.held - policy.tolerance : bounds.held;
+    const int64_t resumes = std::max(held, end_of_wait(bounds, drawn));
+    if (policy.when_back == WhenBack::wait && bounds.back <= policy.tolerance)
+        return wait(bounds, resumes - bounds.now);
+    if (policy.when_back == WhenBack::backup)
+        return ask_backup(bounds, bounds.back, resumes);
+    return clock_back(bounds, bounds.back, resumes);
 }
 
 } // namespace detail
 
 // By how many ticks the clock is behind the latest reading that the generator has used; 0 or less: it is not. While it
 // is, when_back applies.
-constexpr int64_t ticks_back(const ClockPolicy &p, const ClockState &v) noexcept {
-    return detail::bounds_of(p, v).back;
+constexpr int64_t ticks_back(const ClockPolicy &policy, const ClockState &state) noexcept {
+    return detail::bounds_of(policy, state).back;
 }
 
 // The generator's next step.
-constexpr Decision decide(const ClockPolicy &p, const ClockState &v) noexcept {
-    const detail::Bounds t = detail::bounds_of(p, v);
-    const uint64_t next = std::max(v.last + 1, t.floor);
-    const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
-    if (next_tick >= p.end)
-        return {ClockAction::exhausted, t.floor, 0, 0, 0};
+constexpr Decision decide(const ClockPolicy &policy, const ClockState &state) noexcept {
+    const detail::Bounds bounds = detail::bounds_of(policy, state);
+    const uint64_t next = std::max(state.last + 1, bounds.floor);
+    const auto next_tick = static_cast<int64_t>(next >> policy.sequence_bits);
+    if (next_tick >= policy.end)
+        return detail::exhausted(bounds);
 
     // After a start, or in a new grant, the first tick may be ahead of the clock although no number was used up. Ids
     // stay in order if the primary worker begins that tick, and ends it.
-    const bool begun = v.seen < 0 || next > v.last + 1 || static_cast<int64_t>(v.last >> p.sequence_bits) == next_tick;
-    const bool ends_tick = p.when_full == WhenFull::backup && begun;
-    const Decision drawn = detail::draw(p, v, t, next, p.when_full == WhenFull::borrow ? p.max_ahead : 0,
-                                        ends_tick ? std::max(t.held, next_tick) : t.held);
-    if (t.back > 0 && (p.when_back != WhenBack::hold || t.back > p.tolerance))
-        return detail::answer_clock_back(p, t, drawn);
-    if (p.when_full == WhenFull::backup && drawn.action == ClockAction::wait)
-        return {ClockAction::backup, t.floor, 0, 0, 0, detail::end_of_wait(t, drawn)};
+    const bool begun = state.seen < 0 || next > state.last + 1 ||
+                       static_cast<int64_t>(state.last >> policy.sequence_bits) == next_tick;
+    const bool ends_tick = policy.when_full == WhenFull::backup && begun;
+    const Decision drawn =
+        detail::draw(policy, state, bounds, next, policy.when_full == WhenFull::borrow ? policy.max_ahead : 0,
+                     ends_tick ? std::max(bounds.held, next_tick) : bounds.held);
+    if (bounds.back > 0 && (policy.when_back != WhenBack::hold || bounds.back > policy.tolerance))
+        return detail::answer_clock_back(policy, bounds, drawn);
+    if (policy.when_full == WhenFull::backup && drawn.action == ClockAction::wait)
+        return detail::ask_backup(bounds, 0, detail::end_of_wait(bounds, drawn));
     return drawn;
 }
 
-// The backup worker's next step. `v.last` is the backup worker's word; `asked` is the decision to use it. It may be
+// The backup worker's next step. `state.last` is the backup worker's word; `asked` is the decision to use it. It may be
 // ahead of the clock by max_ahead, but only by the tolerance if the clock moved backwards. clock_back: it is further.
-constexpr Decision decide_backup(const ClockPolicy &p, const ClockState &v, const Decision &asked) noexcept {
-    const detail::Bounds t = detail::bounds_of(p, v);
-    const uint64_t next = std::max(v.last + 1, t.floor);
-    const auto next_tick = static_cast<int64_t>(next >> p.sequence_bits);
-    if (next_tick >= p.end)
-        return {ClockAction::exhausted, t.floor, 0, 0, 0};
+constexpr Decision decide_backup(const ClockPolicy &policy, const ClockState &state, const Decision &asked) noexcept {
+    const detail::Bounds bounds = detail::bounds_of(policy, state);
+    const uint64_t next = std::max(state.last + 1, bounds.floor);
+    const auto next_tick = static_cast<int64_t>(next >> policy.sequence_bits);
+    if (next_tick >= policy.end)
+        return detail::exhausted(bounds);
     const bool is_back = asked.wait_ticks > 0;
-    const int64_t ahead = is_back ? std::min(p.tolerance, p.max_ahead) : p.max_ahead;
-    const Decision drawn = detail::draw(p, v, t, next, ahead, is_back ? t.now : t.held);
+    const int64_t ahead = is_back ? std::min(policy.tolerance, policy.max_ahead) : policy.max_ahead;
+    const Decision drawn = detail::draw(policy, state, bounds, next, ahead, is_back ? bounds.now : bounds.held);
     if (drawn.action != ClockAction::wait)
         return drawn;
 
     // Draws succeed again when this worker or the primary one may draw. When the clock is not back any more, this one
     // may only because the tick is full, but then further ahead.
     int64_t resumes = asked.wanted;
-    if (detail::end_of_wait(t, drawn) < t.held)
-        resumes = std::min(resumes, detail::end_of_wait(t, drawn));
-    if (p.when_full == WhenFull::backup) {
-        const Decision when_full = detail::draw(p, v, t, next, p.max_ahead, t.held);
-        resumes = std::min(resumes, std::max(detail::end_of_wait(t, when_full), t.held));
+    if (detail::end_of_wait(bounds, drawn) < bounds.held)
+        resumes = std::min(resumes, detail::end_of_wait(bounds, drawn));
+    if (policy.when_full == WhenFull::backup) {
+        const Decision when_full = detail::draw(policy, state, bounds, next, policy.max_ahead, bounds.held);
+        resumes = std::min(resumes, std::max(detail::end_of_wait(bounds, when_full), bounds.held));
     }
-    if (is_back && next_tick > t.now + ahead)
-        return {ClockAction::clock_back, t.floor, 0, 0, asked.wait_ticks, resumes};
-    return {ClockAction::wait, t.floor, 0, 0, resumes - t.now};
+    if (is_back && next_tick > bounds.now + ahead)
+        return detail::clock_back(bounds, asked.wait_ticks, resumes);
+    return detail::wait(bounds, resumes - bounds.now);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -295,18 +321,18 @@ constexpr bool precedes_every_id(const TimeField &field, int64_t id) noexcept {
 }
 
 // The last tick leased. A mark beyond what the generator can use stands for its end.
-constexpr int64_t tick_of_mark(const ClockPolicy &p, int64_t high_water_mark) noexcept {
-    return std::min(std::max(high_water_mark, INT64_C(0)), p.end - 1);
+constexpr int64_t tick_of_mark(const ClockPolicy &policy, int64_t high_water_mark) noexcept {
+    return std::min(std::max(high_water_mark, INT64_C(0)), policy.end - 1);
 }
 
 // The first position above all that was leased.
-constexpr uint64_t position_above(const ClockPolicy &p, int64_t high_water_mark) noexcept {
-    return static_cast<uint64_t>(tick_of_mark(p, high_water_mark) + 1) << p.sequence_bits;
+constexpr uint64_t position_above(const ClockPolicy &policy, int64_t high_water_mark) noexcept {
+    return static_cast<uint64_t>(tick_of_mark(policy, high_water_mark) + 1) << policy.sequence_bits;
 }
 
 // The largest id that the generator can have issued.
-constexpr int64_t largest_leased_id(const Layout &l, const ClockPolicy &p, int64_t high_water_mark) noexcept {
-    const int64_t first_above = first_id_of(l, tick_of_mark(p, high_water_mark) + 1);
+constexpr int64_t largest_leased_id(const Layout &layout, const ClockPolicy &policy, int64_t high_water_mark) noexcept {
+    const int64_t first_above = first_id_of(layout, tick_of_mark(policy, high_water_mark) + 1);
     return first_above == INT64_MAX ? first_above : first_above - 1;
 }
 

@@ -76,12 +76,12 @@ constexpr uint64_t version_7 = 7;
 constexpr uint64_t variant_rfc = 2;
 
 // Ticks of one millisecond are numbered from 0 to this.
-constexpr int64_t last_index(const Layout &l) noexcept { return (us_in_ms - 1) / l.tick_us; }
+constexpr int64_t last_index(const Layout &layout) noexcept { return (us_in_ms - 1) / layout.tick_us; }
 
 // The first tick that starts at that millisecond or later. Negative before the epoch.
-constexpr int64_t first_tick_from(const Layout &l, int64_t unix_ms) noexcept {
-    const int64_t since = unix_ms * us_in_ms - l.epoch_us;
-    return since / l.tick_us + (since % l.tick_us > 0 ? 1 : 0);
+constexpr int64_t first_tick_from(const Layout &layout, int64_t unix_ms) noexcept {
+    const int64_t since = unix_ms * us_in_ms - layout.epoch_us;
+    return since / layout.tick_us + (since % layout.tick_us > 0 ? 1 : 0);
 }
 
 struct UuidWidths {
@@ -91,54 +91,55 @@ struct UuidWidths {
     int32_t check;
 };
 
-constexpr UuidWidths uuid_widths(const Layout &l) noexcept {
+constexpr UuidWidths uuid_widths(const Layout &layout) noexcept {
     int32_t index = 0;
-    while (last_index(l) >> index != 0)
+    while (last_index(layout) >> index != 0)
         index++;
-    const int32_t rest = payload_bits - index - time_shift(l);
+    const int32_t rest = payload_bits - index - time_shift(layout);
     const int32_t check = std::min(rest, most_check_bits);
-    return {index, time_shift(l), rest - check, check};
+    return {index, time_shift(layout), rest - check, check};
 }
 
 // The check bits of a UUID whose check bits are 0.
-constexpr uint64_t check_of(const Layout &l, const Uuid &uuid, int32_t bits) noexcept {
+constexpr uint64_t check_of(const Layout &layout, const Uuid &uuid, int32_t bits) noexcept {
     uint64_t hash = 0;
-    for (const int64_t field : {l.epoch_us, l.tick_us, int64_t{l.time_bits}, int64_t{l.datacenter_bits},
-                                int64_t{l.worker_bits}, int64_t{l.sequence_bits}, int64_t{l.sequence_first},
-                                int64_t{l.backup}, static_cast<int64_t>(uuid.high), static_cast<int64_t>(uuid.low)})
+    for (const int64_t field :
+         {layout.epoch_us, layout.tick_us, int64_t{layout.time_bits}, int64_t{layout.datacenter_bits},
+          int64_t{layout.worker_bits}, int64_t{layout.sequence_bits}, int64_t{layout.sequence_first},
+          int64_t{layout.backup}, static_cast<int64_t>(uuid.high), static_cast<int64_t>(uuid.low)})
         hash = mix(hash + static_cast<uint64_t>(field));
     return hash >> (64 - bits);
 }
 
 // The id must be one of the layout. Of `random` the low bits count.
-constexpr Uuid uuid_of(const Layout &l, int64_t id, uint64_t random) noexcept {
-    const UuidWidths widths = uuid_widths(l);
-    const int64_t tick = id >> time_shift(l);
-    const int64_t unix_ms = start_of(l, tick) / us_in_ms; // max_instant_us says that it fits 48 bits
-    const auto index = static_cast<unsigned __int128>(tick - first_tick_from(l, unix_ms));
-    const auto below = static_cast<uint64_t>(id & largest(time_shift(l)));
+constexpr Uuid uuid_of(const Layout &layout, int64_t id, uint64_t random) noexcept {
+    const UuidWidths widths = uuid_widths(layout);
+    const int64_t tick = id >> time_shift(layout);
+    const int64_t unix_ms = start_of(layout, tick) / us_in_ms; // max_instant_us says that it fits 48 bits
+    const auto index = static_cast<unsigned __int128>(tick - first_tick_from(layout, unix_ms));
+    const auto below = static_cast<uint64_t>(id & largest(time_shift(layout)));
     const unsigned __int128 payload =
         ((index << widths.below | below) << widths.random | (random & ((UINT64_C(1) << widths.random) - 1)))
         << widths.check;
     Uuid uuid = {static_cast<uint64_t>(unix_ms) << 16 | version_7 << 12 | static_cast<uint64_t>(payload >> rand_b_bits),
                  variant_rfc << rand_b_bits | (static_cast<uint64_t>(payload) & ((UINT64_C(1) << rand_b_bits) - 1))};
-    uuid.low |= check_of(l, uuid, widths.check);
+    uuid.low |= check_of(layout, uuid, widths.check);
     return uuid;
 }
 
-constexpr int64_t id_of(const Layout &l, const Uuid &uuid) noexcept {
+constexpr int64_t id_of(const Layout &layout, const Uuid &uuid) noexcept {
     if ((uuid.high >> 12 & 15) != version_7 || uuid.low >> rand_b_bits != variant_rfc)
         return no_id;
-    const UuidWidths widths = uuid_widths(l);
+    const UuidWidths widths = uuid_widths(layout);
     const auto unix_ms = static_cast<int64_t>(uuid.high >> 16);
     const unsigned __int128 payload = static_cast<unsigned __int128>(uuid.high & 0xfff) << rand_b_bits |
                                       (uuid.low & ((UINT64_C(1) << rand_b_bits) - 1));
     const unsigned __int128 place = payload >> (widths.random + widths.check);
-    const int64_t tick = first_tick_from(l, unix_ms) + static_cast<int64_t>(place >> widths.below);
-    if (tick < 0 || tick > largest(l.time_bits) || start_of(l, tick) / us_in_ms != unix_ms)
+    const int64_t tick = first_tick_from(layout, unix_ms) + static_cast<int64_t>(place >> widths.below);
+    if (tick < 0 || tick > largest(layout.time_bits) || start_of(layout, tick) / us_in_ms != unix_ms)
         return no_id;
     const uint64_t check_mask = (UINT64_C(1) << widths.check) - 1;
-    if (check_of(l, {uuid.high, uuid.low & ~check_mask}, widths.check) != (uuid.low & check_mask))
+    if (check_of(layout, {uuid.high, uuid.low & ~check_mask}, widths.check) != (uuid.low & check_mask))
         return no_id;
     const auto below = static_cast<int64_t>(static_cast<uint64_t>(place) & ((UINT64_C(1) << widths.below) - 1));
     return tick << widths.below | below;

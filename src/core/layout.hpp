@@ -62,78 +62,92 @@ constexpr bool same_layout(const Layout &a, const Layout &b) noexcept {
 
 constexpr int64_t largest(int32_t bits) noexcept { return static_cast<int64_t>((UINT64_C(1) << bits) - 1); }
 
-constexpr int32_t id_bits(const Layout &l) noexcept {
-    return l.time_bits + l.datacenter_bits + l.worker_bits + l.sequence_bits;
+constexpr int32_t id_bits(const Layout &layout) noexcept {
+    return layout.time_bits + layout.datacenter_bits + layout.worker_bits + layout.sequence_bits;
 }
-constexpr int32_t node_bits(const Layout &l) noexcept { return l.datacenter_bits + l.worker_bits; }
-constexpr int32_t sequence_shift(const Layout &l) noexcept { return l.sequence_first ? node_bits(l) : 0; }
-constexpr int32_t worker_shift(const Layout &l) noexcept { return l.sequence_first ? 0 : l.sequence_bits; }
-constexpr int32_t datacenter_shift(const Layout &l) noexcept { return worker_shift(l) + l.worker_bits; }
-constexpr int32_t time_shift(const Layout &l) noexcept { return node_bits(l) + l.sequence_bits; }
+constexpr int32_t node_bits(const Layout &layout) noexcept { return layout.datacenter_bits + layout.worker_bits; }
+constexpr int32_t sequence_shift(const Layout &layout) noexcept {
+    return layout.sequence_first ? node_bits(layout) : 0;
+}
+constexpr int32_t worker_shift(const Layout &layout) noexcept {
+    return layout.sequence_first ? 0 : layout.sequence_bits;
+}
+constexpr int32_t datacenter_shift(const Layout &layout) noexcept { return worker_shift(layout) + layout.worker_bits; }
+constexpr int32_t time_shift(const Layout &layout) noexcept { return node_bits(layout) + layout.sequence_bits; }
 
 // How many bits of the worker field are drawn, and the bit that marks the backup worker (0: the layout has none).
-constexpr int32_t drawn_worker_bits(const Layout &l) noexcept { return l.worker_bits - (l.backup ? 1 : 0); }
-constexpr int64_t backup_bit(const Layout &l) noexcept { return l.backup ? INT64_C(1) << drawn_worker_bits(l) : 0; }
+constexpr int32_t drawn_worker_bits(const Layout &layout) noexcept {
+    return layout.worker_bits - (layout.backup ? 1 : 0);
+}
+constexpr int64_t backup_bit(const Layout &layout) noexcept {
+    return layout.backup ? INT64_C(1) << drawn_worker_bits(layout) : 0;
+}
 
-constexpr int32_t drawn_node_bits(const Layout &l) noexcept { return l.datacenter_bits + drawn_worker_bits(l); }
+constexpr int32_t drawn_node_bits(const Layout &layout) noexcept {
+    return layout.datacenter_bits + drawn_worker_bits(layout);
+}
 
 struct NodeFields {
     int64_t datacenter;
     int64_t worker; // without the backup bit
 };
 
-constexpr NodeFields fields_of_node(const Layout &l, int64_t node) noexcept {
-    return {node >> drawn_worker_bits(l), node & largest(drawn_worker_bits(l))};
+constexpr NodeFields fields_of_node(const Layout &layout, int64_t node) noexcept {
+    return {node >> drawn_worker_bits(layout), node & largest(drawn_worker_bits(layout))};
 }
 
 // The fields must fit the layout.
-constexpr int64_t node_of_fields(const Layout &l, const NodeFields &fields) noexcept {
-    return fields.datacenter << drawn_worker_bits(l) | fields.worker;
+constexpr int64_t node_of_fields(const Layout &layout, const NodeFields &fields) noexcept {
+    return fields.datacenter << drawn_worker_bits(layout) | fields.worker;
 }
 
-constexpr LayoutFault check(const Layout &l) noexcept {
+constexpr LayoutFault check(const Layout &layout) noexcept {
     constexpr auto field_fits = [](int32_t bits) { return bits >= 0 && bits <= max_field_bits; };
-    if (l.tick_us < 1 || l.tick_us > max_tick_us)
+    if (layout.tick_us < 1 || layout.tick_us > max_tick_us)
         return LayoutFault::tick_length;
-    if (l.epoch_us < 0 || l.epoch_us > max_instant_us)
+    if (layout.epoch_us < 0 || layout.epoch_us > max_instant_us)
         return LayoutFault::epoch;
-    if (l.time_bits < 1 || l.time_bits > max_time_bits || !field_fits(l.datacenter_bits) ||
-        !field_fits(l.worker_bits) || !field_fits(l.sequence_bits) || id_bits(l) > max_id_bits ||
-        (l.backup && l.worker_bits == 0))
+    if (layout.time_bits < 1 || layout.time_bits > max_time_bits || !field_fits(layout.datacenter_bits) ||
+        !field_fits(layout.worker_bits) || !field_fits(layout.sequence_bits) || id_bits(layout) > max_id_bits ||
+        (layout.backup && layout.worker_bits == 0))
         return LayoutFault::widths;
     int64_t life_us = 0;
-    if (__builtin_mul_overflow(largest(l.time_bits) + 1, l.tick_us, &life_us) || life_us > max_instant_us - l.epoch_us)
+    if (__builtin_mul_overflow(largest(layout.time_bits) + 1, layout.tick_us, &life_us) ||
+        life_us > max_instant_us - layout.epoch_us)
         return LayoutFault::beyond_calendar;
     return LayoutFault::none;
 }
 
 // The tick that contains an instant: negative before the epoch, and not bounded by time_bits.
-constexpr int64_t tick_at(const Layout &l, int64_t instant_us) noexcept {
-    const int64_t since = instant_us - l.epoch_us;
-    const int64_t quotient = since / l.tick_us;
-    return quotient - (since % l.tick_us < 0 ? 1 : 0);
+constexpr int64_t tick_at(const Layout &layout, int64_t instant_us) noexcept {
+    const int64_t since = instant_us - layout.epoch_us;
+    const int64_t quotient = since / layout.tick_us;
+    return quotient - (since % layout.tick_us < 0 ? 1 : 0);
 }
 
 // The first instant of a tick. The tick must fit the layout.
-constexpr int64_t start_of(const Layout &l, int64_t tick) noexcept { return l.epoch_us + tick * l.tick_us; }
-
-// Each part must fit its field.
-constexpr int64_t encode(const Layout &l, const Parts &p) noexcept {
-    return p.tick << time_shift(l) | p.datacenter << datacenter_shift(l) | p.worker << worker_shift(l) |
-           p.sequence << sequence_shift(l);
+constexpr int64_t start_of(const Layout &layout, int64_t tick) noexcept {
+    return layout.epoch_us + tick * layout.tick_us;
 }
 
-constexpr bool is_id_of(const Layout &l, int64_t id) noexcept { return id >= 0 && id <= largest(id_bits(l)); }
+// Each part must fit its field.
+constexpr int64_t encode(const Layout &layout, const Parts &parts) noexcept {
+    return parts.tick << time_shift(layout) | parts.datacenter << datacenter_shift(layout) |
+           parts.worker << worker_shift(layout) | parts.sequence << sequence_shift(layout);
+}
+
+constexpr bool is_id_of(const Layout &layout, int64_t id) noexcept { return id >= 0 && id <= largest(id_bits(layout)); }
 
 // The id must be one of the layout.
-constexpr Parts decode(const Layout &l, int64_t id) noexcept {
-    return {id >> time_shift(l), id >> datacenter_shift(l) & largest(l.datacenter_bits),
-            id >> worker_shift(l) & largest(l.worker_bits), id >> sequence_shift(l) & largest(l.sequence_bits)};
+constexpr Parts decode(const Layout &layout, int64_t id) noexcept {
+    return {id >> time_shift(layout), id >> datacenter_shift(layout) & largest(layout.datacenter_bits),
+            id >> worker_shift(layout) & largest(layout.worker_bits),
+            id >> sequence_shift(layout) & largest(layout.sequence_bits)};
 }
 
 // The lowest id of a tick, which may be one past the last tick; INT64_MAX if that id would be 2^63.
-constexpr int64_t first_id_of(const Layout &l, int64_t tick) noexcept {
-    const uint64_t id = static_cast<uint64_t>(tick) << time_shift(l);
+constexpr int64_t first_id_of(const Layout &layout, int64_t tick) noexcept {
+    const uint64_t id = static_cast<uint64_t>(tick) << time_shift(layout);
     return id > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(id);
 }
 
@@ -145,18 +159,18 @@ struct TimeField {
     int64_t end;   // the first tick that has no ids; at most 2^(63 - shift)
 };
 
-constexpr TimeField time_field(const Layout &l) noexcept {
-    return {l.epoch_us, l.tick_us, time_shift(l), largest(l.time_bits) + 1};
+constexpr TimeField time_field(const Layout &layout) noexcept {
+    return {layout.epoch_us, layout.tick_us, time_shift(layout), largest(layout.time_bits) + 1};
 }
 
 // The smallest value above every id that can have been made before the instant. The ids from t0 on and before t1 are
 // those in [lower_bound(t0), lower_bound(t1)). An id is as old as the start of its tick. Before the epoch the bound is
 // 0. After the end it is one more than the largest id, or INT64_MAX if that would be 2^63.
-constexpr int64_t lower_bound(const TimeField &f, int64_t instant_us) noexcept {
-    if (instant_us <= f.epoch_us)
+constexpr int64_t lower_bound(const TimeField &field, int64_t instant_us) noexcept {
+    if (instant_us <= field.epoch_us)
         return 0;
-    const int64_t tick = (instant_us - f.epoch_us - 1) / f.tick_us + 1;
-    const uint64_t id = static_cast<uint64_t>(std::min(tick, f.end)) << f.shift;
+    const int64_t tick = (instant_us - field.epoch_us - 1) / field.tick_us + 1;
+    const uint64_t id = static_cast<uint64_t>(std::min(tick, field.end)) << field.shift;
     return id > static_cast<uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<int64_t>(id);
 }
 
@@ -169,11 +183,11 @@ struct IdEncoder {
 };
 
 // The node and the tick of every position must fit the layout.
-constexpr IdEncoder encoder_of(const Layout &l, int64_t node_value, bool backup = false) noexcept {
-    const NodeFields fields = fields_of_node(l, node_value);
-    const int64_t worker = fields.worker | (backup ? backup_bit(l) : 0);
-    const auto node = static_cast<uint64_t>(encode(l, {0, fields.datacenter, worker, 0}));
-    return {node, l.sequence_first ? 0 : static_cast<uint64_t>(largest(l.sequence_bits)), node_bits(l)};
+constexpr IdEncoder encoder_of(const Layout &layout, int64_t node_value, bool backup = false) noexcept {
+    const NodeFields fields = fields_of_node(layout, node_value);
+    const int64_t worker = fields.worker | (backup ? backup_bit(layout) : 0);
+    const auto node = static_cast<uint64_t>(encode(layout, {0, fields.datacenter, worker, 0}));
+    return {node, layout.sequence_first ? 0 : static_cast<uint64_t>(largest(layout.sequence_bits)), node_bits(layout)};
 }
 
 // Fields do not overlap, so addition puts them side by side.

@@ -24,27 +24,28 @@ struct SequenceRule {
 };
 
 // Whether a value lies beyond all that a sequence has handed out.
-constexpr bool lies_beyond(const SequenceState &s, int64_t increment, int64_t value) noexcept {
-    if (value == s.last_value)
-        return !s.is_called;
-    return increment > 0 ? value > s.last_value : value < s.last_value;
+constexpr bool lies_beyond(const SequenceState &state, int64_t increment, int64_t value) noexcept {
+    if (value == state.last_value)
+        return !state.is_called;
+    return increment > 0 ? value > state.last_value : value < state.last_value;
 }
 
-constexpr uint64_t stride_of(const SequenceRule &r) noexcept {
-    return r.increment > 0 ? static_cast<uint64_t>(r.increment) : UINT64_C(0) - static_cast<uint64_t>(r.increment);
+constexpr uint64_t stride_of(const SequenceRule &rule) noexcept {
+    return rule.increment > 0 ? static_cast<uint64_t>(rule.increment)
+                              : UINT64_C(0) - static_cast<uint64_t>(rule.increment);
 }
 
 // How many values a sequence has after its first one.
-constexpr uint64_t values_in(const SequenceRule &r) noexcept {
-    return (static_cast<uint64_t>(r.max_value) - static_cast<uint64_t>(r.min_value)) / stride_of(r);
+constexpr uint64_t values_in(const SequenceRule &rule) noexcept {
+    return (static_cast<uint64_t>(rule.max_value) - static_cast<uint64_t>(rule.min_value)) / stride_of(rule);
 }
 
 // How many values lie between a value and one that comes later.
-constexpr uint64_t values_up_to(int64_t value, const SequenceRule &r, int64_t later) noexcept {
+constexpr uint64_t values_up_to(int64_t value, const SequenceRule &rule, int64_t later) noexcept {
     const auto from = static_cast<uint64_t>(value);
     const auto to = static_cast<uint64_t>(later);
     // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): no sequence has an increment of 0
-    return (r.increment > 0 ? to - from : from - to) / stride_of(r);
+    return (rule.increment > 0 ? to - from : from - to) / stride_of(rule);
 }
 
 struct PlannedRange {
@@ -54,24 +55,25 @@ struct PlannedRange {
 };
 
 // The next range of at most `count` (>= 1) values, cut short at the sequence's bound.
-constexpr PlannedRange plan_range(const SequenceState &s, const SequenceRule &r, uint64_t count) noexcept {
-    const bool up = r.increment > 0;
-    const int64_t bound = up ? r.max_value : r.min_value;
+constexpr PlannedRange plan_range(const SequenceState &state, const SequenceRule &rule, uint64_t count) noexcept {
+    const bool up = rule.increment > 0;
+    const int64_t bound = up ? rule.max_value : rule.min_value;
     const auto left_after = [&](int64_t value) -> uint64_t {
-        return (up ? value > bound : value < bound) ? 0 : values_up_to(value, r, bound);
+        return (up ? value > bound : value < bound) ? 0 : values_up_to(value, rule, bound);
     };
 
-    int64_t first = s.last_value;
-    if (s.is_called) {
-        if (left_after(s.last_value) > 0)
-            first = static_cast<int64_t>(static_cast<uint64_t>(s.last_value) + static_cast<uint64_t>(r.increment));
-        else if (r.cycle)
-            first = up ? r.min_value : r.max_value;
+    int64_t first = state.last_value;
+    if (state.is_called) {
+        if (left_after(state.last_value) > 0)
+            first =
+                static_cast<int64_t>(static_cast<uint64_t>(state.last_value) + static_cast<uint64_t>(rule.increment));
+        else if (rule.cycle)
+            first = up ? rule.min_value : rule.max_value;
         else
             return {0, 0, 0};
     }
     const uint64_t taken = std::min(left_after(first), count - 1);
-    const uint64_t last = static_cast<uint64_t>(first) + taken * static_cast<uint64_t>(r.increment);
+    const uint64_t last = static_cast<uint64_t>(first) + taken * static_cast<uint64_t>(rule.increment);
     return {taken + 1, first, static_cast<int64_t>(last)};
 }
 

@@ -37,7 +37,7 @@ bool reread_clock(int64_t offset_us) {
     return true;
 }
 
-[[noreturn]] void refuse_jump(const SessionEntry *e, const Reading &reading, int64_t moved_us) {
+[[noreturn]] void refuse_jump(const SessionEntry *e, const DrawReading &reading, int64_t moved_us) {
     e->slot->counters.count(Stat::refused_clock);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("clock jumped forward by %.3f s, more than uidgen.max_clock_jump; generator \"%s\" "
@@ -49,7 +49,7 @@ bool reread_clock(int64_t offset_us) {
                             quote_literal_cstr(qualified_name(e->sequence)))));
 }
 
-void log_jump(const Reading &reading, int64_t moved_us) {
+void log_jump(const DrawReading &reading, int64_t moved_us) {
     server_state->clock.jumps.fetch_add(1, std::memory_order_relaxed);
     ereport(LOG,
             (errmsg("clock jumped forward by %.3f s", seconds(moved_us)),
@@ -60,7 +60,7 @@ void log_jump(const Reading &reading, int64_t moved_us) {
 }
 
 // Of sessions that have seen one jump, one logs it. Relaxed: the offset guards no other data.
-bool accept_offset(const SessionEntry *e, const Reading &reading) {
+bool accept_offset(const SessionEntry *e, const DrawReading &reading) {
     std::atomic<int64_t> &offset_us = server_state->clock.offset_us;
     int64_t trusted_us = offset_us.load(std::memory_order_relaxed);
     const int64_t moved_us = reading.offset_us - trusted_us;
@@ -77,7 +77,7 @@ bool accept_offset(const SessionEntry *e, const Reading &reading) {
 
 } // namespace
 
-bool verify_clock(DrawCall *call, const Reading &reading, core::ClockAction action) {
+bool verify_clock(DrawCall *call, const DrawReading &reading, core::ClockAction action) {
     const bool is_back = action == core::ClockAction::clock_back;
     const bool reaches_far = action == core::ClockAction::reserve || action == core::ClockAction::ask ||
                              action == core::ClockAction::exhausted;
@@ -239,7 +239,7 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
 
 } // namespace
 
-bool conclude(DrawCall *call, const Reading &reading, const core::Decision &decision, Outcome outcome) {
+bool conclude(DrawCall *call, const DrawReading &reading, const core::Decision &decision, Outcome outcome) {
     if (likely(outcome == Outcome::done || outcome == Outcome::again))
         return outcome == Outcome::done;
     const core::Layout &layout = generator_of(call->e->slot).config.layout;

@@ -18,7 +18,7 @@ namespace uidgen::pg {
 // The offset becomes the server's, and a jump is logged. False: the reading was rejected, so the call tries again.
 // Error if readings have been rejected for longer than uidgen.max_wait, or if the clock has jumped by more than
 // uidgen.max_clock_jump.
-bool verify_clock(DrawCall *call, const Reading &reading, core::ClockAction action);
+bool verify_clock(DrawCall *call, const DrawReading &reading, core::ClockAction action);
 
 inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
 
@@ -26,7 +26,7 @@ inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
 void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view);
 
 // Whether the outcome is `done`. For one that ends the call: counts the refusal, and raises the error.
-bool conclude(DrawCall *call, const Reading &reading, const core::Decision &decision, Outcome outcome);
+bool conclude(DrawCall *call, const DrawReading &reading, const core::Decision &decision, Outcome outcome);
 
 // Statements that a hint shows: they create another generator like one that cannot draw, with the layout of that one,
 // and its preset's policies. The name is one that is free.

@@ -19,7 +19,7 @@ constexpr int64_t grace_us = 1000 * us_per_ms;
 
 // A generator that joins while the clock is behind its ids needs no grant yet. But the registry must learn at once
 // which node they have. It would refuse to reach further than a grant.
-void join_while_behind(Slot *slot, const Reading &reading, int64_t behind_ticks) {
+void join_while_behind(Slot *slot, const DrawReading &reading, int64_t behind_ticks) {
     const core::Layout &layout = generator_of(slot).config.layout;
     if (reading.grant.in_fleet && !reading.grant.view.granted &&
         behind_ticks * layout.tick_us <= settings::registry_lease_ms * us_per_ms)
@@ -44,7 +44,7 @@ Outcome wait_for_grant(DrawCall *call, const GrantView &seen, int64_t wanted_tic
 
 // After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
 // tick. In cached mode the window lasts until the clock must be read again.
-void open_window_after(SessionEntry *e, const Reading &reading, uint64_t end_of_lease, const Drawn &drawn) {
+void open_window_after(SessionEntry *e, const DrawReading &reading, uint64_t end_of_lease, const Drawn &drawn) {
     GeneratorState &generator = generator_of(e->slot);
     const core::Layout &layout = generator.config.layout;
     const core::ClockPolicy &policy = generator.config.policy;
@@ -68,7 +68,7 @@ void open_window_after(SessionEntry *e, const Reading &reading, uint64_t end_of_
         open_window_in_tick(e, window, core::start_of(layout, now), core::start_of(layout, now + 1));
 }
 
-Outcome take(const DrawCall &call, const Reading &reading, const core::Decision &decision, Drawn *drawn) {
+Outcome take(const DrawCall &call, const DrawReading &reading, const core::Decision &decision, Drawn *drawn) {
     Slot *slot = call.e->slot;
     GeneratorState &generator = generator_of(slot);
     if (decision.reserve_until > 0)
@@ -99,7 +99,7 @@ int64_t draw_number_once(Slot *slot, int64_t now_us) {
     return number.load(std::memory_order_acquire);
 }
 
-bool needs_node(const Reading &reading, core::ClockAction action) {
+bool needs_node(const DrawReading &reading, core::ClockAction action) {
     return action == core::ClockAction::take || (action == core::ClockAction::reserve && !reading.grant.in_fleet);
 }
 
@@ -118,9 +118,9 @@ WorkerDecision decide_try(const GeneratorState &generator, const core::ClockStat
 // In the order of their growth, so that usable <= written as decide() expects. The clock is read last. If it were read
 // before the slot's state, other sessions could have seen and leased later ticks meanwhile, and the clock would seem to
 // have gone back.
-Reading begin_try(DrawCall *call) {
+DrawReading begin_try(DrawCall *call) {
     const GeneratorState &generator = generator_of(call->e->slot);
-    Reading reading = {};
+    DrawReading reading = {};
     core::ClockState &state = reading.state;
     reading.level = close_window(call->e);
     const uint64_t changes = generator.clock_changes.load(std::memory_order_acquire); // first: clock.hpp
@@ -142,7 +142,7 @@ Reading begin_try(DrawCall *call) {
     return reading;
 }
 
-core::IdEncoder fix_node(SessionEntry *e, const Reading &reading, bool by_backup) {
+core::IdEncoder fix_node(SessionEntry *e, const DrawReading &reading, bool by_backup) {
     const GeneratorConfig &config = generator_of(e->slot).config;
     const bool has_bit = by_backup && !fault_is("same_bit");
     if (unlikely(reading.grant.in_fleet)) {
@@ -154,7 +154,7 @@ core::IdEncoder fix_node(SessionEntry *e, const Reading &reading, bool by_backup
     return core::encoder_of(config.layout, own_node(config, number).value, has_bit);
 }
 
-Outcome execute(DrawCall *call, const Reading &reading, const WorkerDecision &decision, Drawn *drawn) {
+Outcome execute(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn) {
     GeneratorState &generator = generator_of(call->e->slot);
     switch (decision.action) {
     case core::ClockAction::take:
@@ -185,7 +185,7 @@ Outcome execute(DrawCall *call, const Reading &reading, const WorkerDecision &de
 // begins above what was leased before, both workers skip the gap. The registrar may have ended, by a signal or because
 // nothing was drawn for long. It must not stay away until the grant ends, because then an outage of the registry would
 // end the draws at once.
-void write_lease(const DrawCall &call, const Reading &reading, int64_t until_tick, Needed needed) {
+void write_lease(const DrawCall &call, const DrawReading &reading, int64_t until_tick, Needed needed) {
     Slot *slot = call.e->slot;
     GeneratorState &generator = generator_of(slot);
     const uint64_t from = core::granted_begin(generator.config.policy, reading.state);
@@ -238,7 +238,7 @@ Drawn draw(SessionEntry *e, uint64_t want) {
     call.want = want;
     for (;; before_next_try(&call)) {
         Drawn drawn = {};
-        const Reading reading = begin_try(&call);
+        const DrawReading reading = begin_try(&call);
         WorkerDecision decision = decide_try(generator_of(e->slot), reading.state);
         if (!verify_clock(&call, reading, decision.action))
             continue;

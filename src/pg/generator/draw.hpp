@@ -51,7 +51,7 @@ void show_node(SessionEntry *e, const GrantView &grant);
 NodeGrant present_grant(const Slot *slot) REQUIRES_SHARED(slot_lock);
 
 // What a try has read.
-struct Reading {
+struct DrawReading {
     core::Durability level; // that ids must have
     int64_t now_us;
     int64_t offset_us; // of the wall clock above the monotonic clock
@@ -75,13 +75,13 @@ enum class Outcome : uint8_t {
 
 // Begins a try: closes the entry's window, and reads the word, the grant and the clock. Joins or leaves the fleet if
 // the setting has changed. Logs that the clock went back or has caught up.
-Reading begin_try(DrawCall *call);
+DrawReading begin_try(DrawCall *call);
 
 // Fixes the node of the try's ids: that of its grant, or the generator's own, for which it draws the number that nodes
 // follow from if there is none yet. Warns of a datacenter id that is not used. It comes before positions are taken, so
 // that no draw fails or sleeps between a position and its node; and before the first lease, so that no crash keeps the
 // lease and loses the number (core/other_nodes.hpp, 1).
-core::IdEncoder fix_node(SessionEntry *e, const Reading &reading, bool by_backup = false);
+core::IdEncoder fix_node(SessionEntry *e, const DrawReading &reading, bool by_backup = false);
 
 // In cached mode: limits a decision to take to what is in the ring. False: the ring was empty, and the call has filled
 // it, or waited for that once. It is an error if the policy says so.
@@ -95,13 +95,13 @@ uint64_t ids_in_ring(const GeneratorState &generator);
 
 // Does what was decided: takes positions, writes a lease, makes it durable, or waits once. `drawn` has the encoder, and
 // gets the run if the outcome is `done`.
-Outcome execute(DrawCall *call, const Reading &reading, const WorkerDecision &decision, Drawn *drawn);
+Outcome execute(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
 void before_next_try(DrawCall *call);
 
 // Writes a lease inside the grant, unless another session has. What is needed later does not wait for the flush.
-void write_lease(const DrawCall &call, const Reading &reading, int64_t until_tick, Needed needed);
+void write_lease(const DrawCall &call, const DrawReading &reading, int64_t until_tick, Needed needed);
 
 // Makes what is written durable. The time that this takes does not count against the call's bound.
 void confirm_lease(DrawCall *call, core::Durability level);

@@ -14,15 +14,15 @@ constexpr int64_t warned_before_us = INT64_C(2) * 365 * 24 * 3600 * us_per_secon
 // generator stays for ten minutes after its last time, because it says how far the ids reached (P1 10).
 
 // What a slot says at one moment.
-struct Look {
+struct SlotSummary {
     bool used;
     SlotKey key;
     core::Layout layout; // of a generator
     int64_t until_us;    // the latest time in its ids; 0: none
 };
 
-Look look_at(Slot *slot) {
-    Look look = {};
+SlotSummary look_at(Slot *slot) {
+    SlotSummary look = {};
     lock_slot_shared(slot);
     look.used = slot->phase != SlotPhase::free;
     look.key = slot->key;
@@ -46,7 +46,7 @@ void lose_slot(Slot *slot, const SlotKey &key) {
     expire_slot(slot, SlotPhase::dropped);
 }
 
-void sweep_under_lock(Slot *slot, const Look &look) {
+void sweep_under_lock(Slot *slot, const SlotSummary &look) {
     const bool is_elsewhere = look.key.database != MyDatabaseId;
     if (is_elsewhere && is_database(look.key.database))
         return;
@@ -62,13 +62,13 @@ void sweep_under_lock(Slot *slot, const Look &look) {
 
 void sweep(Slot *slot) {
     LOCKTAG tag;
-    const Look look = look_at(slot);
+    const SlotSummary look = look_at(slot);
     if (!look.used)
         return;
     SET_LOCKTAG_RELATION(tag, look.key.database, look.key.sequence);
     if (holds_lock(tag, RowExclusiveLock) || LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
         return;
-    const Look locked = look_at(slot); // another session may have freed it meanwhile
+    const SlotSummary locked = look_at(slot); // another session may have freed it meanwhile
     if (locked.used && same_key(locked.key, look.key))
         sweep_under_lock(slot, locked);
     LockRelease(&tag, ExclusiveLock, false);
@@ -87,7 +87,7 @@ void sweep_slots() {
 // Calls visit(slot, look) for each generator of this database whose sequence the transaction does not see.
 template <typename Visit> void for_each_lost(Visit visit) {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
-        const Look look = look_at(slot);
+        const SlotSummary look = look_at(slot);
         if (look.used && look.key.database == MyDatabaseId && look.until_us != 0 &&
             is_gone(SlotKind::generator, look.key.sequence))
             visit(slot, look);
@@ -106,7 +106,7 @@ int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config) {
         return until_us == 0 ? -1 : tick_of(until_us);
     int64_t latest = -1;
     int64_t to_pass = -1;
-    for_each_lost([&](const Slot *, const Look &look) {
+    for_each_lost([&](const Slot *, const SlotSummary &look) {
         if (!core::same_layout(look.layout, layout))
             return;
         const int64_t tick = tick_of(look.until_us);
@@ -145,8 +145,8 @@ void init_generator(Relation rel, SlotInit *init) {
     const Oid generator = RelationGetRelid(rel);
     const int64_t mark = Max(init->expected.counter.last_value, mark_in_memory(generator));
     init->mark = mark;
-    const core::ClockPolicy &policy = init->config.policy;
     init->config = read_generator_config(generator, rel);
+    const core::ClockPolicy &policy = init->config.policy;
     check_lease_sequence(generator);
     if (mark <= core::no_lease_yet && generator == builtin_generator())
         check_no_lost_definition(generator);
@@ -249,7 +249,7 @@ void lose_generator(Oid generator) {
 }
 
 void note_all_lost() {
-    for_each_lost([](Slot *slot, const Look &look) { note_lost(slot, look.key); });
+    for_each_lost([](Slot *slot, const SlotSummary &look) { note_lost(slot, look.key); });
 }
 
 void forget_generator(Oid generator) {

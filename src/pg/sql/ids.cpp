@@ -1,5 +1,6 @@
 // Ids: the entry points that draw them, and those that compute with them.
 
+#include "array.hpp"
 #include "generator/draw.hpp"
 #include "session/names.hpp"
 #include "config/definition.hpp"

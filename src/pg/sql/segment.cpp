@@ -2,6 +2,7 @@
 // by the name of a segment or sequence, or by regclass. And uid_look_up_segment(): what a segment of the fleet's
 // registry is like, for segment_attach().
 
+#include "array.hpp"
 #include "node/fleet_term.hpp"
 #include "session/names.hpp"
 #include "segment/blocks.hpp"
