@@ -54,10 +54,9 @@ class MemberSteps : public Steps {
                 return; // one at a time
         if (free < 0 || s.answers[i].valid || (m.holds && m.until - lowest_of(s, m) >= size_.length))
             return;
-        if (s.budget[hello] > 0) // whose call is lost
-            spend(hello, s, emit, say(letter(i), " says hello"),
-                  [&](State &next, Outcome &) { greet(next, i, best_server(s, i)); });
         const int best = best_server(s, i);
+        if (s.budget[hello] > 0 && best >= 0) // whose call is lost
+            spend(hello, s, emit, say(letter(i), " says hello"), [&](State &next, Outcome &) { greet(next, i, best); });
         for (int k = 0; k < 2; k++) {
             const bool is_wrong = k == 1 && size_.budget[wrong_line] > 0;
             const bool may_ask = k == best || size_.partition || (!rules_.goes_to_largest && s.servers[0].up);
@@ -67,13 +66,15 @@ class MemberSteps : public Steps {
         }
     }
 
+    // The servers are the hosts of the member's line, but for another fleet's registry.
     int best_server(const State &s, int i) const {
-        const auto term = [&](int k) {
-            return registry_.term_at(s.servers[k], clock(s, s.servers[k].offset), s.members[i].seen);
-        };
-        if (!s.servers[1].up || size_.budget[wrong_line] > 0)
-            return 0;
-        return s.servers[0].up && term(0) >= term(1) ? 0 : 1;
+        core::Hello hellos[2] = {};
+        for (int k = 0; k < (size_.budget[wrong_line] > 0 ? 1 : 2); k++) {
+            const Server &server = s.servers[k];
+            const int now = clock(s, server.offset);
+            hellos[k] = {server.up != 0, server.db.fleet, registry_.term_at(server, now, s.members[i].seen), 0, now};
+        }
+        return core::best_registry(hellos, 2, {s.members[i].fleet, s.members[i].seen, 0});
     }
 
     void greet(State &next, int i, int server) const {
@@ -162,6 +163,12 @@ class MemberSteps : public Steps {
             s.clone_until = reply.node == s.clone_node ? std::max(s.clone_until, reply.until) : s.clone_until;
         }
         core::Holding h = holding_of(m);
+        const core::NodeRange range = {size_.layouts > 1 ? m.layout : 0,
+                                       size_.layouts > 1 ? m.layout : size_.nodes - 1};
+        if (answer.why == Why::granted && !core::is_valid(h, range, answer.grant)) {
+            out->broken = "a member takes a grant for one that no registry gives";
+            return;
+        }
         core::accept(&h, answer);
         store(&m, h);
         if (!rules_.begins_where_answer_says)
