@@ -107,8 +107,8 @@ SELECT uid_generator_create('origin', epoch => '2026-01-01 00:00+00'), uid_gener
 SELECT uid_internal.uid_layout('uid_generators.origin'), uid_internal.uid_layout('uid_generators.backups');
 SET timezone = 'UTC';
 \set ECHO none
-INSERT INTO worker_node (id, system_identifier, database, generator, layout, datacenter_id, worker_id, created, modified, host_name, port, type, launch_date, timeline)
-SELECT i, s, db, 'uid_generators.' || g, CASE WHEN g <> 'other layout' THEN uid_internal.uid_layout(('uid_generators.' || split_part(g, ' ', 1))::regclass) ELSE 'other' END,
+INSERT INTO worker_node (id, system_identifier, database, generator, sequence, layout, datacenter_id, worker_id, created, modified, host_name, port, type, launch_date, timeline)
+SELECT i, s, db, 'uid_generators.' || g, abs(hashtext(g))::oid, CASE WHEN g <> 'other layout' THEN uid_internal.uid_layout(('uid_generators.' || split_part(g, ' ', 1))::regclass) ELSE 'other' END,
        d, w, c::timestamptz, c::timestamptz + interval '1 h', h, '5432', 2, '2026-01-02', 1 FROM (VALUES
   (1000001, 1, 5, 'origin', 3, 7, '2026-01-02 10:00+00', 'a'),
   (1000002, 1, 5, 'origin', 3, 8, '2026-01-02 12:00+00', 'a'),
@@ -148,6 +148,24 @@ DROP TABLE of_domain;
 DROP DOMAIN same_id, an_id;
 -- The default generator has the same layout.
 SELECT node_id, columns FROM uid_origin(:id);
+-- A new name keeps the rows of this database, which have the generator's oid. Those of its former name are another one's
+-- then. Neither depends on a setting.
+UPDATE worker_node SET sequence = 'uid_generators.origin'::regclass WHERE id = 1000003;
+ALTER SEQUENCE uid_generators.origin RENAME TO "first origin";
+SELECT uid_generator_create('origin', epoch => '2026-01-01 00:00+00');
+INSERT INTO worker_node SELECT (jsonb_populate_record(w, jsonb_build_object('id', 1000013, 'created', w.created + interval '1 h', 'sequence', 'uid_generators.origin'::regclass::oid))).*
+  FROM worker_node w WHERE w.id = 1000003;
+SELECT v.generator, o.node_id FROM (VALUES ('first origin'), ('origin')) v(generator),
+       LATERAL uid_origin(:id, format('uid_generators.%I', v.generator)::regclass) o;
+SET quote_all_identifiers = on;
+SELECT v.generator, o.node_id, o.columns FROM (VALUES ('first origin'), ('origin')) v(generator),
+       LATERAL uid_origin(:id, format('uid_generators.%I', v.generator)::regclass) o;
+-- Rows that a restore has brought have the name only.
+UPDATE worker_node SET generator = 'uid_generators."first origin"' WHERE id = 1000003;
+UPDATE worker_node SET system_identifier = 5 WHERE id IN (1000003, 1000013);
+SELECT v.generator, o.node_id FROM (VALUES ('first origin'), ('origin')) v(generator),
+       LATERAL uid_origin(:id, format('uid_generators.%I', v.generator)::regclass) o;
+RESET quote_all_identifiers;
 SELECT uid_origin(NULL) IS NULL AS null, uid_origin(:id, NULL) = uid_origin(:id) AS of_default;
 \set VERBOSITY terse
 SELECT uid_origin(-1);
@@ -168,6 +186,11 @@ REVOKE SELECT ON worker_node FROM regress_origin;
 DROP ROLE regress_origin;
 RESET timezone;
 DROP TABLE "Orders";
+
+-- Test frameworks empty all tables. Numbers go on, so no node comes again.
+SELECT last_value AS last FROM worker_node_id_seq \gset
+TRUNCATE worker_node RESTART IDENTITY CASCADE;
+SELECT last_value = :last AS goes_on FROM worker_node_id_seq;
 DROP FUNCTION draw, node_of;
 DROP TABLE given;
 SET client_min_messages = warning;

@@ -68,7 +68,7 @@ WITH subject(place, title, members) AS (VALUES
   SELECT o.classid, o.objid, string_agg(format('%s for %s', r.privileges, r.roles), '; ' ORDER BY r.roles) AS text
     FROM object o CROSS JOIN LATERAL (
          SELECT string_agg(g.privilege, ', ' ORDER BY g.privilege) AS privileges, g.roles
-           FROM (SELECT x.privilege_type AS privilege,
+           FROM (SELECT CASE x.grantee WHEN x.grantor THEN 'ALL' ELSE x.privilege_type END AS privilege, -- ALL: the owner
                         CASE x.grantee WHEN 0 THEN 'every role' ELSE pg_get_userbyid(x.grantee) END AS roles
                    FROM aclexplode(o.acl) x
                   WHERE x.grantee = 0 OR pg_get_userbyid(x.grantee) LIKE 'pg\_%'

@@ -1,8 +1,8 @@
 // Which node the ids of a generator have (layout.hpp): a pure function of what a person gave and what was drawn.
 //
-// A *number* is drawn for a generator once in an incarnation: the next value of a sequence of its database, or, with
-// worker_policy static, the worker id that was given. The datacenter id is a number that a person gave to a database or
-// to a generator. What the node is made of:
+// A *number* is drawn for a generator once in an incarnation for each datacenter id that its sessions have: the next
+// value of a sequence of its database, or, with worker_policy static, the worker id that was given. The datacenter id
+// is a number that a person gave to a server, to a database or to a generator. What the node is made of:
 //
 //   datacenter id      | layout                   | datacenter field | worker field
 //   fits the field     | has a datacenter field   | the id           | the number
@@ -93,6 +93,15 @@ constexpr bool holds_datacenter_id(const Layout &l, int64_t datacenter_id) noexc
 constexpr Protection protection_of(const Layout &l, const NodeSource &source) noexcept {
     const bool all_given = source.worker_is_given && l.datacenter_bits == 0;
     return all_given || holds_datacenter_id(l, source.datacenter_id) ? Protection::set : Protection::automatic;
+}
+
+// The part of the source by which nodes of one generator differ: the datacenter id that they have, or no_datacenter_id.
+// Sessions with the same one follow one formula.
+constexpr int64_t no_datacenter_id = -1;
+
+constexpr int64_t used_datacenter_id(const Layout &l, int64_t given, bool worker_is_given) noexcept {
+    const bool has_field = l.datacenter_bits > 0 || !worker_is_given;
+    return has_field && holds_datacenter_id(l, given) ? given : no_datacenter_id;
 }
 
 // How many bits of the node follow from the number that is drawn.

@@ -28,6 +28,13 @@ BEGIN
 END
 $$;
 
+-- What the owner of the database grants on these is then a grant by the owner of the object. A dump has other grants
+-- under SET SESSION AUTHORIZATION, which only superusers may run when they restore it.
+ALTER TABLE worker_node OWNER TO pg_database_owner;
+ALTER SCHEMA uid_generators OWNER TO pg_database_owner;
+ALTER SCHEMA uid_segments OWNER TO pg_database_owner;
+ALTER SCHEMA uid_keys OWNER TO pg_database_owner;
+
 -- Who may look and draw.
 GRANT USAGE ON SCHEMA uid_generators, uid_segments, uid_keys TO PUBLIC;
 GRANT USAGE ON SEQUENCE uid_generators.uid_default TO PUBLIC;
@@ -47,15 +54,12 @@ GRANT EXECUTE ON FUNCTION uid_internal.uid_home, uid_internal.uid_layout,
   uid_internal.uid_move TO PUBLIC;
 GRANT SELECT ON uid_internal.generators, uid_internal.segments, uid_internal.keys TO PUBLIC;
 
--- The owner of the database creates generators, segments and keys, and dumps and restores.
-GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO pg_database_owner WITH GRANT OPTION;
+-- The owner of the database dumps and restores.
 GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
+GRANT EXECUTE ON FUNCTION uid_internal.uid_write_node TO pg_database_owner;
 GRANT SELECT, INSERT ON uid_internal.uid_default_moved, uid_secrets.uid_key, uid_secrets.uid_fleet_key,
   uid_fleet_state, uid_fleet_claim, uid_fleet_pool, uid_fleet_node, uid_fleet_segment TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
-
--- They let services use the table of another service.
-GRANT SELECT, INSERT ON worker_node TO pg_database_owner WITH GRANT OPTION;
 
 -- Who sees the server and the fleet, and who administers them.
 GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools, uid_fleet_claim TO pg_monitor;

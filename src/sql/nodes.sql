@@ -1,5 +1,7 @@
 -- From an id back to its server and its table: worker_node has one row for each worker id that a generator drew. A
 -- background process writes the rows; people and programs that trace an id read them, with uid_origin().
+--
+-- The table belongs to the owner of the database (end.sql), who lets services use it.
 
 -- A typed table, so that PostgreSQL refuses another column: a dump has the columns of the table, CREATE EXTENSION makes
 -- those of the type, and rows with other ones cannot be restored.
@@ -12,6 +14,7 @@ CREATE TYPE uid_internal.worker_node_row AS (
   modified          timestamptz,
   created           timestamptz,
   generator         text,
+  sequence          oid,
   worker_id         integer,
   datacenter_id     integer,
   system_identifier bigint,
@@ -34,12 +37,14 @@ CREATE TABLE worker_node OF uid_internal.worker_node_row (
   system_identifier NOT NULL DEFAULT (pg_catalog.pg_control_system()).system_identifier,
   PRIMARY KEY (system_identifier, id)
 );
-CREATE SEQUENCE worker_node_id_seq OWNED BY worker_node.id;
--- The latest row of a generator. C code names it.
-CREATE INDEX worker_node_generator_created_idx ON worker_node (generator, created);
+-- Not OWNED BY the column: TRUNCATE ... RESTART IDENTITY would set it back, so worker ids would come again.
+CREATE SEQUENCE worker_node_id_seq;
+-- The rows of a generator. C code names both.
+CREATE INDEX worker_node_sequence_idx ON worker_node (sequence);
+CREATE INDEX worker_node_generator_idx ON worker_node (generator);
 COMMENT ON TABLE worker_node IS
   'One row for each worker id that a generator drew. A generator draws a worker id at its first use after a server '
-  'start or an alteration. A background process writes the row after that transaction, and no session waits for it. '
+  'start or an alteration, or with another uidgen.datacenter_id. A background process writes the row after that transaction, and no session waits for it. '
   'To record more about a row, create a table that references (system_identifier, id).';
 COMMENT ON COLUMN worker_node.id IS
   'number drawn from worker_node_id_seq; with uidgen.datacenter_id, worker_id is this number modulo 2^worker_bits, and '
@@ -52,8 +57,9 @@ COMMENT ON COLUMN worker_node.modified IS
   'last time at which the server recorded that the worker id is in use, accurate to an hour';
 COMMENT ON COLUMN worker_node.created IS 'time at which the worker id was drawn';
 COMMENT ON COLUMN worker_node.generator IS
-  'name of the generator at that time; NULL in a row that an application inserted, like worker_id, datacenter_id, '
-  'timeline, database, layout and place';
+  'name of the generator when the row was last modified; NULL in a row that an application inserted, like sequence, '
+  'worker_id, datacenter_id, timeline, database, layout and place';
+COMMENT ON COLUMN worker_node.sequence IS 'oid of the generator in its database, which a rename keeps';
 COMMENT ON COLUMN worker_node.worker_id IS 'worker id in the generator''s ids';
 COMMENT ON COLUMN worker_node.datacenter_id IS 'datacenter id in the generator''s ids';
 COMMENT ON COLUMN worker_node.system_identifier IS
@@ -91,6 +97,24 @@ CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON worker_node
   FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
 ALTER TABLE worker_node ENABLE ALWAYS TRIGGER uid_keep_local;
 
+-- Runs with the rights of the table's owner, who may not be able to name the extension's schema. So the names of the
+-- statement are bound here.
+CREATE FUNCTION uid_internal.uid_write_node(id bigint, host_name text, port text, type integer, launch_date date,
+    modified timestamptz, created timestamptz, generator text, sequence oid, worker_id integer, datacenter_id integer,
+    system_identifier bigint, timeline integer, database oid, layout text, place bigint) RETURNS SETOF bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+  INSERT INTO worker_node AS w (id, host_name, port, type, launch_date, modified, created, generator, sequence,
+                                worker_id, datacenter_id, system_identifier, timeline, database, layout, place)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+      ON CONFLICT (system_identifier, id) DO UPDATE SET generator = EXCLUDED.generator, modified = EXCLUDED.modified
+   WHERE w.created = EXCLUDED.created
+  RETURNING w.id;
+END;
+COMMENT ON FUNCTION uid_internal.uid_write_node IS
+  'Inserts a row into worker_node, or updates its generator and modified. Returns nothing if another row has its id.';
+
 CREATE VIEW uid_generator_columns AS
 SELECT g.generator, c.table_name, c.column_name, c.column_default
   FROM uid_generator g
@@ -123,6 +147,7 @@ CREATE FUNCTION uid_origin(id bigint, generator regclass DEFAULT NULL,
     OUT generator_name text, OUT node_id bigint, OUT created timestamptz, OUT modified timestamptz, OUT columns text[])
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp -- for the names of tables
+SET quote_all_identifiers = off       -- for those of generators, which rows have without needless quotes
 BEGIN ATOMIC
   -- A row is in use until the generator's next row is created. Of the rows with the node, the one in use at the time
   -- nearest to the id's counts. An id is created before its row only by the age that it may have in cached mode, by the
@@ -146,8 +171,10 @@ BEGIN ATOMIC
              FROM uid_generator g
              JOIN pg_catalog.pg_class c ON c.oid = g.generator::oid
              JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
+             JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database()
+            CROSS JOIN pg_catalog.pg_control_system() m
             CROSS JOIN (SELECT r.*, pg_catalog.lead(r.created) OVER (
-                                 PARTITION BY r.system_identifier, r.database, r.generator
+                                 PARTITION BY r.system_identifier, r.database, r.sequence
                                  ORDER BY r.created, r.id) AS ended
                           FROM worker_node r WHERE r.layout = uid_internal.uid_layout(k)) n
             WHERE g.generator::oid = k::oid AND n.datacenter_id = p.datacenter_id AND n.worker_id = p.worker_id
@@ -155,7 +182,11 @@ BEGIN ATOMIC
                      1::float8 + g.tick_us::float8 / 1000000::float8
                      + CASE WHEN g.mode = 'cached'::text THEN g.max_staleness_ms::float8 / 1000::float8
                             ELSE 0::float8 END))
-            ORDER BY n.generator = pg_catalog.format('%I.%I', s.nspname, c.relname) DESC,
+            -- The name tells the generator in rows that a restore has brought, or that are of a dropped one.
+            ORDER BY CASE WHEN n.database = d.oid AND n.system_identifier = m.system_identifier
+                           AND EXISTS (SELECT FROM pg_catalog.pg_class e WHERE e.oid = n.sequence)
+                          THEN n.sequence = c.oid
+                          ELSE n.generator = pg_catalog.format('%I.%I', s.nspname, c.relname) END DESC,
                      greatest(n.created - p.generated_at, p.generated_at - n.ended, interval '0'), n.created DESC
             LIMIT 1) w ON true;
 END;

@@ -162,6 +162,9 @@ CREATE SCHEMA mine;
 CREATE TABLE mine.documents (id bigint PRIMARY KEY DEFAULT uid_next(), other bigint DEFAULT uid_next('uid_generators.tuned'), n bigint DEFAULT segment_next('s'));
 INSERT INTO mine.documents SELECT FROM generate_series(1, 100);
 SQL
+	# What the owner grants is dumped without a switch of roles, which only a superuser could make.
+	both('CREATE ROLE clerk');
+	$source->safe_psql('owned', 'SET SESSION AUTHORIZATION boss; GRANT SELECT, INSERT ON uidgen.worker_node TO clerk; GRANT CREATE ON SCHEMA uid_generators, uid_segments, uid_keys TO clerk');
 	wait_for_node_rows($source, '%', 2, dbname => 'owned'); # an alteration may come before its row, which is lost then
 	$source->safe_psql('owned', <<'SQL');
 SET SESSION AUTHORIZATION boss;
@@ -192,6 +195,8 @@ SQL
 	is($target->safe_psql('owned_too', 'SELECT bool_and(id > before) FROM (SELECT id, lag(id, 1, 0::bigint) OVER (ORDER BY n) AS before FROM mine.documents) AS d'), 't', 'in order');
 	is($target->safe_psql('owned_too', 'SELECT worker_id FROM uid_decode(uid_next())'), 9, 'with the worker id of the chosen default');
 	is($target->safe_psql('owned_too', "SELECT uid_next('uid_generators.g') > raised FROM mine.mark"), 't', 'a mark that was raised and not reached is a mark');
+	is($target->safe_psql('owned_too', "SELECT has_table_privilege('clerk', 'uidgen.worker_node', 'SELECT') AND has_table_privilege('clerk', 'uidgen.worker_node', 'INSERT'), has_schema_privilege('clerk', nspname, 'CREATE') FROM pg_namespace WHERE nspname IN ('uid_generators', 'uid_segments', 'uid_keys')"),
+		"t|t\nt|t\nt|t", 'with what the owner has granted');
 	# What a restore needs he may; not more.
 	$target->safe_psql('owned_too', "SELECT uid_generator_create('of_super'); CREATE SEQUENCE plain");
 	like(failure($target, "SET SESSION AUTHORIZATION boss; SELECT uid_generator_alter('uid_generators.of_super', lease_ms => 5)", 'owned_too'), qr/ERROR:  42501/,

@@ -89,8 +89,8 @@ is_deeply($workers{sticky}, [ (28) x 6 ], 'sticky keeps its number over crashes 
 is_deeply($workers{static}, [ (20) x 6 ], 'static has the number that it was given');
 is_deeply($workers{disposable}, [ 30, 5, 12, 30, 5, 12 ], 'disposable draws a new one at each start');
 
-# A first draw reads the rows only where it asks for the former one.
-foreach my $reads ([ 'sticky', '0 1' ], [ 'static', '0 0' ], [ 'disposable', '0 0' ])
+# A first draw reads the rows only where it asks for the former one: those with the generator's oid, then with its name.
+foreach my $reads ([ 'sticky', '0 2' ], [ 'static', '0 0' ], [ 'disposable', '0 0' ])
 {
 	my ($policy, $expected) = @$reads;
 	$session->query_safe("SELECT uid_generator_create('reads_$policy', worker_policy => '$policy'" . ($policy eq 'static' ? ', worker_number => 3)' : ')'));

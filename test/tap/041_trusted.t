@@ -46,7 +46,8 @@ sub is_harmless ($what)
 		'5000|5006', 'and draws');
 	is(sql_as('nobody', 'test_app', 'SELECT count(*) FROM uid_generator_status'), 2, 'other roles see the status');
 	wait_for_node_rows($node, 'uid_generators.own', 1, dbname => 'test_app');
-	like(error_of('app', 'test_app', 'DELETE FROM worker_node'), qr/^42501/, 'the tables belong to a superuser');
+	like(error_of('app', 'test_app', 'DELETE FROM uid_fleet_state'), qr/^42501/, 'the tables belong to a superuser');
+	is(sql_as('app', 'test_app', 'BEGIN; DELETE FROM worker_node; ROLLBACK; SELECT count(*) FROM worker_node'), 1, '... and worker_node to the owner of the database');
 	is($node->safe_psql('test_app', "SELECT extowner::regrole FROM pg_extension WHERE extname = 'uidgen'"), 'app', 'the extension to the role');
 
 	my $dump = "$directory/app.dump";
@@ -151,7 +152,6 @@ $node->safe_psql('hostile', "CREATE SCHEMA leaf; SELECT home.uid_leaf_alloc_crea
 
 # What a hostile owner of the schema, of the extension and of the database may not do with what is the superuser's.
 foreach my $sql (
-	'CREATE TRIGGER t BEFORE INSERT ON home.worker_node FOR EACH ROW EXECUTE FUNCTION home.spring()',
 	'CREATE RULE r AS ON INSERT TO home.uid_generator DO ALSO SELECT home.trap()',
 	'ALTER TABLE home.uid_fleet_state ALTER COLUMN epoch SET DEFAULT 1',
 	'ALTER TABLE home.uid_generator ALTER COLUMN preset TYPE bigint USING 0',
@@ -160,12 +160,10 @@ foreach my $sql (
 	'ALTER TABLE home.uid_segment RENAME TO other',
 	'ALTER TABLE home.uid_segment SET SCHEMA public',
 	'CREATE POLICY p ON uid_secrets.uid_key USING (home.trap() IS NULL)',
-	'CREATE INDEX ON home.worker_node (home.trap())',
 	'CREATE TABLE child () INHERITS (uid_secrets.uid_key)',
 	'CREATE TABLE referring (id bigint REFERENCES uid_secrets.uid_key)',
 	'UPDATE pg_seclabel SET label = label',
 	'UPDATE uid_secrets.uid_key SET width = 1',
-	'DELETE FROM home.worker_node',
 	'TRUNCATE home.uid_fleet_node',
 	'CREATE OR REPLACE VIEW home.uid_preset AS SELECT 1',
 	'CREATE OR REPLACE FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS \'SELECT 1::bigint\'',
@@ -178,7 +176,7 @@ foreach my $sql (
 	'DROP EVENT TRIGGER uid_load',
 	'ALTER EVENT TRIGGER uid_load DISABLE',
 	'CREATE EVENT TRIGGER e ON sql_drop EXECUTE FUNCTION home.spring()',
-	'ALTER SCHEMA uid_generators RENAME TO other',
+	'ALTER SCHEMA uid_internal RENAME TO other',
 	'DROP SCHEMA uid_segments CASCADE',
 	'CREATE FUNCTION home.c() RETURNS bigint LANGUAGE c AS \'$libdir/uidgen\', \'uid_next_default\'',
 	'SELECT home.uid_fleet_move()')
@@ -186,6 +184,16 @@ foreach my $sql (
 	unlike(error_of('mallory', 'hostile', $sql), qr/^no error|^XX/, "refused: $sql");
 }
 is_harmless('no statement made it a superuser');
+
+# worker_node is its own, so it may have its code run there: as the owner of the database, by the node writer.
+sql_as('mallory', 'hostile', 'CREATE TRIGGER t BEFORE INSERT OR UPDATE ON home.worker_node FOR EACH ROW EXECUTE FUNCTION home.spring();'
+	  . ' ALTER TABLE home.worker_node ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON home.worker_node USING (home.trap() IS NOT NULL)');
+$node->safe_psql('hostile', q{SELECT home.uid_generator_create('traced', worker_policy => 'sticky')});
+my $traced = $node->safe_psql('hostile', q{SELECT home.uid_next('uid_generators.traced')});
+wait_for_node_rows($node, '%traced', 1, dbname => 'hostile', table => 'home.worker_node');
+is($node->safe_psql('hostile', "SELECT generator_name FROM home.uid_origin($traced, 'uid_generators.traced')"), 'uid_generators.traced', 'a superuser draws, and traces the id');
+is_harmless('... and runs no code of the owner of worker_node');
+sql_as('mallory', 'hostile', 'DROP TRIGGER t ON home.worker_node; DROP POLICY p ON home.worker_node; ALTER TABLE home.worker_node DISABLE ROW LEVEL SECURITY');
 
 # Statements that run as the superuser name tables. While one waits for its table's lock, the owner of the schema renames
 # the schema and puts another one in its place, with triggers. A VACUUM FULL that waits, which the owner of a database may

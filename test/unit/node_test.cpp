@@ -158,6 +158,24 @@ TEST(Node, TheNumberOfAFormerNodeGivesItAgain) {
         }
 }
 
+// What a slot keeps a node by: two datacenter ids are the same one exactly if every number gives both the same node.
+TEST(Node, OneNodeForEachDatacenterIdInUse) {
+    for (const Layout &l : {snowflake, leaf, js53, instagram, bare, layout(2, 3), layout(3, 0)})
+        for (const bool is_given : {false, true})
+            for (const int64_t one : {-1, 0, 3, 100, 5000})
+                for (const int64_t other : {-1, 0, 3, 100, 5000}) {
+                    bool is_same = true;
+                    for (int64_t number = 0; number <= largest(drawn_node_bits(l)); number++)
+                        is_same = is_same && node_of(l, {one, some_hash, is_given}, number).value ==
+                                                 node_of(l, {other, some_hash, is_given}, number).value;
+                    const bool is_one = used_datacenter_id(l, one, is_given) == used_datacenter_id(l, other, is_given);
+                    EXPECT_TRUE(is_same || !is_one) << one << " " << other;
+                    // A number may be the datacenter id that the hash gives, or have no bits to be in.
+                    const bool is_by_chance = is_given || drawn_node_bits(l) == 0;
+                    EXPECT_TRUE(is_one || !is_same || is_by_chance) << one << " " << other;
+                }
+}
+
 // Numbers that differ in the bits that bits_by_number() counts give different nodes, and no others do.
 TEST(Node, AsManyNodesAsTheNumberDecides) {
     for (const Layout &l : {snowflake, leaf, js53, instagram, layout(2, 3), layout(3, 0)})

@@ -91,14 +91,6 @@ Outcome take_of_backup(GeneratorState *generator, const core::Decision &decision
     return drawn->run.count > 0 ? Outcome::done : Outcome::again;
 }
 
-// The number that the generator's own nodes follow from.
-int64_t draw_number_once(Slot *slot, int64_t now_us) {
-    const std::atomic<int64_t> &number = generator_of(slot).number;
-    if (unlikely(number.load(std::memory_order_acquire) == no_number))
-        draw_number(slot, now_us);
-    return number.load(std::memory_order_acquire);
-}
-
 bool needs_node(const DrawReading &reading, core::ClockAction action) {
     return action == core::ClockAction::take || (action == core::ClockAction::reserve && !reading.grant.in_fleet);
 }
@@ -149,9 +141,10 @@ core::IdEncoder fix_node(SessionEntry *e, const DrawReading &reading, bool by_ba
         show_node(e, reading.grant.view);
         return core::encoder_of(config.layout, reading.grant.view.node, has_bit);
     }
-    const int64_t number = draw_number_once(e->slot, reading.now_us);
-    warn_of_datacenter_id(e->slot);
-    return core::encoder_of(config.layout, own_node(config, number).value, has_bit);
+    NodeDraw *drawn = own_node_for(e->slot, reading.now_us);
+    warn_of_datacenter_id(e->slot, drawn->node);
+    note_node_in_use(drawn);
+    return core::encoder_of(config.layout, drawn->node.value, has_bit);
 }
 
 Outcome execute(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn) {

@@ -15,23 +15,27 @@ using core::no_node;
 // The node that the generator may have drawn with outside the fleet. Without a number of this incarnation it is known
 // from the policy, or from the generator's row. A generator with a grant has been outside since if it has a number of
 // its own and shows no node of the fleet, or has leased ticks at or above the grant's end. Its grant covers the rest.
-int64_t own_node_so_far(const SessionEntry *e, int64_t mark) {
+int64_t node_before_joining(const SessionEntry *e, int64_t mark) {
     const GeneratorState &generator = generator_of(e->slot);
     const GeneratorConfig &config = generator.config;
     Member member = {};
     if (membership_of(e->slot).is_requested.load(std::memory_order_relaxed) || mark <= core::no_lease_yet)
         return no_node;
     const bool is_given = config.worker_policy == WorkerPolicy::fixed;
-    const int64_t number = generator.number.load(std::memory_order_acquire);
+    const NodeDraw *drawn = own_node_so_far(e->slot);
     const bool has_grant = membership_copy(e->slot, &member) && member.membership.holds &&
                            core::same_layout(member.request.layout, config.layout);
     const bool is_beyond = core::tick_of_mark(config.policy, mark) >= member.membership.held.until;
-    const bool shows_own = number != no_number && generator.granted_node.load(std::memory_order_relaxed) == no_node;
+    const bool shows_own = drawn != nullptr && generator.granted_node.load(std::memory_order_relaxed) == no_node;
     if (has_grant && !is_beyond && !shows_own)
         return no_node;
-    const int64_t node = is_given || number != no_number
-                             ? own_node(config, is_given ? config.worker_number : number).value
-                             : former_node(extension_schema(), e->sequence, config.layout, core::Protection::registry);
+    int64_t node = no_node;
+    if (is_given)
+        node = own_node(config, config.worker_number).value;
+    else if (drawn != nullptr)
+        node = drawn->node.value;
+    else
+        node = former_node(extension_schema(), e->sequence, config.layout, core::Protection::registry);
     return has_grant && !is_beyond && node == member.membership.held.node ? no_node : node;
 }
 
@@ -45,24 +49,20 @@ GrantRequest request_of(const SessionEntry *e, int64_t mark) {
     request.policy = config.worker_policy;
     request.worker_number = config.worker_number;
     request.datacenter_id = datacenter_id_to_ask_for(config);
-    request.former_node = own_node_so_far(e, mark);
+    request.former_node = node_before_joining(e, mark);
     request.former_until = core::tick_of_mark(policy, mark) + 1;
     request.has_leased = mark > core::no_lease_yet;
     strlcpy(request.preset, config.preset, sizeof(request.preset));
-    copy_clipped(request.generator, qualified_name(e->sequence), sizeof(request.generator));
+    copy_clipped(request.generator, stored_name(e->sequence), sizeof(request.generator));
     copy_clipped(request.database, get_database_name(MyDatabaseId), sizeof(request.database));
     return request;
 }
 
 // uidgen.registry was reset. The row of worker_node shows the generator's own node again.
 void leave_fleet(SessionEntry *e) {
-    GeneratorState &generator = generator_of(e->slot);
     membership_of(e->slot).is_requested.store(false, std::memory_order_relaxed);
-    if (generator.granted_node.exchange(no_node, std::memory_order_relaxed) == no_node)
-        return;
-    const int64_t number = generator.number.load(std::memory_order_acquire);
-    if (number != no_number) // else it comes with a row of its own
-        draw_row_of_node(e->slot, own_node(generator.config, number));
+    if (generator_of(e->slot).granted_node.exchange(no_node, std::memory_order_relaxed) != no_node)
+        draw_own_row_again(e->slot);
 }
 
 } // namespace
@@ -92,10 +92,11 @@ NodeGrant join_or_leave_fleet(SessionEntry *e) {
 void show_node(SessionEntry *e, const GrantView &grant) {
     GeneratorState &generator = generator_of(e->slot);
     int64_t shown = generator.granted_node.load(std::memory_order_relaxed);
-    if (likely(shown == grant.node) || !core::same_view(membership_view(e->slot), grant) ||
-        !generator.granted_node.compare_exchange_strong(shown, grant.node, std::memory_order_relaxed))
-        return;
-    draw_row_of_node(e->slot, {grant.node, core::Protection::registry});
+    if (unlikely(shown != grant.node) && core::same_view(membership_view(e->slot), grant) &&
+        generator.granted_node.compare_exchange_strong(shown, grant.node, std::memory_order_relaxed))
+        draw_row_of_grant(e->slot, grant.node);
+    if (NodeDraw *row = find_draw(e->slot, for_grants))
+        note_node_in_use(row);
 }
 
 NodeGrant present_grant(const Slot *slot) {

@@ -5,10 +5,9 @@
 #include "core/clock_policy.hpp"
 #include "core/node.hpp"
 #include "memberships.hpp"
+#include "node_draws.hpp"
 
 namespace uidgen::pg {
-
-constexpr int64_t no_number = -1;
 
 // The ring of cached mode: the positions from <= n < until, as far as the word has not passed them, are made ahead of
 // the calls (generator/cached.cpp). Relaxed: a wrong bound costs time, never a position.
@@ -23,35 +22,24 @@ struct RingState {
 };
 
 struct GeneratorState {
-    core::PositionAllocator<> ticks;  // leases are published in it under the page's lock
-    core::PositionAllocator<> backup; // of layouts with a backup worker; draws under the leases of `ticks`
-    uint64_t records_before;          // what Stat::records counted when the slot was made ready
-    int64_t former_until_us;          // slot_last_time() when the slot was made ready
-    int64_t former_mark;              // the high-water mark when the slot was made ready
-    std::atomic<int64_t> seen;        // the latest tick of the clock that an id was made with
-    GeneratorConfig config;           // changes under the lock of the slot and that of the state
-    RingState ring;                   // of cached mode
-    // What the nodes of this incarnation follow from (core/node.hpp); no_number: not drawn yet. Set once, under the
-    // state's lock.
-    std::atomic<int64_t> number;
-    int64_t node_taken GUARDED_BY(state_lock); // the one that follows from it (take_node()); core::no_node: none
-    std::atomic<bool> warned;                  // of a datacenter id that is not used
-    // The generator's row of worker_node (node_writer.cpp): its id, and the time and the node of its draw. Written
-    // under the state's lock; without it only the id is read.
-    std::atomic<int64_t> worker_draw;
-    int64_t drawn_at_us GUARDED_BY(state_lock);
-    int64_t drawn_node GUARDED_BY(state_lock);
-    std::atomic<int64_t> granted_node;          // the node of the registry that drawn_node shows; -1: none
-    std::atomic<int64_t> row_due;               // a timestamptz: a transaction that begins after it has the row written
-    std::atomic<int64_t> row_owed;              // a timestamptz: the use that the row is owed for; 0: none
-    int64_t retry_at_us GUARDED_BY(state_lock); // on the monotonic clock; 0: no attempt has failed
-    std::atomic<uint64_t> clock_changes;        // odd while the clock is behind (generator/clock.hpp)
-    std::atomic<uint64_t> backup_ids;           // of the backup worker
+    core::PositionAllocator<> ticks;     // leases are published in it under the page's lock
+    core::PositionAllocator<> backup;    // of layouts with a backup worker; draws under the leases of `ticks`
+    uint64_t records_before;             // what Stat::records counted when the slot was made ready
+    int64_t former_until_us;             // slot_last_time() when the slot was made ready
+    int64_t former_mark;                 // the high-water mark when the slot was made ready
+    std::atomic<int64_t> seen;           // the latest tick of the clock that an id was made with
+    GeneratorConfig config;              // changes under the lock of the slot and that of the state
+    RingState ring;                      // of cached mode
+    std::atomic<bool> warned;            // of a datacenter id that is not used
+    std::atomic<int64_t> granted_node;   // the node of the registry that a row of worker_node shows; -1: none
+    std::atomic<uint64_t> clock_changes; // odd while the clock is behind (generator/clock.hpp)
+    std::atomic<uint64_t> backup_ids;    // of the backup worker
 };
 
 struct GeneratorSlot {
     MemberSlot slot;
     GeneratorState generator;
+    NodeDraw draws; // the first place; not of one use of the slot, as the rest
 };
 
 static_assert(std::is_standard_layout_v<GeneratorSlot> && std::is_trivially_destructible_v<GeneratorSlot>);

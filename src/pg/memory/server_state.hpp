@@ -14,7 +14,7 @@
 //   4. The locks of the table of slots: which slot a sequence has.
 //   5. A slot's own lock: what is neither atomic nor guarded by the page (slots.hpp).
 //   6. The state's lock: everything here that is neither atomic nor said to be set once; and what a generator has drawn
-//      for its node (generator_state.hpp).
+//      for its node (node_draws.hpp).
 //   clang checks what declarations say of (2), (4), (5) and (6) (base/locks.hpp).
 //   They are taken in this order, those of (3) and (4) never together with a page. No background process holds one of
 //   them while it waits for anything else, but for file_lock, which waits for the disk.

@@ -66,8 +66,6 @@ void reset(GeneratorState *generator, const SlotInit &init) REQUIRES(slot_lock, 
     generator->seen.store(core::nothing_seen, std::memory_order_relaxed);
     generator->config = init.config;
     generator->config.policy.spread.salt = server_state->salt;
-    generator->number.store(no_number, std::memory_order_relaxed);
-    generator->node_taken = core::no_node;
     generator->granted_node.store(core::no_node, std::memory_order_relaxed);
 }
 
@@ -111,6 +109,7 @@ void begin_use(Slot *slot, const SlotKey &key) {
     slot->key = key;
     memset(static_cast<void *>(&slot->counters), 0, sizeof(slot->counters));
     slot->ids_shown.store(0, std::memory_order_relaxed);
+    empty_places(slot);
     reset(slot, {slot->kind});
     set_phase(slot, SlotPhase::stale);
     unlock_both(slot);
@@ -121,26 +120,6 @@ void forget_fleet(Slot *slot) REQUIRES(slot_lock) {
         membership_forget(slot);
     else
         blocks_discard(slot);
-}
-
-// A node that the slot had, to be given back when the locks are released; no_node: none.
-struct FormerNode {
-    core::Layout layout;
-    int64_t node = core::no_node;
-};
-
-FormerNode take_former_node(Slot *slot) REQUIRES(slot_lock, state_lock) {
-    if (slot->kind != SlotKind::generator)
-        return {};
-    GeneratorState &generator = generator_of(slot);
-    const FormerNode former = {generator.config.layout, generator.node_taken};
-    generator.node_taken = core::no_node;
-    return former;
-}
-
-void give_back(const FormerNode &former) {
-    if (former.node != core::no_node)
-        give_back_node(former.layout, former.node);
 }
 
 // Ids that are known without being counted.
@@ -158,11 +137,10 @@ void define_segment(Slot *slot, const SegmentConfig &config) REQUIRES(slot_lock)
     own = config;
 }
 
-FormerNode make_ready(Slot *slot, const SlotInit &init) {
-    FormerNode former = {};
+void make_ready(Slot *slot, const SlotInit &init) {
     lock_both(slot);
     if (slot->phase < SlotPhase::altered) {
-        former = take_former_node(slot);
+        empty_places(slot);
         const uint64_t ids = ids_by_words(slot); // which the words lose
         slot->counters.count(Stat::ids, ids);
         reset(slot, init);
@@ -175,20 +153,19 @@ FormerNode make_ready(Slot *slot, const SlotInit &init) {
         set_phase(slot, init.phase);
     }
     unlock_both(slot);
-    return former;
+    give_back_nodes(slot);
 }
 
-FormerNode end_use(Slot *slot) {
+void end_use(Slot *slot) {
     lock_both(slot);
     forget_fleet(slot);
     note_lost(*slot);
-    const FormerNode former = take_former_node(slot);
+    empty_places(slot);
     add(&server_state->freed, slot_counted(slot));
     set_phase(slot, SlotPhase::free);
     slot->next_free = lists_of(slot->kind).first_free;
     lists_of(slot->kind).first_free = slot->self;
     unlock_both(slot);
-    return former;
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -257,7 +234,7 @@ Slot *claim_slot(const SlotKey &key, SlotKind kind) {
 Slot *make_slot(const SlotKey &key, const SlotInit &init) {
     open_area();
     Slot *slot = claim_slot(key, init.kind);
-    give_back(make_ready(slot, init));
+    make_ready(slot, init);
     return slot;
 }
 
@@ -273,9 +250,9 @@ void mark_stale(Slot *slot, SlotPhase to) {
 void expire_slot(Slot *slot, SlotPhase to) {
     mark_stale(slot, to);
     lock_both(slot);
-    const FormerNode former = take_former_node(slot);
+    empty_places(slot);
     unlock_both(slot);
-    give_back(former);
+    give_back_nodes(slot);
 }
 
 void free_slot(const SlotKey &key, SlotKind kind) {
@@ -285,13 +262,13 @@ void free_slot(const SlotKey &key, SlotKind kind) {
     auto *slot = entry != nullptr ? in_area<Slot>(entry->slots[index(kind)]) : nullptr;
     if (slot == nullptr)
         return release(entry);
-    const FormerNode former = end_use(slot);
+    end_use(slot);
     entry->slots[index(kind)] = InvalidDsaPointer;
     if (!DsaPointerIsValid(entry->slots[0]) && !DsaPointerIsValid(entry->slots[1]))
         release_unused(entry);
     else
         release(entry);
-    give_back(former);
+    give_back_nodes(slot);
 }
 
 void note_lost(Slot *slot, const SlotKey &key) {

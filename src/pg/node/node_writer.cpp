@@ -28,7 +28,7 @@ constexpr int64_t longest_retry_us = 1800 * us_per_second;
 // cannot be written does not keep back others.
 constexpr int most_rows = 512;
 
-// The slots that this transaction has used, and whose rows are due but not owed yet. In the memory of the transaction.
+// The nodes that this transaction has used, and whose rows are due but not owed yet. In the memory of the transaction.
 List *used = NIL;
 bool is_wanted = false; // the writer
 
@@ -38,8 +38,9 @@ bool is_wanted = false; // the writer
 
 struct DueRow {
     Slot *slot;
+    NodeDraw *draw;
     Oid generator;
-    int64_t draw;
+    int64_t drawn_id;
     int64_t drawn_at_us;
     TimestampTz used_at;
     core::NodeFields node;
@@ -47,30 +48,30 @@ struct DueRow {
     int64_t id; // of the row: that of the draw, or of a repeated one; 0: it is not written
 };
 
-// Calls visit(slot) for each slot that owes its row. One that was reset or freed owes none.
+// Calls visit(slot, draw) for each node whose row is owed. A slot that was reset or freed owes none.
 template <typename Visit> void for_each_owed(Visit visit) {
-    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
-        const GeneratorState &generator = generator_of(slot);
-        if (likely(generator.row_owed.load(std::memory_order_relaxed) == 0))
-            continue;
-        lock_state();
-        if (is_ready_under_state(slot) && generator.row_owed.load(std::memory_order_relaxed) != 0 &&
-            generator.worker_draw.load(std::memory_order_relaxed) > 0)
-            visit(slot);
-        unlock_state();
-    }
+    for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot))
+        for (NodeDraw *draw = first_draw(slot); draw != nullptr; draw = next_draw(draw)) {
+            if (likely(draw->row_owed.load(std::memory_order_relaxed) == 0))
+                continue;
+            lock_state();
+            if (is_ready_under_state(slot) && draw->row_owed.load(std::memory_order_relaxed) != 0 &&
+                draw->row.load(std::memory_order_relaxed) > 0)
+                visit(slot, draw);
+            unlock_state();
+        }
 }
 
 bool any_owed() {
     bool any = false;
-    for_each_owed([&any](const Slot *) { any = true; });
+    for_each_owed([&any](const Slot *, const NodeDraw *) { any = true; });
     return any;
 }
 
 void forget_rows_of(Oid database) {
-    for_each_owed([database](Slot *slot) REQUIRES(state_lock) {
+    for_each_owed([database](const Slot *slot, NodeDraw *draw) REQUIRES(state_lock) {
         if (key_under_state(slot).database == database)
-            generator_of(slot).row_owed.store(0, std::memory_order_relaxed);
+            draw->row_owed.store(0, std::memory_order_relaxed);
     });
 }
 
@@ -80,11 +81,10 @@ Oid wait_for_database() {
         Oid database = InvalidOid;
         TimestampTz since = DT_NOEND;
         int64_t wait_us = PG_INT64_MAX;
-        for_each_owed([&, now_us = monotonic_us()](const Slot *slot) REQUIRES(state_lock) {
-            const GeneratorState &generator = generator_of(slot);
-            const TimestampTz owed = generator.row_owed.load(std::memory_order_relaxed);
-            wait_us = Min(wait_us, generator.retry_at_us - now_us);
-            if (generator.retry_at_us <= now_us && owed < since) {
+        for_each_owed([&, now_us = monotonic_us()](const Slot *slot, const NodeDraw *draw) REQUIRES(state_lock) {
+            const TimestampTz owed = draw->row_owed.load(std::memory_order_relaxed);
+            wait_us = Min(wait_us, draw->retry_at_us - now_us);
+            if (draw->retry_at_us <= now_us && owed < since) {
                 since = owed;
                 database = key_under_state(slot).database;
             }
@@ -101,49 +101,48 @@ Oid wait_for_database() {
 // Rows of a former database with the same oid are forgotten.
 int collect(DueRow *rows, int most) {
     int count = 0;
-    for_each_owed([&, now_us = monotonic_us()](Slot *slot) REQUIRES(state_lock) {
-        GeneratorState &g = generator_of(slot);
+    for_each_owed([&, now_us = monotonic_us()](Slot *slot, NodeDraw *draw) REQUIRES(state_lock) {
         const SlotKey &key = key_under_state(slot);
         if (key.database != MyDatabaseId)
             return;
         if (!is_of_this_database(key))
-            g.row_owed.store(0, std::memory_order_relaxed);
-        else if (count < most && g.retry_at_us <= now_us)
+            draw->row_owed.store(0, std::memory_order_relaxed);
+        else if (count < most && draw->retry_at_us <= now_us)
             rows[count++] = {slot,
+                             draw,
                              key.sequence,
-                             g.worker_draw.load(std::memory_order_relaxed),
-                             g.drawn_at_us,
-                             g.row_owed.load(std::memory_order_relaxed),
-                             core::fields_of_node(g.config.layout, g.drawn_node),
-                             g.config.layout,
+                             draw->row.load(std::memory_order_relaxed),
+                             draw->at_us,
+                             draw->row_owed.load(std::memory_order_relaxed),
+                             core::fields_of_node(draw->layout, draw->node.value),
+                             draw->layout,
                              0};
     });
     return count;
 }
 
 // Relaxed: the values stand alone, and the fields that they refer to are read under a lock.
-void put_off(GeneratorState *generator) REQUIRES(state_lock) {
+void put_off(NodeDraw *draw) REQUIRES(state_lock) {
     const TimestampTz now = GetCurrentTimestamp();
-    const int64_t wait_us = Max(retry_us, (now - generator->row_owed.load(std::memory_order_relaxed)) / 4);
-    generator->retry_at_us = monotonic_us() + wait_us;
-    generator->row_due.store(now + wait_us, std::memory_order_relaxed);
+    const int64_t wait_us = Max(retry_us, (now - draw->row_owed.load(std::memory_order_relaxed)) / 4);
+    draw->retry_at_us = monotonic_us() + wait_us;
+    draw->row_due.store(now + wait_us, std::memory_order_relaxed);
     if (wait_us > longest_retry_us)
-        generator->row_owed.store(0, std::memory_order_relaxed);
+        draw->row_owed.store(0, std::memory_order_relaxed);
 }
 
 // Does nothing if there was another draw meanwhile.
 void note_result(const DueRow &row) {
-    GeneratorState &generator = generator_of(row.slot);
     lock_state();
     const bool is_same = same_key(key_under_state(row.slot), slot_key(row.generator)) &&
-                         generator.worker_draw.load(std::memory_order_relaxed) == row.draw;
+                         row.draw->row.load(std::memory_order_relaxed) == row.drawn_id;
     if (is_same && row.id == 0)
-        put_off(&generator);
+        put_off(row.draw);
     if (is_same && row.id != 0) {
-        generator.worker_draw.store(row.id, std::memory_order_relaxed);
-        generator.row_due.store(row.used_at + refresh_us, std::memory_order_relaxed);
-        generator.row_owed.store(0, std::memory_order_relaxed);
-        generator.retry_at_us = 0;
+        row.draw->row.store(row.id, std::memory_order_relaxed);
+        row.draw->row_due.store(row.used_at + refresh_us, std::memory_order_relaxed);
+        row.draw->row_owed.store(0, std::memory_order_relaxed);
+        row.draw->retry_at_us = 0;
     }
     unlock_state();
 }
@@ -156,35 +155,33 @@ bool is_in_container() {
 // Writes the row with that id. False: another row has it.
 bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
-    return write_as_owner(
-               table,
-               "INSERT INTO %1$s AS node (id, created, modified, generator, worker_id, datacenter_id, layout, "
-               "host_name, port, type, launch_date, system_identifier, timeline, database, place) "
-               "VALUES ($1, $2, GREATEST($2, $3), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) "
-               "ON CONFLICT (system_identifier, id) DO UPDATE SET modified = EXCLUDED.modified "
-               "WHERE node.created OPERATOR(pg_catalog.=) EXCLUDED.created",
-               {{INT8OID, Int64GetDatum(id)},
-                {TIMESTAMPTZOID, TimestampTzGetDatum(to_timestamptz(row.drawn_at_us))},
-                {TIMESTAMPTZOID, TimestampTzGetDatum(row.used_at)},
-                {TEXTOID, CStringGetTextDatum(qualified_name(row.generator))},
-                {INT4OID, Int32GetDatum(static_cast<int32>(row.node.worker))},
-                {INT4OID, Int32GetDatum(static_cast<int32>(row.node.datacenter))},
-                {TEXTOID, CStringGetTextDatum(layout_text(row.layout))},
-                {TEXTOID, CStringGetTextDatum(address.host)},
-                {TEXTOID, CStringGetTextDatum(address.port)},
-                {INT4OID, Int32GetDatum(is_in_container() ? 1 : 2)},
-                {DATEOID, DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime))},
-                {INT8OID, Int64GetDatum(static_cast<int64>(GetSystemIdentifier()))},
-                {INT4OID, Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine()))},
-                {OIDOID, ObjectIdGetDatum(MyDatabaseId)},
-                {INT8OID, Int64GetDatum(static_cast<int64>(server_state->place))}}) > 0;
+    const TimestampTz created = to_timestamptz(row.drawn_at_us);
+    return execute_as(owner_of(table),
+                      "SELECT FROM uid_internal.uid_write_node($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, "
+                      "$14, $15, $16)",
+                      {{INT8OID, Int64GetDatum(id)},
+                       {TEXTOID, CStringGetTextDatum(address.host)},
+                       {TEXTOID, CStringGetTextDatum(address.port)},
+                       {INT4OID, Int32GetDatum(is_in_container() ? 1 : 2)},
+                       {DATEOID, DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(PgStartTime))},
+                       {TIMESTAMPTZOID, TimestampTzGetDatum(Max(created, row.used_at))},
+                       {TIMESTAMPTZOID, TimestampTzGetDatum(created)},
+                       {TEXTOID, CStringGetTextDatum(stored_name(row.generator))},
+                       {OIDOID, ObjectIdGetDatum(row.generator)},
+                       {INT4OID, Int32GetDatum(static_cast<int32>(row.node.worker))},
+                       {INT4OID, Int32GetDatum(static_cast<int32>(row.node.datacenter))},
+                       {INT8OID, Int64GetDatum(static_cast<int64>(GetSystemIdentifier()))},
+                       {INT4OID, Int32GetDatum(static_cast<int32>(GetWALInsertionTimeLine()))},
+                       {OIDOID, ObjectIdGetDatum(MyDatabaseId)},
+                       {TEXTOID, CStringGetTextDatum(layout_text(row.layout))},
+                       {INT8OID, Int64GetDatum(static_cast<int64>(server_state->place))}}) > 0;
 }
 
 // Returns the row's id, which is drawn again if the sequence was set back, or if a row was inserted by hand.
 int64_t write_row(Oid schema, const DueRow &row) {
     constexpr int tries = 100;
     const Oid table = required_table(schema, node_table_name);
-    int64_t id = row.draw;
+    int64_t id = row.drawn_id;
     for (int i = 0; !insert_or_refresh(table, row, id); i++) {
         if (i == tries)
             ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION),
@@ -263,9 +260,9 @@ void write_due_rows(int64_t until_us) {
         most = done ? Min(2 * most, most_rows) : 1;
     }
     if (!any) // other databases have their turn
-        for_each_owed([](Slot *slot) REQUIRES(state_lock) {
+        for_each_owed([](const Slot *slot, NodeDraw *draw) REQUIRES(state_lock) {
             if (key_under_state(slot).database == MyDatabaseId)
-                put_off(&generator_of(slot));
+                put_off(draw);
         });
 }
 
@@ -301,17 +298,16 @@ void connect() {
 
 // A time further ahead than any that is ever set comes from before the clock went back. An error leaves the row to the
 // next use.
-void note_generator_in_use(Slot *slot) {
-    const GeneratorState &generator = generator_of(slot);
+void note_node_in_use(NodeDraw *draw) {
     const TimestampTz now = GetCurrentTransactionStartTimestamp();
-    const int64_t due = generator.row_due.load(std::memory_order_relaxed);
-    if (likely(due > now && due <= now + refresh_us) || generator.worker_draw.load(std::memory_order_relaxed) == 0)
+    const int64_t due = draw->row_due.load(std::memory_order_relaxed);
+    if (likely(due > now && due <= now + refresh_us))
         return;
     is_wanted = true;
-    if (generator.row_owed.load(std::memory_order_relaxed) != 0)
+    if (draw->row_owed.load(std::memory_order_relaxed) != 0)
         return;
     MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
-    used = list_append_unique_ptr(used, slot);
+    used = list_append_unique_ptr(used, draw);
     MemoryContextSwitchTo(caller);
 }
 
@@ -324,8 +320,8 @@ void node_writer_transaction_ended() {
     const TimestampTz now = GetCurrentTimestamp();
     for (int i = 0; i < list_length(used); i++) {
         int64_t none = 0;
-        generator_of(static_cast<Slot *>(list_nth(used, i)))
-            .row_owed.compare_exchange_strong(none, now, std::memory_order_relaxed);
+        static_cast<NodeDraw *>(list_nth(used, i))
+            ->row_owed.compare_exchange_strong(none, now, std::memory_order_relaxed);
     }
     used = NIL;
     (void)wake_worker(SingleWorker::node_writer);

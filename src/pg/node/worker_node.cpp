@@ -9,7 +9,8 @@ namespace uidgen::pg {
 namespace {
 
 constexpr char sequence_name[] = "worker_node_id_seq";
-constexpr char index_name[] = "worker_node_generator_created_idx";
+constexpr char sequence_index_name[] = "worker_node_sequence_idx";
+constexpr char generator_index_name[] = "worker_node_generator_idx";
 
 bool says(Row row, const char *name, const char *expected) { return strcmp(text_column(row, name), expected) == 0; }
 
@@ -22,13 +23,20 @@ bool is_of_this_place(Row row) {
 }
 
 // InvalidOid: an application inserted the row.
-Oid database_of(Row row) { return DatumGetObjectId(column(row, "database")); }
+Oid oid_in(Row row, const char *name) { return DatumGetObjectId(column(row, name)); }
 
 // Another one that there is. A database that was restored in place of a former one takes over the former one's rows.
 bool is_of_other_database(Row row) {
-    const Oid database = database_of(row);
+    const Oid database = oid_in(row, "database");
     return OidIsValid(database) && database != MyDatabaseId && is_of_this_server(row) &&
            get_database_name(database) != nullptr;
+}
+
+// The sequence that the row's oid means; InvalidOid: none of this database.
+Oid sequence_in(Row row) {
+    const Oid sequence = oid_in(row, "sequence");
+    const bool is_ours = is_of_this_server(row) && oid_in(row, "database") == MyDatabaseId;
+    return is_ours && is_relation(sequence) ? sequence : InvalidOid;
 }
 
 // no_node: the row has none of the layout.
@@ -55,20 +63,39 @@ void log_node(const Slot *slot, const core::Node &node) {
 
 } // namespace
 
+namespace {
+
+// Calls visit(row) for each row of worker_node whose column has the value, found by the index.
+template <typename Visit>
+void for_each_row_with(Oid schema, const char *index_name, const char *name, Oid type, RegProcedure equal, Datum value,
+                       Visit visit) {
+    Relation rel = open_required_table(schema, node_table_name);
+    const Oid index = required_table(schema, index_name, RELKIND_INDEX);
+    if (IndexGetRelation(index, true) != RelationGetRelid(rel))
+        report_dropped();
+    const AttrNumber number = column_number(RelationGetDescr(rel), name, type);
+    const ScanKeyData key =
+        equals(number, equal, value, TupleDescAttr(RelationGetDescr(rel), number - 1)->attcollation);
+    for_each_row(rel, index, &key, visit);
+}
+
+} // namespace
+
+const char *stored_name(Oid generator) {
+    const int nest_level = NewGUCNestLevel();
+    set_config_option("quote_all_identifiers", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+    const char *name = qualified_name(generator);
+    AtEOXact_GUC(true, nest_level);
+    return name;
+}
+
 // The node of the latest row that has one. If the row is late or lost, a new number is drawn, which is safe: `sticky`
 // only makes nodes change seldom.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection) {
     const ServerAddress address = address_of_server();
     int64_t node = core::no_node;
     int64_t latest = PG_INT64_MIN;
-    Relation rel = open_required_table(schema, node_table_name);
-    const Oid index = required_table(schema, index_name, RELKIND_INDEX);
-    if (IndexGetRelation(index, true) != RelationGetRelid(rel))
-        report_dropped();
-    const AttrNumber number = column_number(RelationGetDescr(rel), "generator", TEXTOID);
-    const ScanKeyData key = equals(number, F_TEXTEQ, CStringGetTextDatum(qualified_name(generator)),
-                                   TupleDescAttr(RelationGetDescr(rel), number - 1)->attcollation);
-    for_each_row(rel, index, &key, [&](Row row) {
+    const auto consider = [&](Row row) {
         const bool is_own = protection != core::Protection::automatic || is_of_this_place(row);
         const bool counts = is_own && !is_of_other_database(row) && says(row, "host_name", address.host) &&
                             says(row, "port", address.port);
@@ -78,7 +105,18 @@ int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core:
             return;
         node = found;
         latest = created;
-    });
+    };
+    for_each_row_with(schema, sequence_index_name, "sequence", OIDOID, F_OIDEQ, ObjectIdGetDatum(generator),
+                      [&](Row row) {
+                          if (sequence_in(row) == generator)
+                              consider(row);
+                      });
+    if (node == core::no_node)
+        for_each_row_with(schema, generator_index_name, "generator", TEXTOID, F_TEXTEQ,
+                          CStringGetTextDatum(stored_name(generator)), [&](Row row) {
+                              if (!OidIsValid(sequence_in(row)))
+                                  consider(row);
+                          });
     return node;
 }
 
@@ -89,8 +127,8 @@ NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout) 
     initStringInfo(&rows);
     for_each_row(open_required_table(schema, node_table_name), InvalidOid, nullptr, [&](Row row) {
         const int64_t node = node_in_row(row, layout);
-        if (database_of(row) != MyDatabaseId || !is_of_this_server(row)) {
-            history.rows_of_another = history.rows_of_another || OidIsValid(database_of(row));
+        if (oid_in(row, "database") != MyDatabaseId || !is_of_this_server(row)) {
+            history.rows_of_another = history.rows_of_another || OidIsValid(oid_in(row, "database"));
             return;
         }
         history.rows_of_elsewhere = history.rows_of_elsewhere || !is_of_this_place(row);
@@ -129,48 +167,22 @@ int64_t last_node_id(Oid schema) {
 
 namespace {
 
-// The draw of a node: the id of its row of worker_node, and what goes into the row.
-struct NodeDraw {
-    int64_t id;
-    int64_t at_us;
-    int64_t node;
-};
-
-// Relaxed: the row's writer reads them under the state's lock.
-void set_draw(GeneratorState *generator, const NodeDraw &draw) REQUIRES(state_lock) {
-    generator->worker_draw.store(draw.id, std::memory_order_relaxed);
-    generator->drawn_at_us = draw.at_us;
-    generator->drawn_node = draw.node;
-    generator->row_due.store(0, std::memory_order_relaxed);
-    generator->retry_at_us = 0;
+int64_t given_datacenter_id(const GeneratorConfig &config) {
+    return config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
 }
 
-// Sets the number that the nodes of a generator's slot follow from. If another backend has set one meanwhile, gives the
-// node back.
-void set_number(Slot *slot, int64_t number, const NodeDraw &draw) {
-    GeneratorState &generator = generator_of(slot);
-    lock_state();
-    const bool is_first = generator.number.load(std::memory_order_relaxed) == no_number;
-    if (is_first) {
-        set_draw(&generator, draw);
-        generator.node_taken = draw.node;
-        generator.number.store(number, std::memory_order_release);
-    }
-    unlock_state();
-    if (is_first)
-        log_node(slot, own_node(generator.config, number));
-    else
-        give_back_node(generator.config.layout, draw.node);
+int64_t used_datacenter_id(const GeneratorConfig &config) {
+    return core::used_datacenter_id(config.layout, given_datacenter_id(config),
+                                    config.worker_policy == WorkerPolicy::fixed);
 }
-
-} // namespace
 
 // A node that another generator of the layout has is given back, unless all may be held: one number more than there are
 // others gets past every node that they hold.
-void draw_number(Slot *slot, int64_t now_us) {
+NodeDraw *draw_node(Slot *slot, int64_t now_us) {
     const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeSource source = node_source(config);
     const Oid schema = extension_schema();
+    NodeDraw *place = claim_place(slot);
     int64_t former = core::no_node;
     if (config.worker_policy == WorkerPolicy::sticky)
         former = former_node(schema, sequence_of(slot), config.layout, core::protection_of(config.layout, source));
@@ -179,35 +191,50 @@ void draw_number(Slot *slot, int64_t now_us) {
         const int64_t id = draw_node_id(schema); // the row's, whatever the number
         const int64_t drawn = config.worker_policy == WorkerPolicy::fixed ? config.worker_number : id;
         const int64_t number = tries == 0 ? core::number_of(config.layout, source, former) : drawn;
-        const NodeDraw draw = {id, now_us, own_node(config, number).value};
-        const NodeHolders others = take_node(config.layout, draw.node);
+        const core::Node node = own_node(config, number);
+        const NodeHolders others = take_node(config.layout, node.value);
         const bool is_last = tries > 0 && (others.of_layout >= nodes || tries >= Min(nodes, others.of_layout + 1));
         if (others.of_node == 0 || is_last) {
-            set_number(slot, number, draw);
-            break;
+            NodeDraw *filled = fill_place(slot, place, used_datacenter_id(config), node, {id, now_us});
+            if (filled == place)
+                log_node(slot, node);
+            else // another session was first
+                give_back_node(config.layout, node.value);
+            return filled;
         }
-        give_back_node(config.layout, draw.node);
+        give_back_node(config.layout, node.value);
     }
-    note_generator_in_use(slot);
-}
-
-void draw_row_of_node(Slot *slot, const core::Node &node) {
-    log_node(slot, node);
-    const NodeDraw draw = {draw_node_id(extension_schema()), wall_clock_us(), node.value};
-    lock_state();
-    set_draw(&generator_of(slot), draw);
-    unlock_state();
-    note_generator_in_use(slot);
-}
-
-namespace {
-
-// Negative: none.
-int64_t given_datacenter_id(const GeneratorConfig &config) {
-    return config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
 }
 
 } // namespace
+
+NodeDraw *own_node_for(Slot *slot, int64_t now_us) {
+    NodeDraw *drawn = find_draw(slot, used_datacenter_id(generator_of(slot).config));
+    return likely(drawn != nullptr) ? drawn : draw_node(slot, now_us);
+}
+
+NodeDraw *own_node_so_far(Slot *slot) {
+    NodeDraw *found = find_draw(slot, used_datacenter_id(generator_of(slot).config));
+    for (NodeDraw *draw = first_draw(slot); found == nullptr && draw != nullptr; draw = next_draw(draw))
+        if (draw->drawn_for.load(std::memory_order_acquire) >= core::no_datacenter_id)
+            found = draw;
+    return found;
+}
+
+void draw_own_row_again(Slot *slot) {
+    NodeDraw *drawn = own_node_so_far(slot);
+    if (drawn == nullptr)
+        return;
+    log_node(slot, drawn->node);
+    set_row(drawn, {draw_node_id(extension_schema()), wall_clock_us()});
+}
+
+void draw_row_of_grant(Slot *slot, int64_t node) {
+    const core::Node granted = {node, core::Protection::registry};
+    log_node(slot, granted);
+    NodeDraw *place = claim_place(slot);
+    (void)fill_place(slot, place, for_grants, granted, {draw_node_id(extension_schema()), wall_clock_us()});
+}
 
 core::NodeSource node_source(const GeneratorConfig &config) {
     return {given_datacenter_id(config), core::database_hash(GetSystemIdentifier(), MyDatabaseId, server_state->place),
@@ -230,17 +257,17 @@ int32_t datacenter_id_to_ask_for(const GeneratorConfig &config) {
     return asks ? static_cast<int32_t>(given) : -1;
 }
 
-void warn_of_datacenter_id(Slot *slot) {
+void warn_of_datacenter_id(Slot *slot, const core::Node &node) {
     GeneratorState &generator = generator_of(slot);
     const core::Layout &layout = generator.config.layout;
-    const core::NodeSource source = node_source(generator.config);
-    if (likely(source.datacenter_id < 0 || core::protection_of(layout, source) != core::Protection::automatic) ||
+    const int64_t given = given_datacenter_id(generator.config);
+    if (likely(given < 0 || node.protection != core::Protection::automatic) ||
         generator.warned.load(std::memory_order_relaxed) || generator.warned.exchange(true, std::memory_order_relaxed))
         return;
     ereport(WARNING,
             (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-             errmsg("datacenter id %lld does not fit the layout of generator \"%s\"",
-                    static_cast<long long>(source.datacenter_id), get_rel_name(sequence_of(slot))),
+             errmsg("datacenter id %lld does not fit the layout of generator \"%s\"", static_cast<long long>(given),
+                    get_rel_name(sequence_of(slot))),
              errdetail("The layout holds datacenter ids from 0 to %lld. The generator gets a node as if none were set.",
                        static_cast<long long>(core::largest(core::datacenter_id_bits(layout)))),
              errhint("Use a smaller datacenter id, or a generator with more datacenter_bits.")));

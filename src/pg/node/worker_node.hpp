@@ -1,6 +1,7 @@
 // How a generator gets the number that its nodes follow from (core/node.hpp).
 //
-// A generator takes a number when it is first used after a server start, according to its worker policy:
+// A generator takes a number when it is first used after a server start, and for each other datacenter id with which a
+// session uses it (memory/node_draws.hpp), according to its worker policy:
 //   disposable  the next value of worker_node's sequence, reserved like any range. Numbers that lead to the node of a
 //               live generator of the same layout are skipped while there are others.
 //   sticky      the one that leads to the node, or to the worker id, in the generator's latest row from this host and
@@ -13,23 +14,31 @@
 
 #include "core/node.hpp"
 #include "core/other_nodes.hpp"
-#include "memory/slots.hpp"
+#include "memory/node_draws.hpp"
 
 namespace uidgen::pg {
 
 constexpr char node_table_name[] = "worker_node";
 
-// Gives the generator in a slot its number, unless another backend does so at the same time, and logs its node.
-// Before the first lease, with the reading of the clock that the lease is for (core/other_nodes.hpp, 1).
-void draw_number(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
+// The generator's own node for this session, which is drawn and logged now if no session has drawn it yet. Before the
+// first lease, with the reading of the clock that the lease is for.
+NodeDraw *own_node_for(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The generator in a slot draws with its own node again, or with another one of the registry: logs the node, and draws
-// the id of a new row.
-void draw_row_of_node(Slot *slot, const core::Node &node) EXCLUDES(slot_lock, state_lock);
+// The same if it was drawn; else another one that was; else null.
+NodeDraw *own_node_so_far(Slot *slot);
+
+// The registry has granted another node to the generator in a slot: logs it, and draws the id of a new row.
+void draw_row_of_grant(Slot *slot, int64_t node) EXCLUDES(slot_lock, state_lock);
+
+// The same when the generator draws without the registry again, if it has drawn so before.
+void draw_own_row_again(Slot *slot) EXCLUDES(slot_lock, state_lock);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
 // Those of other databases of the server do not count, nor those from before it was moved or copied, if the protection
 // is automatic: the original would have the same node.
+//
+// A row is the generator's if it has its oid, whatever the generator's name was. Where that oid is of another database
+// or server, as after a restore, or of nothing any more, it is the generator's if it has its name.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection);
 
 // The next value of worker_node's sequence, and the last one.
@@ -45,6 +54,9 @@ struct NodeHistory {
 };
 NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout);
 
+// The qualified name, as worker_node and the registry have it: the same whatever quote_all_identifiers says here.
+const char *stored_name(Oid generator);
+
 // How worker_node shows a layout: the same text for the same layout, whatever the settings of the server are.
 const char *layout_text(const core::Layout &layout);
 
@@ -59,14 +71,14 @@ ServerAddress address_of_server();
 // the generator, or the one that this session sees in uidgen.datacenter_id.
 core::NodeSource node_source(const GeneratorConfig &config);
 
-// The generator's own node, from the number in its slot. All ids without a grant get their node here.
+// The node that a number gives. All ids without a grant get their node here.
 core::Node own_node(const GeneratorConfig &config, int64_t number);
 
 const char *protection_name(core::Protection protection);
 
-// A WARNING, once in the life of a slot's contents, if a datacenter id is given that the layout cannot hold, so that it
-// is not used.
-void warn_of_datacenter_id(Slot *slot);
+// A WARNING, once in the life of a slot's contents, if a datacenter id is given that the layout cannot hold, so that
+// the node is automatic.
+void warn_of_datacenter_id(Slot *slot, const core::Node &node);
 
 // The datacenter id that a node from the registry must have. -1: none is given, or the layout cannot hold it.
 int32_t datacenter_id_to_ask_for(const GeneratorConfig &config);
@@ -77,14 +89,14 @@ void notify_of_datacenter_id(Oid generator, const GeneratorConfig &config);
 // ---------------------------------------------------------------------------------------------------------
 // The node writer: a background process that writes rows of worker_node. A server has at most one.
 //
-// Its transactions cannot affect one that draws (docs/design.md, P7). A transaction that has used a generator whose row
+// Its transactions cannot affect one that draws (docs/design.md, P7). A transaction that has used a node whose row
 // is due says so in the generator's slot and wakes the process at its end, when its changes are visible, even if it is
 // rolled back or read-only. What slots owe is written even if the process fails, because the postmaster starts it
 // again. If it finds no free place, a later transaction starts it.
 // ---------------------------------------------------------------------------------------------------------
 
-// Notes that this transaction uses the generator.
-void note_generator_in_use(Slot *slot);
+// Notes that this transaction draws with the node.
+void note_node_in_use(NodeDraw *draw);
 
 // For module.cpp.
 void node_writer_transaction_ended();

@@ -186,8 +186,6 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
     const uint64_t checks = session_checks; // an event after this point makes the next call open the entry again
     if (!is_unchanged(e, kind))
         open_afresh(e, kind);
-    if (kind == SlotKind::generator)
-        note_generator_in_use(e->slot);
     e->checked = checks;
     return e;
 }

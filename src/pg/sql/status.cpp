@@ -23,14 +23,17 @@ void put_ring(ResultRow *row, const GeneratorState &generator) {
 }
 
 // The node that the next id will have, as far as it is known.
-void put_node(ResultRow *row, const Slot *slot) REQUIRES_SHARED(slot_lock) {
+void put_node(ResultRow *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
     const GeneratorConfig &config = generator_of(slot).config;
     const NodeGrant grant = present_grant(slot);
-    const int64_t number = generator_of(slot).number.load(std::memory_order_acquire);
-    const core::Node node =
-        grant.in_fleet ? core::Node{grant.view.node, core::Protection::registry} : own_node(config, number);
+    const NodeDraw *drawn = own_node_so_far(slot);
+    core::Node node = {core::no_node, core::protection_of(config.layout, node_source(config))};
+    if (grant.in_fleet)
+        node = {grant.view.granted ? grant.view.node : core::no_node, core::Protection::registry};
+    else if (drawn != nullptr)
+        node = drawn->node;
     put(row, "protection", protection_name(node.protection));
-    if (grant.in_fleet ? !grant.view.granted : number == no_number)
+    if (node.value == core::no_node)
         return;
     const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
     put(row, "node", node.value);

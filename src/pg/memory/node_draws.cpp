@@ -1,0 +1,104 @@
+#include "node_draws.hpp"
+
+#include "generator_state.hpp"
+
+namespace uidgen::pg {
+namespace {
+
+NodeDraw *empty_place(Slot *slot) REQUIRES(state_lock) {
+    NodeDraw *draw = first_draw(slot);
+    while (draw != nullptr && (draw->drawn_for.load(std::memory_order_relaxed) != for_nothing || draw->is_taken))
+        draw = next_draw(draw);
+    return draw;
+}
+
+// Relaxed: the row's writer reads them under the state's lock.
+void set(NodeDraw *draw, const DrawnRow &row) REQUIRES(state_lock) {
+    draw->row.store(row.id, std::memory_order_relaxed);
+    draw->at_us = row.at_us;
+    draw->row_due.store(0, std::memory_order_relaxed);
+    draw->retry_at_us = 0;
+}
+
+void append(Slot *slot, dsa_pointer place) REQUIRES(state_lock) {
+    NodeDraw *last = first_draw(slot);
+    while (NodeDraw *next = next_draw(last))
+        last = next;
+    last->next.store(place, std::memory_order_release);
+}
+
+} // namespace
+
+NodeDraw *first_draw(Slot *slot) { return &reinterpret_cast<GeneratorSlot *>(slot)->draws; }
+
+NodeDraw *claim_place(Slot *slot) {
+    lock_state();
+    NodeDraw *place = empty_place(slot);
+    if (place != nullptr)
+        place->drawn_for.store(for_one_to_come, std::memory_order_relaxed);
+    unlock_state();
+    if (place != nullptr)
+        return place;
+    const dsa_pointer memory = allocate_in_area(sizeof(NodeDraw), "nodes of a generator");
+    place = in_area<NodeDraw>(memory);
+    place->drawn_for.store(for_one_to_come, std::memory_order_relaxed);
+    lock_state();
+    append(slot, memory);
+    unlock_state();
+    return place;
+}
+
+NodeDraw *fill_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const core::Node &node, const DrawnRow &row) {
+    lock_state();
+    NodeDraw *place = find_draw(slot, drawn_for);
+    const bool is_new = place == nullptr;
+    if (is_new)
+        place = claimed;
+    else
+        claimed->drawn_for.store(for_nothing, std::memory_order_relaxed);
+    if (is_new || drawn_for == for_grants) {
+        place->node = node;
+        place->layout = generator_of(slot).config.layout;
+        set(place, row);
+    }
+    if (is_new) {
+        place->is_taken = drawn_for != for_grants;
+        place->drawn_for.store(drawn_for, std::memory_order_release);
+    }
+    unlock_state();
+    return place;
+}
+
+void set_row(NodeDraw *draw, const DrawnRow &row) {
+    lock_state();
+    set(draw, row);
+    unlock_state();
+}
+
+void empty_places(Slot *slot) {
+    if (slot->kind != SlotKind::generator)
+        return;
+    for (NodeDraw *draw = first_draw(slot); draw != nullptr; draw = next_draw(draw)) {
+        draw->row.store(0, std::memory_order_relaxed);
+        draw->row_owed.store(0, std::memory_order_relaxed);
+        draw->drawn_for.store(for_nothing, std::memory_order_relaxed);
+    }
+}
+
+void give_back_nodes(Slot *slot) {
+    if (slot->kind != SlotKind::generator)
+        return;
+    for (NodeDraw *draw = first_draw(slot); draw != nullptr; draw = next_draw(draw)) {
+        lock_state();
+        const bool gives_back = draw->is_taken && draw->drawn_for.load(std::memory_order_relaxed) == for_nothing;
+        const core::Layout layout = draw->layout;
+        const int64_t node = draw->node.value;
+        if (gives_back)
+            draw->is_taken = false;
+        unlock_state();
+        if (gives_back)
+            give_back_node(layout, node);
+    }
+}
+
+} // namespace uidgen::pg

@@ -1,0 +1,70 @@
+// The nodes that a generator draws with: one for each formula that sessions have had (core/node.hpp), because their
+// uidgen.datacenter_id may differ, and change at any time; and one for the grants of its registry. Each has a row in
+// worker_node.
+//
+//   1. A place keeps its node from its draw until the slot is made ready again, expires or is freed. So sessions with
+//      another formula, or with a window from before a change, draw with nodes that no other generator of the layout is
+//      given meanwhile (take_node()).
+//   2. Places are filled and emptied under the state's lock, and emptied by a session that excludes users of the slot.
+//      `drawn_for` is set last, so a session that uses the slot reads `node` without the lock.
+//   3. Their memory stays the slot's, so a transaction that ends may note that it has used one.
+#pragma once
+
+#include "core/node.hpp"
+#include "slots.hpp"
+
+namespace uidgen::pg {
+
+// What a place is for, besides core::used_datacenter_id().
+constexpr int64_t for_grants = -2;
+constexpr int64_t for_nothing = -3; // it is empty
+constexpr int64_t for_one_to_come = -4;
+
+struct NodeDraw {
+    std::atomic<dsa_pointer> next;  // of the same slot; never changes once it is set
+    std::atomic<int64_t> drawn_for; // release pairs with find_draw()
+    core::Node node;
+    core::Layout layout;
+    bool is_taken GUARDED_BY(state_lock); // take_node(), even after the place was emptied
+    // The row of worker_node (node_writer.cpp).
+    std::atomic<int64_t> row; // its id; 0: none
+    int64_t at_us GUARDED_BY(state_lock);
+    std::atomic<int64_t> row_due;               // a timestamptz: a transaction that begins after it has the row written
+    std::atomic<int64_t> row_owed;              // a timestamptz: the use that the row is owed for; 0: none
+    int64_t retry_at_us GUARDED_BY(state_lock); // on the monotonic clock; 0: no attempt has failed
+};
+
+NodeDraw *first_draw(Slot *slot);
+
+inline NodeDraw *next_draw(const NodeDraw *draw) {
+    return in_area<NodeDraw>(draw->next.load(std::memory_order_acquire));
+}
+
+// Null: there is none.
+inline NodeDraw *find_draw(Slot *slot, int64_t drawn_for) {
+    NodeDraw *draw = first_draw(slot);
+    while (draw != nullptr && unlikely(draw->drawn_for.load(std::memory_order_acquire) != drawn_for))
+        draw = next_draw(draw);
+    return draw;
+}
+
+// A place for a draw to come, which no other session gets. Raises an error if there is no memory.
+NodeDraw *claim_place(Slot *slot) EXCLUDES(slot_lock, state_lock);
+
+// Fills the place that was claimed, and returns it; or gives it up, and returns the one that another session has filled
+// for the same. That one has another row from now on, if it is for grants.
+struct DrawnRow {
+    int64_t id;
+    int64_t at_us;
+};
+NodeDraw *fill_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const core::Node &node, const DrawnRow &row)
+    EXCLUDES(slot_lock, state_lock);
+
+// The node has another row from now on.
+void set_row(NodeDraw *draw, const DrawnRow &row) EXCLUDES(slot_lock, state_lock);
+
+// For slots.cpp. Both do nothing for a segment. The nodes of emptied places are given back when the locks are released.
+void empty_places(Slot *slot) REQUIRES(state_lock);
+void give_back_nodes(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
+
+} // namespace uidgen::pg
