@@ -150,6 +150,8 @@ for my $case ([ shop => 'SELECT uid_next()' ], [ shop => 'SELECT uidgen.uid_next
 my $registry_here = "SELECT 'CREATE ROLE fleet' WHERE to_regrole('fleet') IS NULL \\gexec\nSELECT uid_fleet_admit('fleet', CASE WHEN NOT EXISTS (SELECT FROM uid_fleet_state) THEN 'new' END)";
 my %needs = (
 	'CREATE EXTENSION uidgen' => 'DROP EXTENSION uidgen CASCADE',
+	"INSERT INTO t_sequence VALUES ('new', 0, 1000)" => 'SELECT uid_t_sequence_create()',
+	'ALTER TABLE t_sequence ENABLE ALWAYS TRIGGER uid_reserve_block' => 'SELECT uid_t_sequence_create()',
 	'GRANT SET ON PARAMETER uidgen.datacenter_id TO owner' => 'CREATE ROLE owner',
 	"SELECT segment_attach('orders')" => '039_fleet_segments.t',
 	"SELECT uid_fleet_expel('fleet_app1')" => $registry_here =~ s/'fleet'/'fleet_app1'/gr =~ s/ROLE fleet/ROLE fleet_app1/r,

@@ -89,6 +89,21 @@ sub ends_without ($node, $ids)
 	unlike($node->safe_psql('shop', '\dn'), qr/uid/, '... with its schemas');
 }
 
+# Statements of others need nothing of uidgen, but for the two before which an event trigger loads the library.
+sub ddl_without ($node)
+{
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my @statements = (
+		'CREATE TEMPORARY TABLE passing (id serial); DROP TABLE passing',
+		'CREATE TABLE numbered (id serial, n int GENERATED ALWAYS AS IDENTITY); ALTER TABLE numbered DROP COLUMN n; TRUNCATE numbered RESTART IDENTITY; DROP TABLE numbered',
+		'CREATE SCHEMA passing CREATE SEQUENCE plain CREATE VIEW one AS SELECT 1 AS n; DROP VIEW passing.one; DROP SCHEMA passing CASCADE',
+		'CREATE ROLE leaving; GRANT SELECT ON items TO leaving; DROP OWNED BY leaving; DROP ROLE leaving',
+		'CREATE FUNCTION one() RETURNS int LANGUAGE sql RETURN 1; DROP FUNCTION one()', 'CREATE INDEX passing ON items (id); DROP INDEX passing',
+		'CREATE SEQUENCE plain', 'ALTER SEQUENCE plain RESTART', 'VACUUM items', 'DISCARD ALL');
+	is(join('; ', grep { ($node->psql('shop', $_))[0] != 0 } @statements), '', 'all DDL of others works without the files');
+	like(($node->psql('shop', $_))[2], $cannot_call, "... but not $_") foreach 'DROP SEQUENCE plain', q{SECURITY LABEL FOR uidgen ON SEQUENCE plain IS 'x'};
+}
+
 # In the right order.
 foreach my $how ('preloaded', 'altered system', 'not preloaded')
 {
@@ -144,6 +159,7 @@ foreach my $how ('preloaded', 'altered system')
 	take_out_line($node, $how eq 'preloaded' ? 'postgresql.conf' : 'postgresql.auto.conf');
 	is($node->start(fail_ok => 1), 1, 'without the line it starts');
 	like(($node->psql('shop', 'INSERT INTO items DEFAULT VALUES'))[2], $cannot_call, '... but inserts that draw fail');
+	ddl_without($node);
 	is(($node->psql($_, 'DROP EXTENSION uidgen CASCADE'))[0], 0, "$_: DROP EXTENSION needs no file") foreach 'shop', 'ids';
 	is($node->safe_psql('shop', 'INSERT INTO items DEFAULT VALUES RETURNING id IS NULL'), 't', '... and the default is gone');
 	$node->safe_psql('shop', 'DELETE FROM items WHERE id IS NULL');
@@ -162,6 +178,7 @@ if (!$needs_preload)
 	like(($node->psql('shop', $_))[2], $cannot_call, "not preloaded: $_ fails") foreach 'SELECT uid_next()', 'INSERT INTO items DEFAULT VALUES';
 	$node->restart;
 	is($node->safe_psql('shop', 'SELECT 1'), 1, '... but the server starts');
+	ddl_without($node);
 	is(($node->psql($_, 'DROP EXTENSION uidgen CASCADE'))[0], 0, "$_: DROP EXTENSION needs no file") foreach 'shop', 'ids';
 	$node->stop;
 	ends_without($node, $ids);

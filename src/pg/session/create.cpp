@@ -21,6 +21,7 @@ void lock_name(Oid schema, const char *name) {
 Oid create_sequence(core::DefinitionKind kind, const char *name, const SequenceOptions &options) {
     const char *schema_name = psprintf("uid_%ss", core::word_of(kind));
     const Oid schema = get_namespace_oid(schema_name, false);
+    PreventCommandDuringRecovery("CREATE SEQUENCE");
     lock_name(schema, name);
     const bool creates = !OidIsValid(get_relname_relid(name, schema));
     if (creates)
