@@ -49,6 +49,28 @@ SELECT hinted('SELECT uid_generator_alter(''uid_generators.g'', time_bits => 41)
 SELECT :above >= uid_next('uid_generators.g') AS names_the_largest;
 SELECT uid_generator_create('h', above => :above, epoch => '2024-01-01', tick_us => 10000, time_bits => 41, datacenter_bits => 1, worker_bits => 6, sequence_bits => 9);
 SELECT uid_next('uid_generators.h') > :above AS above, min(id) > :above AS above_too FROM unnest(uid_next_array('uid_generators.h', 100)) AS id;
+-- The builtin generator renamed: it says what a preset leaves out.
+ALTER SEQUENCE uid_generators.uid_default RENAME TO other;
+SELECT outcome('SELECT uid_generator_create(''x'')'), outcome('SELECT uid_next() > 0');
+ALTER SEQUENCE uid_generators.other RENAME TO uid_default;
+SELECT * FROM outcomes('SELECT uid_generator_create(''x'', worker_policy => ''static'', %s)', 'worker_number => -1', 'lease_ms => 5', 'worker_number => 32');
+-- Like another one, but for what the call says, its name, its age and the choice of a default. Roles that may draw from one
+-- may draw from both.
+CREATE ROLE "uidgen ""clerk""";
+GRANT USAGE ON SEQUENCE uid_generators.g TO "uidgen ""clerk""", PUBLIC;
+GRANT SELECT ON SEQUENCE uid_generators.g TO pg_monitor;
+SELECT uid_generator_create('like_g', 'js53', template => 'uid_generators.g', worker_bits => 5, lease_ms => 700, tolerance_ms => -1);
+SELECT count(DISTINCT to_jsonb(g) - '{generator,created,worker_bits,lease_ms}'::text[]) AS alike, min(worker_bits), max(worker_bits), min(lease_ms)
+  FROM uid_generator g WHERE generator IN ('uid_generators.g'::regclass, 'uid_generators.like_g'::regclass);
+SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, privilege_type FROM pg_class, aclexplode(relacl)
+ WHERE oid = 'uid_generators.like_g'::regclass AND grantee <> grantor ORDER BY 1, 2;
+SELECT uid_generator_create('like_default', template => 'uid_generators.uid_default', epoch => '2025-01-01 00:00+00');
+SELECT preset, epoch, builtin, is_default, has_sequence_privilege('uidgen "clerk"', generator, 'USAGE') AS draws
+  FROM uid_generator WHERE generator = 'uid_generators.like_default'::regclass;
+SELECT * FROM outcomes('SELECT uid_generator_create(''no'', template => %s)', '''worker_node_id_seq''', '''pg_class''', '4294967295');
+SELECT uid_generator_drop('uid_generators.like_g'), uid_generator_drop('uid_generators.like_default');
+DROP OWNED BY "uidgen ""clerk""";
+DROP ROLE "uidgen ""clerk""";
 -- Above something that its ids reach later, never, or already.
 SELECT * FROM outcomes('SELECT uid_generator_create(%s)', '''later'', above => uid_encode(clock_timestamp() + interval ''1 d'', 0, 0, 0)',
   '''never'', ''js53'', above => 9007199254740991', '''never'', above => 9223372036854775807',

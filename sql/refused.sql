@@ -177,9 +177,11 @@ SELECT uid_generator_alter('uid_generators.future', when_back => 'error', tolera
 SELECT regexp_replace(outcome('SELECT uid_next(''uid_generators.future'')'), '20[0-9-]+ [0-9:.]+', '<now>');
 RESET uidgen.max_wait;
 SELECT uid_generator_create('next_century', epoch => '2101-01-01 00:00:00+00');
--- A sequence that is no lease sequence.
+-- A sequence that is no lease sequence any more.
 SELECT label AS of_future FROM pg_seclabel WHERE objoid = 'uid_generators.future'::regclass \gset
+ALTER SEQUENCE plain INCREMENT 9223372036854775807 MINVALUE 1 NO MAXVALUE NO CYCLE;
 SECURITY LABEL FOR uidgen ON SEQUENCE plain IS :'of_future';
+ALTER SEQUENCE plain INCREMENT 1;
 SELECT outcome('SELECT uid_next(''plain'')');
 -- No datacenter, no worker, no sequence number: narrow, but right.
 SELECT uid_generator_create('narrow');

@@ -238,8 +238,9 @@ struct DefinitionFault {
     const Field *field = nullptr;
     const char *at = nullptr; // the word or value in the text, of `size` bytes; null: print_value() has it
     size_t size = 0;
-    const char *detail = nullptr; // of a rule, whole sentences; the detail may be null
-    const char *hint = nullptr;
+    const char *detail = nullptr; // of a rule, whole sentences, or null
+    const char *hint = nullptr;   // null: the value must be at most `most`
+    int64_t most = 0;
 };
 
 namespace detail {
@@ -259,12 +260,14 @@ struct Rule {
     const char *word; // of the field
     const char *hint;
     const char *detail = nullptr;
+    int64_t most = 0;
 };
 
 template <size_t count> DefinitionFault first_broken(DefinitionKind kind, const Rule (&rules)[count]) noexcept {
     for (const Rule &rule : rules)
         if (rule.broken)
-            return {FaultKind::rule, find_field(fields_of(kind), rule.word), nullptr, 0, rule.detail, rule.hint};
+            return {FaultKind::rule, find_field(fields_of(kind), rule.word), nullptr, 0, rule.detail, rule.hint,
+                    rule.most};
     return no_fault;
 }
 
@@ -289,12 +292,13 @@ inline DefinitionFault check_rules(const GeneratorDefinition &g) noexcept {
          {g.lease_ms > g.max_ahead_ms, "lease_ms", "Use a lease_ms of at most max_ahead_ms."},
          {uses_backup && !layout.backup, "backup_worker", "Use true, or policies other than backup.",
           "The policy backup of when_full and when_back needs a backup worker."},
-         {is_fixed && g.worker_number == null_number, "worker_number", "Set worker_number to a worker id.",
-          "worker_policy static needs a worker_number."},
-         {is_fixed && g.worker_number > largest(worker_bits), "worker_number",
-          "Use a number that the worker_bits can hold, which are one less with a backup_worker."},
-         {g.datacenter_id > largest(datacenter_bits), "datacenter_id",
-          "Use a number that the datacenter_bits can hold, or without them the bits of the worker id."},
+         {is_fixed && g.worker_number == null_number, "worker_number", nullptr,
+          "worker_policy static needs a worker_number, and -1 stands for null.", largest(worker_bits)},
+         {is_fixed && g.worker_number > largest(worker_bits), "worker_number", nullptr,
+          layout.backup ? "The backup worker takes one of the worker_bits." : nullptr, largest(worker_bits)},
+         {g.datacenter_id > largest(datacenter_bits), "datacenter_id", nullptr,
+          layout.datacenter_bits == 0 ? "Without datacenter_bits it is the worker id." : nullptr,
+          largest(datacenter_bits)},
          {cached.on && INT64_C(1) << g.boost_power > policy.max_ahead, "boost_power",
           "Use a smaller boost_power, or a larger max_ahead_ms.",
           "The ring holds the ids of 2^boost_power ticks, which max_ahead_ms must cover."},

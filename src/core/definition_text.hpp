@@ -122,17 +122,16 @@ inline int64_t read_number(const Field &field, const char *at, size_t size) noex
     return field.words != nullptr ? choice_of(field, at, size) : strtoll(at, nullptr, 10);
 }
 
-// Reads a text in quotes to `space`, and moves both on; false if it does not end.
+// Reads a text in quotes to `space`, and moves both on; false if it does not end. Even then `space` has a text.
 inline bool read_text(const char **at, char **space) noexcept {
-    for (++*at; **at != '"' || (*at)[1] == '"'; ++*at) {
-        if (**at == '\0')
-            return false;
+    for (++*at; **at != '\0' && (**at != '"' || (*at)[1] == '"'); ++*at) {
         *at += **at == '"' ? 1 : 0;
         *(*space)++ = **at;
     }
-    ++*at;
     *(*space)++ = '\0';
-    return true;
+    const bool ends = **at == '"';
+    *at += ends ? 1 : 0;
+    return ends;
 }
 
 // Reads the value of a field, and moves behind it; false if it is none. A value has one spelling.

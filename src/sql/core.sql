@@ -4,10 +4,9 @@
 CREATE FUNCTION uid_next() RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_next_default';
 COMMENT ON FUNCTION uid_next() IS
-  'Returns the next id of the default generator, which is unique, positive, and larger than every earlier id. The '
-  'order has two exceptions: a backup worker, and a default chosen by uid_default_set(generator, above => false). '
-  'Use it as DEFAULT uid_next(). A call that waits for the clock or for the registry fails after '
-  'uidgen.max_wait. On a standby, and once the time bits of the layout are used up, it fails at once.';
+  'Returns the next id of the default generator, which is unique, positive, and larger than every earlier id, except '
+  'for ids of a backup worker. Use it as DEFAULT uid_next(). A call that waits for the clock or for the registry fails '
+  'after uidgen.max_wait. On a standby, and once the time bits of the layout are used up, it fails at once.';
 
 -- Functions with an argument that are called once per row are not STRICT. They return NULL for NULL themselves, which
 -- saves a dozen instructions.
@@ -131,19 +130,20 @@ CREATE FUNCTION uid_generator_create(name text, preset text DEFAULT 'snowflake',
     max_ahead_ms integer DEFAULT NULL, when_full text DEFAULT NULL, when_back text DEFAULT NULL,
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
-    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
-    datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL, if_not_exists boolean DEFAULT false)
+    padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL,
+    when_ring_empty text DEFAULT NULL, max_staleness_ms integer DEFAULT NULL,
+    datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL, template regclass DEFAULT NULL,
+    if_not_exists boolean DEFAULT false)
 RETURNS regclass
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_create';
 COMMENT ON FUNCTION uid_generator_create IS
   'Creates a generator: a lease sequence uid_generators.<name>, owned by the caller, whose security label defines it. '
-  'The fields come from a preset (SELECT * FROM uid_preset), and each argument that is not NULL replaces one. The '
-  'columns of uid_generator explain meaning and unit; -1 stands for NULL in a field that may be NULL. With above, all '
-  'ids are above that id. If the caller owns a sequence of that name without a label, as after a restore without '
-  'labels, it is taken over. The call fails if a field is out of range, or if the generator exists; with '
-  'if_not_exists it then issues a NOTICE and changes nothing. It issues a WARNING if the time of the layout ends '
-  'within two years, has ended, or has not begun. The caller needs CREATE on the schema uid_generators. Draw with '
-  'uid_next(''uid_generators.<name>''). Let other roles draw with GRANT USAGE ON SEQUENCE.';
+  'The fields come from a preset (SELECT * FROM uid_preset) or, with template, from another generator, and each argument '
+  'that is not NULL replaces one; the columns of uid_generator explain them, and -1 stands for NULL. With template, the '
+  'roles that may draw from that generator may draw from this one. With above, all ids are above that id. A sequence of '
+  'that name that has lost its label, as in a restore without labels, is taken over. If the generator exists, the call '
+  'fails, or with if_not_exists issues a NOTICE. The caller needs CREATE on the schema uid_generators. Let other roles '
+  'draw with GRANT USAGE ON SEQUENCE.';
 
 CREATE FUNCTION uid_generator_raise(generator regclass, above bigint) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_raise';
@@ -177,15 +177,10 @@ COMMENT ON FUNCTION uid_generator_drop(regclass) IS
   'Drops a generator. Only the owner of the sequence may call it. It fails for the default generator, and for a '
   'generator that a column default uses.';
 
-CREATE FUNCTION uid_default_set(generator regclass, above boolean DEFAULT true) RETURNS void
+CREATE FUNCTION uid_default_set(generator regclass) RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_default_set';
-COMMENT ON FUNCTION uid_default_set(regclass, boolean) IS
+COMMENT ON FUNCTION uid_default_set(regclass) IS
   'Makes a generator the default: the one behind uid_next() in this database. The call raises it above the ids of the '
-  'former default, and fails if these are too far ahead of the clock. With above => false the new default begins at '
-  'the clock instead. Until the clock has passed the old ids, new ones do not sort after them, and are unique only if '
-  'the nodes of both generators differ. Then the call fails if the nodes are known to be equal or the layouts differ, '
-  'and a WARNING says what is not known. Ids of other generators are compared, too. The call waits for transactions '
-  'that have drawn from the former default, in short attempts, so that other sessions can draw in between. If the '
-  'former default was dropped, create the new one above its ids, with the parameter above of uid_generator_create(). '
-  'Only the owner of the database or of the extension may call it. Grant USAGE on the sequence of the new default to '
-  'the roles that draw.';
+  'former default, and fails if these are too far ahead of the clock for its layout. It waits for transactions that have '
+  'drawn from the former default, in short attempts, so that other sessions can draw in between. Only the owner of the '
+  'database or of the extension may call it. Grant USAGE on the sequence of the new default to the roles that draw.';

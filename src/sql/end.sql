@@ -57,7 +57,7 @@ GRANT SELECT ON uid_internal.generators, uid_internal.segments, uid_internal.key
 -- The owner of the database dumps and restores.
 GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_write_node TO pg_database_owner;
-GRANT SELECT, INSERT ON uid_internal.uid_default_moved, uid_secrets.uid_key, uid_secrets.uid_fleet_key,
+GRANT SELECT, INSERT ON uid_secrets.uid_key, uid_secrets.uid_fleet_key,
   uid_fleet_state, uid_fleet_claim, uid_fleet_pool, uid_fleet_node, uid_fleet_segment TO pg_database_owner;
 GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
 

@@ -100,7 +100,7 @@ COMMENT ON COLUMN uid_generator.is_default IS
 CREATE FUNCTION uid_internal.uid_keep_local() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_local';
 COMMENT ON FUNCTION uid_internal.uid_keep_local() IS
-  'Trigger function of uid_default_moved, uid_key, worker_node, and the tables of a fleet''s registry. '
+  'Trigger function of uid_key, worker_node, and the tables of a fleet''s registry. '
   'Their rows describe sequences or grants of this server, so it skips rows that logical replication brings from '
   'another server, and refuses TRUNCATE.';
 

@@ -12,30 +12,11 @@ CREATE EVENT TRIGGER uid_load ON ddl_command_start WHEN TAG IN ('SECURITY LABEL'
 ALTER EVENT TRIGGER uid_load ENABLE ALWAYS;
 COMMENT ON EVENT TRIGGER uid_load IS 'Loads the library before a security label is set or a sequence is dropped.';
 
--- Every new database begins with the builtin generator as its default. So a dump must say that it was not, even one that
--- is restored without labels.
-CREATE TABLE uid_internal.uid_default_moved (
-  dropped boolean PRIMARY KEY
-);
-COMMENT ON TABLE uid_internal.uid_default_moved IS
-  'Has a row while the builtin generator is not the default. A dump contains it.';
-COMMENT ON COLUMN uid_internal.uid_default_moved.dropped IS
-  'true: the database has no default, because that was dropped; false: another generator is the default';
-CREATE FUNCTION uid_internal.uid_default_is_moved() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'uid_default_is_moved';
-COMMENT ON FUNCTION uid_internal.uid_default_is_moved() IS
-  'Trigger function of uid_default_moved. A restored row takes the default from the builtin generator, unless the label '
-  'of another one has done so, this database has chosen the builtin one, or its sessions have drawn from it since the '
-  'server''s start.';
-CREATE TRIGGER uid_default_is_moved BEFORE INSERT ON uid_internal.uid_default_moved
-  FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_default_is_moved();
-ALTER TABLE uid_internal.uid_default_moved ENABLE ALWAYS TRIGGER uid_default_is_moved;
-
 DO $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['uid_internal.uid_default_moved', 'uid_fleet_state',
+  FOREACH name IN ARRAY ARRAY['uid_fleet_state',
                               'uid_secrets.uid_fleet_key', 'uid_fleet_pool', 'uid_fleet_node',
                               'uid_fleet_segment', 'uid_fleet_claim'] LOOP
     EXECUTE pg_catalog.format(
@@ -49,5 +30,4 @@ BEGIN
 END
 $$;
 
-SELECT pg_catalog.pg_extension_config_dump('uid_internal.uid_default_moved', '');
 SELECT pg_catalog.pg_extension_config_dump('uid_secrets.uid_key', '');

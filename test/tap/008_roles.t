@@ -179,7 +179,7 @@ SQL
 	foreach my $role ('alice', 'bob')
 	{
 		foreach my $change ('UPDATE pg_seclabel SET label = label', 'DELETE FROM pg_seclabel',
-			'INSERT INTO uid_internal.uid_default_moved VALUES (true)', 'DELETE FROM uid_secrets.uid_key',
+			'DELETE FROM uid_secrets.uid_key',
 			'UPDATE worker_node SET worker_id = 0', 'DELETE FROM worker_node', 'TRUNCATE worker_node', 'SELECT * FROM worker_node',
 			"INSERT INTO worker_node SELECT 1, '', '', 1, now(), now(), now(), '', 0, 0, 0, 0",
 			"SELECT nextval('worker_node_id_seq')", "SELECT setval('worker_node_id_seq', 1)", "SELECT segment_next('worker_node_id_seq')",

@@ -94,7 +94,7 @@ BEGIN
     PERFORM public.exchange();
   END IF;
 END $$;
-CREATE EVENT TRIGGER watch_start ON ddl_command_start WHEN TAG IN ('CREATE FUNCTION', 'CREATE VIEW') EXECUTE FUNCTION watch();
+CREATE EVENT TRIGGER watch_start ON ddl_command_start WHEN TAG IN ('CREATE FUNCTION', 'CREATE VIEW', 'CREATE TRIGGER') EXECUTE FUNCTION watch();
 CREATE EVENT TRIGGER watch_end ON ddl_command_end WHEN TAG IN ('CREATE FUNCTION') EXECUTE FUNCTION watch();
 SQL
 
@@ -103,7 +103,7 @@ sub create_and_rename ($function)
 	return error_of('mallory', 'renaming', "SET test.exchange = '[.]$function\\('; CREATE EXTENSION uidgen SCHEMA home; SHOW test.exchange");
 }
 
-# From the event trigger's function to the next CREATE FUNCTION.
+# From the event trigger's function to the next CREATE FUNCTION or TRIGGER.
 is(create_and_rename('uid_load'), 'no error', 'the schema is another one while the event trigger is made');
 $node->safe_psql('renaming', 'CREATE SEQUENCE something; SECURITY LABEL FOR uidgen ON SEQUENCE something IS NULL; DROP SEQUENCE something');
 is_harmless('a superuser labels something');

@@ -60,8 +60,13 @@ void check_fault(const core::Definition &definition, const core::DefinitionFault
                         errdetail("%s", why(fault)), errhint(how_to_label)));
     char value[256];
     char allowed[256];
-    core::print_value(definition, *fault.field, value, sizeof(value));
-    core::print_allowed(*fault.field, allowed, sizeof(allowed));
+    core::Field field = *fault.field;
+    core::print_value(definition, field, value, sizeof(value));
+    if (fault.kind == core::FaultKind::rule) {
+        field.most = fault.most;
+        field.nullable = false;
+    }
+    core::print_allowed(field, allowed, sizeof(allowed));
     report_generator_field(fault.field->name, fault.at != nullptr ? pnstrdup(fault.at, fault.size) : value,
                            fault.hint != nullptr ? fault.hint : allowed, fault.detail);
 }
@@ -123,29 +128,27 @@ namespace {
              errmsg("cannot draw from generator \"%s\" because sequence \"%s\" has lost its definition",
                     name_of(to_draw), name),
              errdetail("It has no security label of uidgen. A restore without labels leaves it so."),
-             errhint("Run SELECT uid_generator_create(%s, 'preset') with the preset that it had, which takes the "
-                     "sequence over, or drop it. If it was the default, run uid_default_set(), too.",
+             errhint("Run SELECT uid_generator_create(%s, 'preset', ...) with every field that uid_generator shows in "
+                     "the original database, or drop it. If it was the default, run uid_default_set(), too.",
                      quote_literal_cstr(name))));
 }
 
 } // namespace
 
-Oid find_lost_generator() {
-    Oid found = InvalidOid;
+void check_no_lost_definition(Oid builtin) {
+    Oid lost = InvalidOid;
     const Oid schema = get_namespace_oid("uid_generators", false);
     const ScanKeyData key = equals(Anum_pg_class_relnamespace, F_OIDEQ, ObjectIdGetDatum(schema));
+    if (read_definition(builtin, core::DefinitionKind::generator).generator.is_default == 0)
+        return;
     for_each_row(table_open(RelationRelationId, AccessShareLock), InvalidOid, &key, [&](Row row) {
-        const Oid sequence = reinterpret_cast<const FormData_pg_class *>(GETSTRUCT(row.tuple))->oid;
-        if (is_lease_sequence(sequence) && !has_label(sequence))
-            found = sequence;
+        const auto *sequence = reinterpret_cast<const FormData_pg_class *>(GETSTRUCT(row.tuple));
+        if (has_privs_of_role(sequence->relowner, ROLE_PG_DATABASE_OWNER) && is_lease_sequence(sequence->oid) &&
+            !has_label(sequence->oid))
+            lost = sequence->oid;
     });
-    return found;
-}
-
-void check_no_lost_definition(Oid to_draw) {
-    const Oid lost = find_lost_generator();
     if (OidIsValid(lost))
-        report_lost_definition(lost, to_draw);
+        report_lost_definition(lost, builtin);
 }
 
 GeneratorConfig read_generator_config(Oid generator, Relation to_draw) {

@@ -68,12 +68,10 @@ GeneratorConfig generator_config_of(const core::Definition &definition);
 // The configuration of a generator. Error if the sequence is not a generator's; to_draw as above.
 GeneratorConfig read_generator_config(Oid generator, Relation to_draw = nullptr);
 
-// A sequence of a generator that has no label, as after a restore without labels; InvalidOid: there is none.
-Oid find_lost_generator();
-
-// Error if there is one: for the first draw from the builtin generator, which is the default in a database that was
-// restored without labels, whatever was the default in the dump.
-void check_no_lost_definition(Oid to_draw);
+// For the builtin generator, before its first lease after a server start: an error if it is the default and a generator
+// of the database's owner has lost its label, which may have been the default of a database that was restored without
+// labels. One of a role that may only create generators does not count, so that no such role stops the default.
+void check_no_lost_definition(Oid builtin);
 
 // The generator that belongs to the extension.
 Oid builtin_generator();

@@ -1,6 +1,6 @@
 #include "clock.hpp"
 
-#include "config/definition.hpp"
+#include "session/slot_life.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -113,67 +113,39 @@ void note_clock_change(const SessionEntry *e, uint64_t changes, const core::Cloc
 
 namespace {
 
-// GRANT for the roles that may draw from a generator, besides its owner.
-const char *similar_grant(Oid generator, const char *qualified) {
-    const char *grant = "";
-    bool none = true;
-    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(generator));
-    if (!HeapTupleIsValid(tuple))
-        return grant;
-    const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
-    const Datum list = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &none);
-    const Acl *acl = none ? nullptr : DatumGetAclPCopy(list);
-    ReleaseSysCache(tuple);
-    for (int i = 0; acl != nullptr && i < ACL_NUM(acl); i++) {
-        const AclItem &item = ACL_DAT(acl)[i];
-        const bool is_public = item.ai_grantee == ACL_ID_PUBLIC;
-        const char *role = is_public ? "PUBLIC" : GetUserNameFromId(item.ai_grantee, true);
-        if ((item.ai_privs & ACL_USAGE) == 0 || item.ai_grantee == owner || role == nullptr)
-            continue;
-        role = is_public ? role : quote_identifier(role);
-        grant = grant[0] == '\0' ? psprintf(" GRANT USAGE ON SEQUENCE %s TO %s", qualified, role)
-                                 : psprintf("%s, %s", grant, role);
-    }
-    return grant[0] == '\0' ? grant : psprintf("%s;", grant);
-}
-
-} // namespace
-
-SimilarGenerator similar_generator(Oid generator, const core::Layout &layout, int64_t ahead_us) {
+// The way out of ids that are far ahead of the clock: another generator like this one, whose epoch is earlier by as
+// much. So its ids of the present time are above them. In a fleet all members need one epoch, because only ids of one
+// layout are kept apart.
+const char *draw_from_another(const SessionEntry *e) {
+    const GeneratorConfig &config = generator_of(e->slot).config;
+    const core::Layout &layout = config.layout;
+    const bool in_fleet = is_in_fleet();
+    const int64_t mark = high_water_mark_of(e->sequence);
+    const int64_t ahead_us = core::start_of(layout, core::tick_of_mark(config.policy, mark) + 1) - wall_clock_us();
+    const int64_t epoch_us = layout.epoch_us - (Max(ahead_us, 0) / us_per_second + 1) * us_per_second;
     const Oid schema = get_namespace_oid("uid_generators", true);
-    const char *name = ChooseRelationName(name_of(generator), nullptr, "next", schema, false);
-    const char *qualified = quote_qualified_identifier("uid_generators", name);
-    const bool is_above = core::drawn_node_bits(layout) == 0;
-    const int64_t earlier_s = Max(ahead_us, 0) / us_per_second + 1;
-    const char *shift = is_above ? psprintf(" - interval '" INT64_FORMAT " s'", earlier_s) : "";
-    const char *create =
-        psprintf("SELECT uid_generator_create(%s, preset, epoch => epoch%s, tick_us => tick_us, "
-                 "time_bits => time_bits, datacenter_bits => datacenter_bits, worker_bits => worker_bits, "
-                 "sequence_bits => sequence_bits, sequence_first => sequence_first, "
-                 "backup_worker => backup_worker) FROM uid_generator WHERE generator = %s::regclass;",
-                 quote_literal_cstr(name), shift, quote_literal_cstr(qualified_name(generator)));
-    return {quote_literal_cstr(qualified), psprintf("%s%s", create, similar_grant(generator, qualified)), is_above};
+    const char *name = ChooseRelationName(name_of(e->sequence), nullptr, "next", schema, false);
+    const char *create = psprintf("uid_generator_create(%s, template => %s, epoch => '%s'%s)", quote_literal_cstr(name),
+                                  quote_literal_cstr(qualified_name(e->sequence)), instant(epoch_us),
+                                  in_fleet ? ", own_pool => true" : "");
+    const char *where = in_fleet ? "on each member of the fleet, with the earliest of their epochs, " : "";
+    if (epoch_us < 0) // no layout may begin before 1970
+        return psprintf("create a generator with shorter ticks or more bits above %lld, and draw from it.",
+                        static_cast<long long>(core::largest_leased_id(layout, config.policy, mark)));
+    if (find_default_generator() == e->sequence)
+        return psprintf("run %sSELECT uid_default_set(%s);", where, create);
+    return psprintf("run %sSELECT %s; and draw with uid_next(%s).", where, create,
+                    quote_literal_cstr(quote_qualified_identifier("uid_generators", name)));
 }
-
-namespace {
 
 // A clock that agrees with the monotonic clock may still be wrong since before the start. Only a person knows.
 const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon) {
-    const int64_t now_us = wall_clock_us();
     if (ahead_us < core::longest_ahead_ms * us_per_ms)
         return soon;
-    const GeneratorConfig &config = generator_of(e->slot).config;
     const int64_t moved_us = clock_moved_us();
     const bool is_as_at_start = moved_us < suspicious_jump_us && moved_us > -suspicious_jump_us;
-    const bool is_default = find_default_generator() == e->sequence;
-    const int64_t most_us = ahead_us + config.policy.max_ahead * config.layout.tick_us;
-    const SimilarGenerator other = similar_generator(e->sequence, config.layout, most_us);
-    const char *unless_above = other.is_above ? "" : ", above => false";
-    const char *use = is_default ? psprintf("SELECT uid_default_set(%s%s);", other.name, unless_above)
-                                 : psprintf("then draw with uid_next(%s).", other.name);
-    return psprintf("%sIf the clock is right now, %s, use another generator: %s %s",
-                    is_as_at_start ? "" : "If the clock is wrong, correct it. ", instant(now_us), other.statements,
-                    use);
+    return psprintf("%sIf the clock is right now, %s, %s", is_as_at_start ? "" : "If the clock is wrong, correct it. ",
+                    instant(wall_clock_us()), draw_from_another(e));
 }
 
 void check_not_before_epoch(const DrawCall &call, int64_t now_us) {

@@ -80,7 +80,7 @@ DrawReading begin_try(DrawCall *call);
 // Fixes the node of the try's ids: that of its grant, or the generator's own, for which it draws the number that nodes
 // follow from if there is none yet. Warns of a datacenter id that is not used. It comes before positions are taken, so
 // that no draw fails or sleeps between a position and its node; and before the first lease, so that no crash keeps the
-// lease and loses the number (core/other_nodes.hpp, 1).
+// lease and loses the number.
 core::IdEncoder fix_node(SessionEntry *e, const DrawReading &reading, bool by_backup = false);
 
 // In cached mode: limits a decision to take to what is in the ring. False: the ring was empty, and the call has filled

@@ -120,28 +120,6 @@ int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core:
     return node;
 }
 
-NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout) {
-    const char *name = qualified_name(generator);
-    NodeHistory history = {};
-    StringInfoData rows;
-    initStringInfo(&rows);
-    for_each_row(open_required_table(schema, node_table_name), InvalidOid, nullptr, [&](Row row) {
-        const int64_t node = node_in_row(row, layout);
-        if (oid_in(row, "database") != MyDatabaseId || !is_of_this_server(row)) {
-            history.rows_of_another = history.rows_of_another || OidIsValid(oid_in(row, "database"));
-            return;
-        }
-        history.rows_of_elsewhere = history.rows_of_elsewhere || !is_of_this_place(row);
-        if (node != core::no_node && says(row, "generator", name)) {
-            const core::DrawnNode drawn = {DatumGetInt64(column(row, "id")), node};
-            appendBinaryStringInfo(&rows, reinterpret_cast<const char *>(&drawn), sizeof(drawn));
-        }
-    });
-    history.rows = reinterpret_cast<const core::DrawnNode *>(rows.data);
-    history.count = rows.len / static_cast<int>(sizeof(core::DrawnNode));
-    return history;
-}
-
 const char *layout_text(const core::Layout &l) {
     return psprintf("%d/%d/%d/%d, tick %lld us, epoch %lld us%s%s", l.time_bits, l.datacenter_bits, l.worker_bits,
                     l.sequence_bits, static_cast<long long>(l.tick_us), static_cast<long long>(l.epoch_us),
@@ -157,13 +135,6 @@ ServerAddress address_of_server() {
 }
 
 int64_t draw_node_id(Oid schema) { return draw_number_of(schema, sequence_name); }
-
-int64_t last_node_id(Oid schema) {
-    Relation rel = open_required_table(schema, sequence_name, AccessShareLock, RELKIND_SEQUENCE);
-    const core::SequenceState counter = page_state(rel).counter;
-    relation_close(rel, AccessShareLock);
-    return counter.is_called ? counter.last_value : counter.last_value - 1;
-}
 
 namespace {
 

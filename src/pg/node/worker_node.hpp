@@ -13,7 +13,6 @@
 #pragma once
 
 #include "core/node.hpp"
-#include "core/other_nodes.hpp"
 #include "memory/node_draws.hpp"
 
 namespace uidgen::pg {
@@ -41,18 +40,8 @@ void draw_own_row_again(Slot *slot) EXCLUDES(slot_lock, state_lock);
 // or server, as after a restore, or of nothing any more, it is the generator's if it has its name.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection);
 
-// The next value of worker_node's sequence, and the last one.
+// The next value of worker_node's sequence.
 int64_t draw_node_id(Oid schema);
-int64_t last_node_id(Oid schema);
-
-// What worker_node says of the nodes that a generator drew in this database. Rows may be late or lost.
-struct NodeHistory {
-    const core::DrawnNode *rows;
-    int32_t count;
-    bool rows_of_another;   // there are rows of another database or server
-    bool rows_of_elsewhere; // ... of any generator from before the server was moved or copied
-};
-NodeHistory node_history(Oid schema, Oid generator, const core::Layout &layout);
 
 // The qualified name, as worker_node and the registry have it: the same whatever quote_all_identifiers says here.
 const char *stored_name(Oid generator);

@@ -17,10 +17,14 @@ bool same_definition(const core::Definition &a, const core::Definition &b) {
 // The sequence, and that it depends on the extension
 // ---------------------------------------------------------------------------------------------------------
 
-void check_can_be_defined(Oid sequence) {
+void check_can_be_defined(Oid sequence, core::DefinitionKind kind) {
     Oid table = InvalidOid;
     int32 column = 0;
     check_is_sequence(sequence);
+    if (kind == core::DefinitionKind::generator)
+        check_lease_sequence(sequence);
+    else if (is_lease_sequence(sequence))
+        report_lease_sequence(sequence);
     if (get_rel_persistence(sequence) != RELPERSISTENCE_PERMANENT)
         ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                         errmsg("sequence \"%s\" is temporary or unlogged", get_rel_name(sequence)),
@@ -111,6 +115,20 @@ void wait_for_change(Oid generator, const GeneratorConfig &former, const Generat
         wait_out_lead(generator, former.layout, core::tick_of_mark(former.policy, mark), wanted.policy.max_ahead);
 }
 
+// Error if the sequence, whose label is lost, has drawn in another layout: in this one the counter is far ahead of the
+// clock, so that it would never draw.
+void check_counter(Oid generator, const GeneratorConfig &config) {
+    const core::Layout &layout = config.layout;
+    const int64_t mark = high_water_mark_of(generator);
+    const int64_t tick = Min(core::tick_of_mark(config.policy, mark), config.policy.end);
+    if (mark > core::no_lease_yet &&
+        core::start_of(layout, tick) > wall_clock_us() + core::longest_ahead_ms * us_per_ms)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("sequence \"%s\" has drawn ids of another layout", get_rel_name(generator)),
+                        errdetail("In this one its counter stands for %s.", instant(core::start_of(layout, tick))),
+                        errhint("Pass every field that the generator had in the original database.")));
+}
+
 // Whether the generator has drawn. If not, locks it, and so waits for sessions that are about to draw. Of one that has
 // drawn the lock could last long, for nothing.
 bool has_drawn_or_lock(Oid generator) {
@@ -138,7 +156,7 @@ void take_default(Oid generator, const Extension &extension) {
                         errmsg("generator \"%s\" cannot become the default by its label", get_rel_name(generator)),
                         errdetail("This database has chosen another default, or has drawn from the builtin one."),
                         errhint("Use the label with is_default=false, and then choose it with uid_default_set().")));
-    move_default(builtin, generator);
+    move_default(builtin);
 }
 
 // The sequence may have a slot that was made from an earlier definition, or of a sequence that had its oid.
@@ -214,7 +232,7 @@ void check_key_is_new(Oid sequence, const core::KeyDefinition &key) {
 // the dependency.
 void begin(Oid sequence, const core::Definition &definition) {
     lock_sequence(sequence, excludes_draws);
-    check_can_be_defined(sequence);
+    check_can_be_defined(sequence, definition.kind);
     const Extension extension = hold_extension();
     check_may_define(definition.kind);
     depend_on(extension, sequence);
@@ -229,26 +247,20 @@ void begin(Oid sequence, const core::Definition &definition) {
     open_all_again();
 }
 
-bool is_used(Oid sequence, const core::Definition &definition) {
-    if (definition.kind == core::DefinitionKind::generator)
-        return sequence == builtin_generator() || definition.generator.is_default != 0 ||
-               high_water_mark_of(sequence) > core::no_lease_yet;
-    Relation rel = relation_open(sequence, NoLock);
-    const bool is_called = page_state(rel).counter.is_called;
-    relation_close(rel, NoLock);
-    return is_called || definition.kind == core::DefinitionKind::key;
+// A segment is a plain sequence without its label, unless its values are those of the registry.
+bool needs_label(const core::Definition &definition) {
+    return definition.kind == core::DefinitionKind::segment ? definition.segment.registry_name != nullptr
+                                                            : definition.kind != core::DefinitionKind::none;
 }
 
 // The reverse. A label that cannot be read means nothing.
 void end(Oid sequence, const core::Definition &definition, const Extension &extension) {
     lock_sequence(sequence, excludes_draws);
-    if (definition.kind != core::DefinitionKind::none && is_used(sequence, definition))
+    if (needs_label(definition))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("cannot remove the label of sequence \"%s\"", get_rel_name(sequence)),
-                        errdetail("It is a %s that is in use.", core::word_of(definition.kind)),
+                        errdetail("It is a %s, which only its label defines.", core::word_of(definition.kind)),
                         errhint("Drop the sequence instead.")));
-    if (definition.kind == core::DefinitionKind::generator)
-        forget_generator(sequence);
     if (definition.kind == core::DefinitionKind::segment)
         mark_segment_stale(sequence);
     deleteDependencyRecordsForSpecific(RelationRelationId, sequence, DEPENDENCY_NORMAL, ExtensionRelationId,
@@ -324,6 +336,8 @@ void define(Oid sequence, const core::Definition &definition) {
     check_owner(sequence); // it may have got another one since the caller checked it
     if (has_label(sequence))
         refuse_change(sequence);
+    if (definition.kind == core::DefinitionKind::generator)
+        check_counter(sequence, generator_config_of(definition));
     begin(sequence, definition);
     set_label(sequence, definition);
 }
@@ -356,22 +370,9 @@ void set_is_default(Oid generator, bool is_default) {
                       [&](core::Definition *d) { d->generator.is_default = is_default; });
 }
 
-namespace {
-
-// For a dump: the builtin generator is the default, another one, or none (InvalidOid).
-void note_default_moved(Oid generator) {
-    const Oid table = required_table(get_namespace_oid("uid_internal", false), "uid_default_moved");
-    write_as_owner(table, "DELETE FROM %1$s");
-    if (generator != builtin_generator())
-        write_as_owner(table, "INSERT INTO %1$s VALUES ($1)", {{BOOLOID, BoolGetDatum(!OidIsValid(generator))}});
-}
-
-} // namespace
-
-void move_default(Oid former, Oid next) {
+void move_default(Oid former) {
     if (OidIsValid(former))
         set_is_default(former, false);
-    note_default_moved(next);
     note_default_changed();
 }
 
@@ -387,7 +388,6 @@ bool is_being_dropped(const Extension &extension) {
 
 void note_no_default() {
     note_default(InvalidOid);
-    note_default_moved(InvalidOid);
     ereport(WARNING,
             (errmsg("the database no longer has a default generator"),
              errdetail("Calls of uid_next() without a generator fail from now on."),

@@ -43,9 +43,9 @@ template <typename Change> bool change_definition(Oid sequence, core::Definition
 // Writes into a generator's definition whether it is the default, under the lock on the choice. Locks the generator.
 void set_is_default(Oid generator, bool is_default);
 
-// Writes that the default is another one, into the definition of the former one (InvalidOid: there is none), and for a
-// dump. The definition of the next one, which says so itself, is the caller's to write.
-void move_default(Oid former, Oid next);
+// Begins a move of the default: the former one (InvalidOid: there is none) is not it any more. The caller
+// writes which one is.
+void move_default(Oid former);
 
 // Locks the choice of the default generator to the end of the transaction. A caller that has locked a sequence already
 // passes LockWaitSkip. False: another session has the lock.

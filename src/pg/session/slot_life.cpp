@@ -148,7 +148,7 @@ void init_generator(Relation rel, SlotInit *init) {
     init->config = read_generator_config(generator, rel);
     const core::ClockPolicy &policy = init->config.policy;
     check_lease_sequence(generator);
-    if (mark <= core::no_lease_yet && generator == builtin_generator())
+    if (generator == builtin_generator())
         check_no_lost_definition(generator);
     warn_of_end(generator, init->config.layout); // once, unless two sessions make the slot
     init->first_position = core::position_above(policy, Max(mark, find_tick_to_pass(generator, init->config)));

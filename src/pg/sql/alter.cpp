@@ -71,10 +71,14 @@ void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, co
                  errhint("Create a segment with segment_create(), or a generator with uid_generator_create().")));
 }
 
-// What a preset says, and of the rest what the builtin generator says. The layout of a preset without an epoch begins
-// today.
+// What a preset says, and of the rest what the builtin generator says.
 core::Definition preset_named(Oid schema, const text *preset) {
     core::Definition definition = read_definition(builtin_generator(), core::DefinitionKind::generator);
+    if (definition.kind == core::DefinitionKind::none)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("the builtin generator uid_generators.uid_default does not exist"),
+                        errdetail("A new generator has the fields that its preset leaves out from that one."),
+                        errhint("Give the sequence that came with the extension its name back.")));
     const char *select =
         psprintf("SELECT * FROM %s.uid_preset WHERE preset OPERATOR(pg_catalog.=) $1", quoted_schema(schema));
     if (select_rows(select, {{TEXTOID, PointerGetDatum(preset), preset == nullptr}}) == 0)
@@ -91,13 +95,43 @@ core::Definition preset_named(Oid schema, const text *preset) {
             set_field(&definition, field, value);
     }
     finish_statement();
+    definition.generator.preset = text_to_cstring(preset); // that of the row is gone
+    return definition;
+}
+
+// Before the arguments: like that generator, or without one (InvalidOid) like the preset. A layout without an epoch
+// begins today.
+core::Definition new_generator(Oid schema, Oid like, const text *preset) {
+    core::Definition definition =
+        OidIsValid(like) ? read_definition(like, core::DefinitionKind::generator) : preset_named(schema, preset);
+    if (definition.kind == core::DefinitionKind::none)
+        report_not_a_generator(like);
     core::GeneratorDefinition &g = definition.generator;
-    g.preset = text_to_cstring(preset); // that of the row is gone
     g.created = to_unix_us(GetCurrentTransactionStartTimestamp());
     g.is_default = 0;
     if (g.epoch == core::null_number)
         g.epoch = g.created / us_per_day * us_per_day;
     return definition;
+}
+
+// Lets the roles that may draw from one generator, and its owner, draw from the other one, which is the caller's.
+void grant_as(Oid like, Oid generator) {
+    bool none = true;
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(like));
+    if (!HeapTupleIsValid(tuple))
+        report_not_a_generator(like);
+    const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
+    const Datum list = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &none);
+    const Acl *acl = none ? acldefault(OBJECT_SEQUENCE, owner) : DatumGetAclPCopy(list);
+    ReleaseSysCache(tuple);
+    for (int i = 0; i < ACL_NUM(acl); i++) {
+        const AclItem &item = ACL_DAT(acl)[i];
+        const bool is_public = item.ai_grantee == ACL_ID_PUBLIC;
+        const char *role = is_public ? "PUBLIC" : GetUserNameFromId(item.ai_grantee, true);
+        if ((item.ai_privs & ACL_USAGE) != 0 && item.ai_grantee != owner_of(generator) && role != nullptr)
+            run_statement(psprintf("GRANT USAGE ON SEQUENCE %s TO %s", qualified_name(generator),
+                                   is_public ? role : quote_identifier(role)));
+    }
 }
 
 // Has the ids of a generator of the caller's start above a given one.
@@ -131,20 +165,26 @@ UIDGEN_SQL_FUNCTION(uid_generator_create) {
     if (PG_ARGISNULL(0) || name[0] == '\0' || strlen(name) >= NAMEDATALEN)
         ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid generator name: \"%s\"", shown(name)),
                         errhint("Use a name of 1 to 63 bytes.")));
-    core::Definition definition = preset_named(schema, PG_ARGISNULL(1) ? nullptr : PG_GETARG_TEXT_PP(1));
+    const int last = PG_NARGS() - 1;
+    const Oid like = PG_ARGISNULL(last - 1) ? InvalidOid : PG_GETARG_OID(last - 1);
+    core::Definition definition = new_generator(schema, like, PG_ARGISNULL(1) ? nullptr : PG_GETARG_TEXT_PP(1));
     const Oid sequence = create_sequence(definition.kind, name, {1, PG_INT64_MAX});
     if (has_label(sequence)) {
-        const bool skips = !PG_ARGISNULL(PG_NARGS() - 1) && PG_GETARG_BOOL(PG_NARGS() - 1);
+        const bool skips = !PG_ARGISNULL(last) && PG_GETARG_BOOL(last);
         ereport(skips ? NOTICE : ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
                                          errmsg("generator \"%s\" already exists%s", name, skips ? ", skipping" : ""),
                                          skips ? 0 : errhint("Use another name, or pass if_not_exists => true.")));
         PG_RETURN_OID(sequence);
     }
     check_owner_of_new(sequence);
+    const char *preset = definition.generator.preset; // the template's, whatever the argument
     set_arguments(fcinfo, &definition, &generator_null);
+    definition.generator.preset = preset;
     define(sequence, definition);
     if (!PG_ARGISNULL(2))
         raise(sequence, PG_GETARG_INT64(2));
+    if (OidIsValid(like))
+        grant_as(like, sequence);
     PG_RETURN_OID(sequence);
 }
 

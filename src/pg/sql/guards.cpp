@@ -26,29 +26,6 @@ UIDGEN_SQL_FUNCTION(uid_load) {
     PG_RETURN_VOID();
 }
 
-// A dump says that the builtin generator was not the default. Each new database begins with it. Where the labels of the
-// dump were restored, one of them has taken the default. A row that says that there was another one takes it only where
-// labels are missing. It is not taken from a builtin generator that sessions of this incarnation have used: the restore
-// is into a database that was there. That it has a mark says less, because the restore may have brought it before.
-UIDGEN_SQL_FUNCTION(uid_default_is_moved) {
-    const TriggerData *trigger = trigger_of(fcinfo);
-    if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-        report_other_call("uid_default_is_moved", "BEFORE trigger for INSERT");
-    if (IsLogicalWorker())
-        return static_cast<Datum>(0);
-    const Relation table = trigger->tg_relation;
-    const Datum dropped = column({trigger->tg_trigtuple, RelationGetDescr(table)}, "dropped");
-    const Oid builtin = builtin_generator();
-    const bool is_used = find_slot(slot_key(builtin), SlotKind::generator) != nullptr;
-    if (find_default_generator() == builtin && !is_used &&
-        (DatumGetBool(dropped) || OidIsValid(find_lost_generator())) && lock_choice_of_default(LockWaitBlock))
-        set_is_default(builtin, false);
-    const Row known =
-        find_row(RelationGetNamespace(table), RelationGetRelationName(table), "dropped", F_BOOLEQ, dropped);
-    const bool stays = find_default_generator() != builtin && known.tuple == nullptr;
-    return stays ? PointerGetDatum(trigger->tg_trigtuple) : static_cast<Datum>(0);
-}
-
 // Keeps logical replication away from the extension's tables. Their rows describe sequences of this server, numbers
 // that it drew, or grants of this registry. A FOR ALL TABLES publication includes these tables, because every database
 // with the extension has them. The trigger is ENABLE ALWAYS, and acts only in an apply or tablesync worker. It does not
