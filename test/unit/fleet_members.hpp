@@ -170,6 +170,10 @@ class MemberSteps : public Steps {
             return;
         }
         core::accept(&h, answer);
+        if (!rules_.joins_with_fresh_token && core::joins(h) && h.new_token == 0) {
+            h.new_token = m.new_token;
+            h.earliest = m.earliest;
+        }
         store(&m, h);
         if (!rules_.begins_where_answer_says)
             m.since = 0;

@@ -32,7 +32,8 @@ struct Rules {
     bool ignores_given_up = true;
     bool earliest_never_falls = true;
     bool begins_where_answer_says = true;
-    bool stores_call = true; // before it is sent
+    bool stores_call = true;            // before it is sent
+    bool joins_with_fresh_token = true; // after a renewal that was refused
     bool taken_means_followed = true;
     bool stops_when_taken = true;
     // 5 The cap.

@@ -46,6 +46,12 @@ const Story stories[] = {
      "the registry is backed up; A asks; the registry answers A; A has its answer; B asks; the call of B waits; "
      "rows are restored; the registry answers B; B has its answer; B draws; A draws",
      false},
+    // A member is cloned while its call is under way. The clone joins, and gets the same node.
+    {"ACloneJoins", "whole_calls 1, nodes 1, members 1, clone 1",
+     "A asks: gets; time; A asks to extend: gets node 0 until 4, but the answer is lost; C is a clone; A asks to extend: gets; "
+     "time; A asks to extend: gets node 0 until 5, but the answer is lost; C asks to extend: taken; time; time; time; "
+     "C asks: gets; A asks to extend; A draws; C draws",
+     true},
     // A grant is lost, and the holder of another one shows a later end than the registry has. Then a newcomer calls.
     {"AProofFences", "whole_calls 1, keeps 2, put_back 1, newcomer 1",
      "A asks: gets node 0; the registry is backed up; B asks: gets node 1; time; A asks to extend: gets; "
@@ -184,6 +190,7 @@ const Mutant mutants[] = {
     {&Rules::earliest_never_falls, "4: a repeat asks for an earlier time", "NoClockMatters", By::walks},
     {&Rules::begins_where_answer_says, "4: a grant begins before the answer says", "NoClockMatters", By::walks},
     {&Rules::stores_call, "4: the fresh token is not stored before the call", "CopiesAreNewcomers", By::search},
+    {&Rules::joins_with_fresh_token, "4: a member joins with the token of its renewal", "ACloneJoins", By::story},
     {&Rules::taken_means_followed, "4: each refusal of a renewal is taken", "OfTwoClonesOneContinues", By::search},
     {&Rules::stops_when_taken, "4: a member draws on when its node is taken", "OfTwoClonesOneContinues", By::search},
     {&Rules::caps_beginning, "5: a grant begins where the member says", "NoClockMatters", By::search},
