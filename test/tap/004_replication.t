@@ -112,7 +112,7 @@ foreach my $name (@names)
 	my $pid = $session->query_safe('SELECT pg_backend_pid()');
 	send_query($session, "SELECT segment_next($name)");
 	$primary->poll_query_until('postgres',
-		"SELECT wait_event = 'SyncRep' OR state = 'idle' FROM pg_stat_activity WHERE pid = $pid");
+		"SELECT query ~ 'segment_next' AND (wait_event = 'SyncRep' OR state = 'idle') FROM pg_stat_activity WHERE pid = $pid");
 	cancel_wait($primary);
 	my ($output) = finish_query($session);
 	is($output, '', "segment_next($name) gets no value from a file whose commit the standby has not got");
