@@ -12,7 +12,7 @@ use parent 'Paths';
 # that a member waits for a node, and takes the one that another member's grant leaves.
 my %generators = (
 	uid_default => { order => 2 },
-	cached => { create => "mode => 'cached', spread => false", order => 0 },
+	cached => { create => "mode => 'cached', spread => false", order => 2 },
 	js53 => { create => "'js53'", order => 0, is_scarce => 1 },
 	baidu => { create => "'baidu'", order => 2 },
 	small => { create => 'datacenter_bits => 0, worker_bits => 2, sequence_bits => 3', order => 2, is_scarce => 1 },

@@ -18,9 +18,9 @@ my %generators = (
 	js53 => { create => "'js53'", order => 0 },
 	sonyflake => { create => "'sonyflake', datacenter_id => 4711", order => 2 },
 	instagram => { create => "'instagram'", order => 2 },
-	baidu_cached => { create => "'baidu_cached'", order => 0 },
-	shared => { create => "mode => 'cached', spread => false", order => 0 },
-	ring => { create => "mode => 'cached', spread => false, boost_power => 2, lease_ms => 4000, max_ahead_ms => 8000", order => 0 },
+	baidu_cached => { create => "'baidu_cached'", order => 2 },
+	shared => { create => "mode => 'cached', spread => false", order => 2 },
+	ring => { create => "mode => 'cached', spread => false, boost_power => 2, lease_ms => 4000, max_ahead_ms => 8000", order => 2 },
 	# Its worker ids are used up after four starts.
 	few => { create => "datacenter_bits => 0, worker_bits => 2, sequence_bits => 10", order => 2 },
 	# Far ahead of the clock, always with the same node: only its lease keeps a restart apart.
