@@ -9,11 +9,12 @@
 //   fits the worker id | has no datacenter field  | -                | the id (static: the number)
 //   none, or too large | any                      | both fields: hash of the database + the number (static: see 3)
 //
-// The hash is of the database and of the server that it is in, so a copy of the server has another one.
+// The hash is of the database and of random bits of the incarnation, so every copy of the server has another one. With
+// worker_policy static it is of the server's place instead, so that it stays over a start.
 //
 //   1. Databases with different ids that fit have different nodes, whatever is drawn: `set`.
 //   2. All other nodes are only unlikely to meet: `automatic`. Two databases start at the same node with a probability
-//      of 1 in 2^drawn_node_bits(), and each number that a database draws in one place gives it another node.
+//      of 1 in 2^drawn_node_bits(), and each number that a database draws in one incarnation gives it another node.
 //   3. With worker_policy static the worker field is the number, whatever else is given. Without a datacenter field a
 //      person has given the whole node then, so it is `set`.
 //   4. An id too large for the layout is not an error, because then a setting could make generators fail. It is not
@@ -76,9 +77,9 @@ constexpr uint64_t node_hash(const Layout &l, int64_t node) noexcept {
     return hash;
 }
 
-// `place` tells servers apart that are copies of one: host and data directory.
-constexpr uint64_t database_hash(uint64_t system_identifier, uint32_t database, uint64_t place) noexcept {
-    return mix(mix(mix(system_identifier) + database) + place);
+// `life` tells servers apart that are copies of one: random bits of the incarnation, or the place.
+constexpr uint64_t database_hash(uint64_t system_identifier, uint32_t database, uint64_t life) noexcept {
+    return mix(mix(mix(system_identifier) + database) + life);
 }
 
 // The field that a datacenter id goes into is so wide.

@@ -92,7 +92,7 @@ BEGIN
            WHERE s.name = 'client_min_messages') THEN
     PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
     RAISE NOTICE 'ids of this database could collide with ids of other databases, although this is unlikely'
-      USING DETAIL = 'A clone of the disk that starts with the same host name has the same nodes.',
+      USING DETAIL = 'In the default layout, two databases have the same node with a probability of 1 in 1024.',
             HINT = 'To rule collisions out, set uidgen.datacenter_id or uidgen.registry (see README.md, More than one database).';
   END IF;
 END

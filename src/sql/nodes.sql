@@ -48,7 +48,7 @@ COMMENT ON TABLE worker_node IS
   'To record more about a row, create a table that references (system_identifier, id).';
 COMMENT ON COLUMN worker_node.id IS
   'number drawn from worker_node_id_seq; with uidgen.datacenter_id, worker_id is this number modulo 2^worker_bits, and '
-  'without it the number is added to a hash of server and database; a draw skips nodes of live generators';
+  'without it the number is added to a random one of the server''s start; a draw skips nodes of live generators';
 COMMENT ON COLUMN worker_node.host_name IS 'host name of the server';
 COMMENT ON COLUMN worker_node.port IS 'port of the server';
 COMMENT ON COLUMN worker_node.type IS '1: in a container; 2: on a machine';

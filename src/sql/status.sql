@@ -73,7 +73,7 @@ SELECT g.generator, g.preset, s.protection, s.node, s.datacenter_id, s.worker_id
   LEFT JOIN LATERAL uid_internal.uid_live_generators(g.generator) s ON true;
 COMMENT ON VIEW uid_generator_status IS
   'Live state of each generator. protection is set if a number that you gave keeps its ids apart from those of other '
-  'databases, auto if only a hash of server and database does, and registry if the registry of the fleet granted the '
+  'databases, auto if only chance does, and registry if the registry of the fleet granted the '
   'node, up to the time granted_until (otherwise NULL). node is datacenter_id and worker_id together. These four '
   'describe the next id of this session. last_time is the time in the last id, and leased_until the end of the lease. '
   'ahead_ms is the lead of the last id over the clock, and 0 once the clock has passed it. In cached mode: '

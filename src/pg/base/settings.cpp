@@ -81,8 +81,8 @@ void define(void (*changed)(), void (*registry_changed)(bool in_fleet)) {
             hidden = name;
     DefineCustomIntVariable(datacenter_id_name, "Sets the datacenter id in the ids of this server or database.",
                             "Databases whose ids must not collide need different datacenter ids: "
-                            "ALTER DATABASE name SET uidgen.datacenter_id = 1. -1 means unset: a hash of server "
-                            "and database makes a collision unlikely.",
+                            "ALTER DATABASE name SET uidgen.datacenter_id = 1. -1 means unset: random "
+                            "nodes make a collision unlikely.",
                             &datacenter_id, -1, -1, static_cast<int>(core::largest(core::max_field_bits)), PGC_SUSET, 0,
                             nullptr, datacenter_id_assigned, nullptr);
     DefineCustomIntVariable(

@@ -31,8 +31,8 @@ constexpr uint64_t magic = UINT64_C(0x6e65676469750001);
 
 void initialize(void *memory) {
     auto *state = static_cast<ServerState *>(memset(memory, 0, sizeof(ServerState)));
-    if (!pg_strong_random(&state->salt, sizeof(state->salt)))
-        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate a random salt for uidgen")));
+    if (!pg_strong_random(&state->salt, sizeof(state->salt)) || !pg_strong_random(&state->life, sizeof(state->life)))
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
     state->place = place_of_server();
     state->tranche = new_tranche(name);
     LWLockInitialize(&state->lock, state->tranche);

@@ -76,6 +76,7 @@ struct ServerState {
     SharedHeader header;
     LWLock lock;
     uint64_t salt;  // 64 random bits that no other server knows; set once
+    uint64_t life;  // 64 other ones, because nodes show some of them; set once
     uint64_t place; // place_of_server(); set once, so that nodes do not change while the server runs
     int tranche;    // of all locks; set once
     AreaState area;

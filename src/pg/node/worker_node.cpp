@@ -207,9 +207,12 @@ void draw_row_of_grant(Slot *slot, int64_t node) {
     (void)fill_place(slot, place, for_grants, granted, {draw_node_id(extension_schema()), wall_clock_us()});
 }
 
+// With a worker id that a person gave, the datacenter id stays over a start, too.
 core::NodeSource node_source(const GeneratorConfig &config) {
-    return {given_datacenter_id(config), core::database_hash(GetSystemIdentifier(), MyDatabaseId, server_state->place),
-            config.worker_policy == WorkerPolicy::fixed};
+    const bool worker_is_given = config.worker_policy == WorkerPolicy::fixed;
+    const uint64_t life = worker_is_given ? server_state->place : server_state->life;
+    return {given_datacenter_id(config), core::database_hash(GetSystemIdentifier(), MyDatabaseId, life),
+            worker_is_given};
 }
 
 core::Node own_node(const GeneratorConfig &config, int64_t number) {
