@@ -127,7 +127,6 @@ sub attack_until ($self, $end)
 		my $dice = $self->{dice}->part('fault ' . ++$self->{number});
 		sleep($dice->fraction * $dice->one_of($self->{setting}{dense} ? (0, 0, 0.1, 0.3) : (0, 0.2, 1, 2)));
 		my $name = $dice->weighted($self->weights);
-		$self->choose_server($dice);
 		$self->$name($dice);
 		$self->finish;
 	}
@@ -140,14 +139,9 @@ sub catalog
 	return %faults;
 }
 
-# Which server the next fault is for: there is one only.
-sub choose_server
-{
-}
-
 # In a dense round those that are over at once are likelier.
 my %is_short = map { $_ => 1 } qw(kill_backend kill_background stop_immediate terminate cancel checkpoint
-  alter_generator alter_sequence move_counter attach_again move_member);
+  alter_generator alter_sequence move_counter);
 
 sub weight ($self, $name, $weight)
 {
@@ -158,7 +152,7 @@ sub weight ($self, $name, $weight)
 sub check_only ($self)
 {
 	my @names = @{ $self->{only} };
-	my %known = (Nemesis->catalog, FleetNemesis->catalog);
+	my %known = Nemesis->catalog;
 	$known{$_} || die "--only: there is no fault $_\n" foreach @names;
 }
 

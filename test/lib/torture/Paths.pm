@@ -229,13 +229,13 @@ sub create_in ($self, $node, $database)
 		$tables);
 }
 
-# Of each generator, as the checker's file `streams` has them (checker.cpp): its name; fields from the least value on, with
-# a scope and lowest bits as expressions of SQL; and what known_fields() takes.
-sub generators_of ($node, $database, $scope, $loose_bits)
+# Of each generator, as the checker's file `streams` has them (checker.cpp): its name; fields from the least value on; and
+# what known_fields() takes.
+sub generators_of ($node, $database)
 {
 	return map { [ split /\|/ ] } split /\n/, $node->safe_psql($database, <<"END");
 SELECT substr(generator::text, 16), 1, (2::numeric ^ (time_bits + datacenter_bits + worker_bits + sequence_bits) - 1)::bigint,
-       $scope, $loose_bits, (extract(epoch FROM epoch) * 1000000)::bigint, tick_us,
+       'history', 0, (extract(epoch FROM epoch) * 1000000)::bigint, tick_us,
        datacenter_bits + worker_bits + sequence_bits, max_ahead_ms * 1000::bigint,
        CASE mode WHEN 'cached' THEN max_staleness_ms * 1000::bigint ELSE 0 END, (mode = 'cached')::integer,
        worker_policy, worker_number, coalesce(datacenter_id, -1), datacenter_bits, worker_bits,
@@ -246,7 +246,7 @@ END
 
 sub read_streams ($self, $node, $database)
 {
-	foreach my $of (generators_of($node, $database, "'history'", 0))
+	foreach my $of (generators_of($node, $database))
 	{
 		my ($name, @fields) = @$of;
 		my $generator = $generators{$name} // { order => 2 }; # the builtin one

@@ -1,5 +1,4 @@
-# The servers of a round, and the sessions that draw on them: one server, or a server with a standby. A fleet is a kind
-# of its own (Fleet.pm).
+# The servers of a round, and the sessions that draw on them: one server, or a server with a standby.
 package Servers;
 
 use v5.36;
@@ -116,14 +115,14 @@ sub nemesis ($self, %opts)
 sub start_sessions ($self, $dice)
 {
 	my $setting = $self->{setting};
-	my $count = $setting->few_sessions + $setting->{dense};
+	my $count = $setting->{sessions} + $setting->{dense};
 	return map { $self->start_session($_, $dice->part("session $_")) } 1 .. $count;
 }
 
 # The last sessions draw in bulk. The first one may be slow.
 sub statements ($self, $where, $number, $dice)
 {
-	return $self->{paths}->statements_in_bulk($where) if $number > $self->{setting}->few_sessions;
+	return $self->{paths}->statements_in_bulk($where) if $number > $self->{setting}{sessions};
 	my @statements = $self->{paths}->statements($where, $dice);
 	return @statements unless $number == 1 && $self->{setting}{discard_caches};
 	return ("0\t-\tSET debug_discard_caches = 1\n", map { s/\{\d+\}/{5}/gr } @statements);
@@ -142,7 +141,7 @@ sub start_session ($self, $number, $dice)
 	my $directory = $self->{directory};
 	my ($target, @statements) = $self->assignment($number, $dice);
 	write_file("$directory/logs/$number.statements", @statements);
-	my $pace_us = $number <= $self->{setting}->few_sessions ? $self->{setting}{pace_us} : 0;
+	my $pace_us = $number <= $self->{setting}{sessions} ? $self->{setting}{pace_us} : 0;
 	# A connection lasts so many milliseconds at most, so that a smart shutdown comes to its end.
 	my $life_ms = 4000;
 	my @command = ("$self->{programs}/worker", "$directory/$target", "$directory/logs/$number.statements",

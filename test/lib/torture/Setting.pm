@@ -33,7 +33,6 @@ sub new ($class, $dice, %opts)
 		sessions => $dice->part('sessions')->one_of(1, 2, 4, 4, 8, 8, 16, 32, 64),
 		pace_us => $dice->part('pace')->one_of(0, 1000, 5000, 50000),
 		max_wait => $dice->part('max_wait')->one_of('5s', '5s', '10s'),
-		proxy_seed => $dice->part('proxy')->between(0, 2**30),
 		dense => $opts{dense},
 		assertions => has_assertions(),
 		discard_caches => has_assertions() && $dice->part('discard_caches')->chance(50),
@@ -43,7 +42,6 @@ sub new ($class, $dice, %opts)
 	$self->{sessions} = min($self->{sessions}, 4) if $self->{discard_caches};
 	# Without it no call to flush is made that could fail.
 	$chosen{fsync} = 'on' if $self->{disk};
-	return $self->make_fleet($dice->part('fleet')) if is_fleet($opts{number});
 	if ($self->{topology} ne 'single')
 	{
 		$self->{clock} = $self->{disk} = 0;
@@ -63,61 +61,10 @@ sub make_dense ($self, $dice)
 	$self->{parallel} = 0;
 }
 
-# Every third round is a fleet's, so that each run of a minute has one.
-sub is_fleet ($number)
-{
-	return $number % 3 == 2;
-}
-
-# A registry and its members. Grants and bounds are so short that a round sees many of them. Only servers that lose
-# commits need clocks within the bound.
-sub make_fleet ($self, $dice)
-{
-	$self->{topology} = 'fleet';
-	$self->{preloaded} = 1;
-	$self->{registry} = $dice->weighted(single => 5, synchronous => 3, asynchronous => 2);
-	$self->{members} = $dice->between(2, 4);
-	$self->{sessions} = 2 * $dice->between($self->{members}, $self->{discard_caches} ? $self->{members} : 8);
-	$self->{pace_us} = $dice->one_of(1000, 5000, 20000) unless $self->{dense};
-	$self->{lease_s} = $dice->one_of(3, 4, 6);
-	$self->{bound_s} = $dice->one_of(0.1, 0.3);
-	$self->{max_wait} = '10s';
-	$self->{read_only} = $self->{parallel} = 0;
-	$self->{databases} = 1;
-	$self->{chosen}{wal_level} = 'replica';
-	$self->{chosen}{$_} = '' foreach 'synchronous_commit', 'wal_consistency_checking';
-	return $self;
-}
-
-# Whether the registry may lose commits that it has answered.
-sub loses_commits ($self)
-{
-	return $self->{registry} eq 'asynchronous';
-}
-
 # Whether commits wait for a standby.
 sub is_synchronous ($self)
 {
-	return ($self->{registry} // $self->{topology}) eq 'synchronous';
-}
-
-# Whether a server may be the registry that does not know all of its grants: clocks are right then, and no value is
-# awaited by a standby.
-sub may_lose_registry ($self)
-{
-	return !$self->is_synchronous && ($self->loses_commits || !$self->{clock});
-}
-
-# A registry that starts waits so long.
-sub wait_s ($self)
-{
-	return 1.5 * $self->{lease_s} + 2 * $self->{bound_s};
-}
-
-# Refused newcomers wait so long after commits were lost.
-sub fence_s ($self)
-{
-	return $self->{lease_s} + 2 * $self->{bound_s};
+	return $self->{topology} eq 'synchronous';
 }
 
 sub is_minimal ($self)
@@ -143,12 +90,6 @@ sub errors_in_hot_standby ($self)
 	return ('25006', $self->{chosen}{default_transaction_isolation} eq 'serializable' ? '0A000' : ());
 }
 
-# The sessions that do not draw in bulk. In a fleet's round one session of each member is for the layout with few nodes.
-sub few_sessions ($self)
-{
-	return $self->{sessions} + ($self->{members} // 0);
-}
-
 # Lines of postgresql.conf.
 sub conf ($self)
 {
@@ -171,8 +112,6 @@ sub describe ($self)
 	my $chosen = join ', ', map { "$_ $chosen{$_}" } grep { $chosen{$_} ne '' } sort keys %chosen;
 	my @marks = grep { $self->{$_} } qw(preloaded clock disk read_only parallel assertions discard_caches);
 	my $kind = $self->{topology};
-	$kind .= ", $self->{members} members, registry $self->{registry}, grants $self->{lease_s} s, bound $self->{bound_s} s"
-	  if $kind eq 'fleet';
 	$kind .= ", $self->{dense} sessions in bulk" if $self->{dense};
 	return "$kind, $self->{sessions} sessions in $self->{databases} databases, "
 	  . "pause $self->{pace_us} us, max_wait $self->{max_wait}"

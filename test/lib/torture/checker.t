@@ -35,8 +35,7 @@ my @streams = (
 	[ 'of_session', 1, 1, 1, 'history', 0 ],
 	[ 'any', 0, 1, 1, 'history', 0 ],
 	[ 'of_connection', 0, 1, 1, 'connection', 0 ],
-	[ 'here', 0, 1, 1, 'fleet', 0 ],
-	[ 'there', 0, 1, 1, 'fleet', 0 ],
+	[ 'another', 0, 1, 1, 'history', 0 ],
 	[ 'ids', 2, 1, 1, 'history', 0, { clock => 'one' } ],
 	[ 'ids_by_tick', 2, 1, 1, 'history', $shift, { clock => 'one' } ],
 	[ 'cached', 0, 1, 1, 'history', 0, { clock => 'one', behind => 1, in_background => 1 } ],
@@ -139,8 +138,7 @@ finds('', 'runs that follow each other', [ drew(any => [ 5 .. 9 ]) ], [ drew(any
 finds('given twice', 'the second time in a statement that failed',
 	[ drew(any => [5]), drew(any => [5], at => 2, error => '57014') ], faults => [ fault(1, 3, explains => '57014') ]);
 finds('', 'in two histories', [ drew(any => [5]), drew(any => [5], at => 2, history => 1) ]);
-finds('', 'in two streams', [ drew(any => [5]), drew(here => [5], at => 2) ]);
-finds('given twice', 'in two streams of one scope', [ drew(here => [5]) ], [ drew(there => [5], at => 2, history => 1) ]);
+finds('', 'in two streams', [ drew(any => [5]), drew(another => [5], at => 2) ]);
 finds('given twice', 'in one connection', [ drew(of_connection => [5]), drew(of_connection => [5], at => 2) ]);
 finds('', 'in two connections', [ drew(of_connection => [5]), drew(of_connection => [5], at => 2, connection => 2) ]);
 

@@ -17,4 +17,3 @@ compile() {
 compile worker -I"$("$PG_CONFIG" --includedir)" -L"$("$PG_CONFIG" --libdir)" -lpq
 compile checker
 compile disk.so -shared -fPIC -ldl
-compile clone.so -shared -fPIC -ldl

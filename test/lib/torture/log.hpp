@@ -23,8 +23,8 @@ enum Flag : uint32_t {
                  // at once still sends the rows that no commit has followed
     earlier = 4, // rows of a table: the values were handed out at some time before, in any order
     block = 8,   // a block of values: beyond those before it, and those after it may be smaller
-    scarce = 16, // a refusal needs no fault to be explained: too few nodes for a fleet, an altered generator, or values
-                 // that another session has reserved while a view's block grew
+    scarce = 16, // a refusal needs no fault to be explained: an altered generator, or values that another session
+                 // has reserved while a view's block grew
 };
 
 struct Record {

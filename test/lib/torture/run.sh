@@ -12,7 +12,7 @@ mkdir -p "$directory"
 [ "$fault" = - ] || export UIDGEN_FAULT="$fault"
 
 sh test/lib/torture/compile.sh
-export TORTURE_DISK="$programs/disk.so" TORTURE_CLONE="$programs/clone.so"
+export TORTURE_DISK="$programs/disk.so"
 
 # PostgreSQL 15 reads TESTDIR, later ones the two after it.
 export TESTDIR="$directory" TESTDATADIR="$directory/data" TESTLOGDIR="$directory/log"

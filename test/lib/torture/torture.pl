@@ -12,7 +12,6 @@ BEGIN
 }
 
 use Dice;
-use Fleet;
 use IPC::Run;
 use Nemesis;
 use PostgreSQL::Test::Cluster;
@@ -26,7 +25,7 @@ my ($seconds, $seed, $first, $dense, $programs, $only) = @ARGV;
 my $fault = $ENV{UIDGEN_FAULT};
 # The last one is an internal error of the extension's own processes. Errors of sessions are in their logs.
 my $complaints = "$ENV{server_complaints}|PANIC:|runtime error:|AddressSanitizer|inconsistent page"
-  . '|terminated by signal (?!9)|XX001|XX002|uidgen (?:refiller|registrar|node writer) XX000';
+  . '|terminated by signal (?!9)|XX001|XX002|uidgen (?:refiller|node writer) XX000';
 # What a call may last beyond its bound: it shares two processors with dozens of sessions and several servers, it may
 # wait for each of the values that it draws, and a server that has just come back is slow for a while.
 my $slack_s = 10;
@@ -91,10 +90,9 @@ sub judge ($nemesis, $directory)
 sub run_round ($number, $length_s)
 {
 	my $dice = Dice->new("$seed/$number");
-	my $setting = Setting->new($dice->part('setting'), number => $number, dense => $dense);
+	my $setting = Setting->new($dice->part('setting'), dense => $dense);
 	my $directory = "$ENV{TESTDIR}/round$number";
-	my $kind = Setting::is_fleet($number) ? 'Fleet' : 'Servers';
-	my $servers = $kind->new(setting => $setting, number => $number, directory => $directory, programs => $programs);
+	my $servers = Servers->new(setting => $setting, number => $number, directory => $directory, programs => $programs);
 
 	say_line("round $number of seed $seed: " . $setting->describe);
 	mkdir $_ or die "could not make $_: $!" foreach $directory, "$directory/logs";
@@ -124,11 +122,10 @@ sub run_rounds
 	{
 		my $left = $seconds - (time - $began);
 		last if $rounds > 0 && $left < 25;
-		# The last round takes what is left. A fleet's servers take a while to start and to stop.
+		# The last round takes what is left.
 		my $length = Dice->new("$seed/$number length")->between($dense ? (60, 120) : (10, 40));
-		my $beside = Setting::is_fleet($number) ? 20 : 5;
-		$length = $left - $beside if $length > $left - 25;
-		my $replay = "to replay: test/torture --seed $seed --round $number --seconds " . int($length + $beside)
+		$length = $left - 5 if $length > $left - 25;
+		my $replay = "to replay: test/torture --seed $seed --round $number --seconds " . int($length + 5)
 		  . ($dense ? " --dense $dense" : '') . ($only ? " --only $only" : '')
 		  . (defined $fault ? " --fault $fault" : '');
 		my $of_round = eval { run_round($number, $length < 5 ? 5 : $length) } // die "$@$replay\n";
