@@ -6,7 +6,7 @@
 majors='17:trixie 18:forky 19:experimental'
 # None of them preloads the library, but for the tests that need it. The SQL tests run once more, with the preload, on
 # the server of the package. What fills /dev/shm runs alone, and so does the torture, half of whose rounds preload.
-tested_there='isolation_there+regress_there+tap_major'
+tested_there='isolation_there+regress_there+tap_there'
 tested_alone='memory_there torture_major'
 cache=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
 namespaces=

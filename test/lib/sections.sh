@@ -223,16 +223,9 @@ specs() {
     find test/isolation/specs -name '*.spec' | sed 's,.*/,,; s,\.spec$,,' | sort
 }
 
-# A registry needs the preload.
 section_isolation_there() {
-    if without_preload; then
-        # shellcheck disable=SC2046 # a list of words
-        isolation_on isolation $(specs | grep -vx fleet)
-        server_conf=test/regress.conf
-        isolation_on isolation-preloaded fleet
-    else
-        section_isolation
-    fi
+    without_preload || true
+    section_isolation
 }
 
 # tap_jobs: reads lines "tree file fault" and runs them, three times as many at a time as there are
@@ -264,7 +257,7 @@ tap_files() {
 }
 
 # Runbooks, sweeps, and what waits for grants to end and begin: those that take longest first.
-slow='053 060 032 033 026 042 051 035 030 018 061 055 052 049 031 020 039'
+slow='053 033 026 042 051 034 018 055 052 049 020'
 slow_first() {
     for number in $slow; do
         printf '%s\n' "$@" | grep "/${number}_" || true
@@ -293,19 +286,12 @@ section_fault() {
 
 # On other servers than this machine's: without long files whose subject is uidgen's own policies, protocols, rows and
 # documents, and not a major; and without 051, single calls of which take minutes on a server without caches.
-not_there='007|01[012458]|02[012469]|03[01235789]|04[24589]|05[019]'
+not_there='007|01[012458]|02[012469]|03[78]|04[24589]|05[019]'
 section_tap_there() {
     # shellcheck disable=SC2046 # a list of words
     tap_files $(slow_first test/tap/*.t | grep -Ev "/($not_there)_")
 }
 
-# Of fleets, which need the preload everywhere, a major has 060, 064, sql/fleet.sql and the torture.
-section_tap_major() {
-    not_there="$not_there|054|06[123]"
-    section_tap_there
-}
-
-# The figures are for docs/fleet.md.
 section_monitoring() {
     tap_files test/monitoring/*.t
 }

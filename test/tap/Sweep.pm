@@ -105,17 +105,7 @@ sub literal ($value, $type)
 	return ($text =~ /\\/ ? q{E'} . $text =~ s/\\/\\\\/gr : "'$text") . "'::pg_catalog.$type";
 }
 
-sub null_of ($type) { return 'NULL::pg_catalog.' . ($type eq 'message' ? 'bytea' : $type); }
-
-# Messages to the registry, of one request each, in which fields have other values.
-sub messages ($node, $database, @changes)
-{
-	my @requests = map {
-		my %fields = (incarnation => 4711, %$_);
-		'message_of(request_of(of_newcomer() || pg_catalog.jsonb_build_object(' . join(', ', map { literal($_, 'text') . ", $fields{$_}" } sort keys %fields) . ')))'
-	} @changes;
-	return map { literal($_, 'bytea') } split /\n/, $node->safe_psql($database, "SET search_path = messages; SELECT pg_catalog.unnest(ARRAY[" . join(', ', @requests) . '])');
-}
+sub null_of ($type) { return "NULL::pg_catalog.$type"; }
 
 sub numbers ($type, $bits)
 {
@@ -136,12 +126,11 @@ log_statement = none
 log_error_verbosity = verbose
 log_min_error_statement = panic
 uidgen.max_wait = 50ms
-uidgen.registry_clock_bound = '1 day'
 END
 	# For the server: a call that takes all memory fails before the machine does.
 	system('prlimit', '--pid', $$, '--as=3000000000') == 0 or note('there is no limit of memory');
 	start_node($node);
-	$node->safe_psql('postgres', 'CREATE ROLE visitor LOGIN; CREATE ROLE nobody LOGIN; CREATE ROLE fleet LOGIN;'
+	$node->safe_psql('postgres', 'CREATE ROLE visitor LOGIN; CREATE ROLE nobody LOGIN;'
 		  . q{ CREATE ROLE planter; CREATE ROLE "we.ird ""role' %s"});
 	# Their errors are not for the log, where those of other processes are looked for.
 	$node->safe_psql('postgres', "ALTER ROLE $_ SET log_min_messages = log") foreach 'visitor', 'nobody';
@@ -206,12 +195,7 @@ SELECT setval('uid_segments.attached', -1, true);
 SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.attached IS 'segment name="attached" step=5 max_step=5 registry_name="seg" fleet=1 increment=1';
 SELECT uid_leaf_alloc_create('things'), uid_t_sequence_create('things');
 INSERT INTO things.t_sequence VALUES ('seg', 11, 10);
-SELECT uid_fleet_admit('fleet', 'new');
 SQL
-	$node->safe_psql($database, 'CREATE SCHEMA messages; SET search_path = messages;' . slurp_file('test/fleet_messages.sql'));
-	$node->safe_psql($database, "SET search_path = $quoted_home; INSERT INTO uid_fleet_pool VALUES "
-		  . "(1, 'snowflake', '2010-11-04', 1000, 41, 5, 5, 12, false, false, 'fleet')");
-	$node->safe_psql($database, "SET search_path = $quoted_home; SELECT uid_fleet_reserve(1, 2, without_standby => true)");
 }
 
 # Functions, relations and values as a hash. $dropped: the oid of a relation that is gone.
@@ -245,28 +229,17 @@ SELECT json_build_object(
       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname IN ('things', 'hidden', 'uid_generators', 'uid_segments', 'uid_keys') OR n.nspname LIKE 'pg_temp%'
         OR c.oid IN ('pg_class'::regclass, 'pg_authid'::regclass, 'pg_proc_oid_index'::regclass, 'information_schema.tables'::regclass)
-        OR c.relname IN ('uid_generator', 'uid_segment', 'uid_key', 'worker_node', 'worker_node_id_seq', 'uid_fleet_serial')
+        OR c.relname IN ('uid_generator', 'uid_segment', 'uid_key', 'worker_node', 'worker_node_id_seq')
         OR c.oid = (SELECT reltoastrelid FROM pg_class WHERE oid = 'things.plain'::regclass)),
-  'roles', (SELECT json_object_agg(rolname, oid) FROM pg_authid),
-  'fields', (
-    SELECT json_object_agg(a.attname, t.typname) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_class c ON c.oid = a.attrelid
-     WHERE a.attnum > 0 AND c.oid = 'messages.fleet_request'::regclass))
+  'roles', (SELECT json_object_agg(rolname, oid) FROM pg_authid))
 SQL
 
 	my $classes = $found->{classes};
 	my $roles = $found->{roles};
-	my $fields = $found->{fields};
-	my @changes = map {
-		my $field = $_;
-		map { { $field => $_ } } 'NULL', map { any_of(@{ $values{ $fields->{$field} } }) } 1 .. 4
-	} sort keys %$fields;
-	my ($typical_message, @messages) = messages($node, $database, {}, @changes);
-	$_->{type} = 'message' foreach grep { $_->{name} eq 'requests' } map { @{ $_->{params} } } @{ $found->{functions} };
 	$found->{values} = {
 		%values,
-		message => [ $typical_message, @messages, @{ $values{bytea} } ],
 		regclass => [ map { literal($_, 'regclass') } 0, 1, 4294967295, $dropped, map({ $classes->{$_} } sort keys %$classes) ],
-		regrole => [ map { literal($_, 'regrole') } 0, 1, 4294967295, map({ $roles->{$_} } qw(fleet visitor postgres pg_monitor), q{we.ird "role' %s}) ]
+		regrole => [ map { literal($_, 'regrole') } 0, 1, 4294967295, map({ $roles->{$_} } qw(visitor postgres pg_monitor), q{we.ird "role' %s}) ]
 	};
 	my ($plain) = map { $classes->{$_} } 'things.plain';
 	$found->{typical} = {
@@ -276,7 +249,7 @@ SQL
 		owned => $classes->{'things.kinds_id_seq'},
 		table_name => $plain,
 		nodes => $classes->{"$home.worker_node"},
-		role => $roles->{fleet}
+		role => $roles->{visitor}
 	};
 	return $found;
 }
@@ -293,7 +266,6 @@ sub untyped_parameters ($catalog)
 sub typical ($function, $parameter, $catalog)
 {
 	my ($name, $type) = @$parameter{qw(bare type)};
-	return $catalog->{values}{message}[0] if $type eq 'message';
 	return $catalog->{values}{record}[0] if $type eq 'record';
 	return literal('seg', 'text') if $name eq 'name' && $function->{bare} =~ /^segment_/ && $function->{bare} !~ /create/;
 	return literal('key', 'text') if $name eq 'name' && $function->{bare} =~ /key/ && $function->{bare} !~ /create/;
@@ -612,7 +584,6 @@ BEGIN
 END
 $$;
 CREATE SEQUENCE planted.worker_node_id_seq;
-CREATE SEQUENCE planted.uid_fleet_serial;
 SQL
 	# Relations and types of pg_temp come before all others, unless a search_path says otherwise.
 	return $setup . <<'SQL' . "SET search_path = planted, $quoted_home, pg_catalog;\n";

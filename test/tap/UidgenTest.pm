@@ -52,7 +52,6 @@
 #   shell_ok($node, $command, 'a dump');       # an assertion
 #   new_node('x', conf => quiet_conf());       # nothing flushes but uidgen itself
 #   set_conf($node, "uidgen.max_wait = 5s");   # and a reload
-#   my $pid = start_proxy($node, $directory);  # for host=$directory (proxy.pl); stop_proxy($pid)
 #   write_file($path, @content);
 #   seed_random();                             # what rand() returns then is the same each time
 #
@@ -82,7 +81,7 @@ our @EXPORT = qw(new_node start_uidgen start_node pg_upgrade_command copy_instal
   background_loop stop_loop wait_for_loop repeated assert_unique hold_open freeze_walsender freeze_process thaw
   wait_for_node_rows reads_of_node_rows background_pids make_registry registry_line join_fleet node_of create_load
   create_small load load_small goes_on poll_until try_sql psql_at_once sql_with_path sql_to_use_up_locks
-  wait_for_service wait_event learn_messages set_conf quiet_conf start_proxy stop_proxy write_file bytes_held block_of
+  wait_for_service wait_event set_conf quiet_conf write_file bytes_held block_of
   statements_of statement_of for_servers run_shell shell_ok seed_random);
 our @EXPORT_OK = qw(new_server crash sql failure);
 
@@ -496,36 +495,6 @@ sub set_conf ($node, $line)
 	$node->reload;
 }
 
-# Options: a file with a mode, and a seed.
-my %proxies;    # their sockets by process group
-
-sub start_proxy ($to, $directory, @options)
-{
-	my $socket = "$directory/.s.PGSQL." . $to->port;
-	my $pid = fork // die "could not fork: $!";
-	if (!$pid)
-	{
-		setpgrp 0, 0;
-		exec $^X, 'test/lib/proxy.pl', $directory, $to->port, $to->host, $to->port, @options or POSIX::_exit(1);
-	}
-	$proxies{$pid} = $socket;
-	poll_until('the proxy', sub { -S $socket }) or die 'no proxy';
-	return $pid;
-}
-
-sub stop_proxy (@pids)
-{
-	kill 'KILL', map { -$_ } @pids;
-	waitpid $_, 0 foreach @pids;
-	unlink delete @proxies{@pids};
-}
-
-# Makes the types and functions of test/fleet_messages.sql, by which a test speaks the protocol of a fleet by hand.
-sub learn_messages ($node, $dbname = 'postgres')
-{
-	$node->safe_psql($dbname, slurp_file('test/fleet_messages.sql'));
-}
-
 # What pg_stat_activity calls a wait of uidgen: before PostgreSQL 17 extensions cannot name theirs.
 sub wait_event ($node, $name)
 {
@@ -791,7 +760,6 @@ END
 {
 	my $status = $?;
 	thaw($_) foreach keys %frozen;
-	stop_proxy(keys %proxies);
 	$? = $status;
 }
 
