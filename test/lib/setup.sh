@@ -114,9 +114,9 @@ setup_tool() {
     fi
 }
 
-# Patroni and etcd, which the section patroni runs, without whose packages it says that it skips.
+# Patroni, etcd and PgBouncer, which the section patroni runs, without whose packages it says that it skips.
 setup_patroni() {
-    unpack_packages patroni patroni etcd-server
+    unpack_packages patroni patroni etcd-server pgbouncer
 }
 
 # The exporter and promtool, which the section monitoring runs. The same holds for them.

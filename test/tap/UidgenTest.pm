@@ -32,7 +32,7 @@
 #   my $standby = standby_of($node, 'name');   # from a base backup; start_node() starts it
 #   make_synchronous($node, 'name');           # waits until that standby is
 #
-#   my $node = make_registry($node);           # after start_uidgen
+#   my $node = make_registry($node, keeps => 'failovers');   # on a running server
 #   join_fleet($node, $registry, $standby);    # before the start, or with a reload
 #   node_of($node);                            # the default generator's node
 #   create_load($node);                        # the generators and the table of load()
@@ -460,10 +460,18 @@ sub reads_of_node_rows ($on, $call)
 	return join ' ', map { $after->[$_] - $before->[$_] } 0, 1;
 }
 
-# Lets the role uid_fleet call the registry in the database postgres of that server.
-sub make_registry ($node)
+# Makes the registry in the database postgres of that server, which the role uid_fleet may call. Options are the script's
+# variables: keeps (restarts), longest, bound, fleet.
+sub make_registry ($node, %variables)
 {
-	$node->safe_psql('postgres', "SET default_transaction_isolation = 'read committed'; CREATE ROLE uid_fleet LOGIN; SELECT uid_fleet_admit('uid_fleet', 'new')");
+	%variables = (keeps => 'restarts', %variables);
+	my $script = $node->config_data('--sharedir') . '/extension/uidgen_registry.sql';
+	my @variables = map { ('-v', "$_=$variables{$_}") } sort keys %variables;
+	my $output;
+	IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-1', '-d', $node->connstr('postgres'), @variables, '-f', $script ], '>', \$output, '2>&1')
+	  or die "the script fails: $output";
+	$node->safe_psql('postgres', 'CREATE ROLE uid_fleet LOGIN') unless $node->safe_psql('postgres', "SELECT to_regrole('uid_fleet')");
+	$node->safe_psql('postgres', 'GRANT uid_member TO uid_fleet');
 	return $node;
 }
 
@@ -510,7 +518,7 @@ sub registry_line
 	  . join(',', map { $_->host } @nodes)
 	  . ' port='
 	  . join(',', map { $_->port } @nodes)
-	  . ' dbname=postgres user=uid_fleet target_session_attrs=read-write';
+	  . ' dbname=postgres user=uid_fleet connect_timeout=3';
 }
 
 sub join_fleet ($node, @registries)

@@ -1,0 +1,146 @@
+# What a member does with the answers of its registry: those that are late, lost or repeated, those whose commit nobody has
+# awaited, and those of another registry. Then a segment that several members draw from.
+#
+# Expected: a grant counts once, and only when it is durable. A member that is killed between the registry's commit and its
+# answer keeps its node.
+use UidgenTest 'preloaded';
+
+my ($registry, $other) = map { new_node($_, conf => "autovacuum = off\n") } 'registry', 'other';
+start_node($_) foreach $registry, $other;
+make_registry($registry, longest => 20, bound => 1, keeps => 'failovers');
+make_registry($other, longest => 20, bound => 1);
+my $member = new_server('member', registries => [$registry], conf => "uidgen.max_wait = '1min'\nautovacuum = off\n");
+my $log = $member->logfile;
+my @drawn;
+
+sub drawn_from ($generator, $count = 1)
+{
+	my @ids = split /\n/, $member->safe_psql('postgres', "SELECT uid_next('uid_generators.$generator') FROM generate_series(1, $count)");
+	push @drawn, map { "$generator $_" } @ids;
+	return @ids;
+}
+
+sub rows
+{
+	return $registry->safe_psql('postgres', 'SELECT count(*), md5(string_agg(n::text, $$,$$ ORDER BY layout, node)) FROM uid_registry.node n');
+}
+
+# Nothing that is asked now is answered before the session ends. Five seconds later the registry would give it up.
+sub hold_up
+{
+	my $session = hold_open($registry);
+	$session->query_safe('BEGIN; LOCK TABLE uid_registry.node IN EXCLUSIVE MODE');
+	return $session;
+}
+
+# A generator asks, its registrar stands still, and the registry commits.
+sub commit_unheard ($ask)
+{
+	my $holder = hold_up();
+	my $session = hold_open($member);
+	my $before = rows();
+	$ask->($session);
+	$registry->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event_type = 'Lock'}) or die 'no call';
+	my ($registrar) = background_pids($member, 'registrar');
+	freeze_process($registrar);
+	$holder->quit;
+	poll_until('the commit', sub { rows() ne $before }) or die 'no commit';
+	return ($session, $registrar);
+}
+
+sub newcomer ($name)
+{
+	$member->safe_psql('postgres', "SELECT uid_generator_create('$name')");
+	return sub ($session) { send_query($session, "SELECT uid_next('uid_generators.$name')") };
+}
+
+drawn_from('uid_default');
+
+# The answer comes late: the call was given up, and its repeat changes nothing.
+{
+	my ($session, $registrar) = commit_unheard(newcomer('late'));
+	my ($count) = split /\|/, rows();
+	Time::HiRes::sleep(0.1) until slurp_file("/proc/$registrar/stat") =~ /\) T /;
+	$registry->safe_psql('postgres', q{SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = 'uid_fleet'});
+	thaw($registrar);
+	like((finish_query($session))[0], qr/^\d+$/, 'a call whose answer is late or lost is repeated, and the generator draws');
+	is((split /\|/, rows())[0], $count, '... with the node of the first one');
+	$session->quit;
+}
+
+# The member is killed after the registry's commit.
+{
+	my $node = node_of($member);
+	my ($session, $registrar) = commit_unheard(sub ($session) { });
+	$member->kill9;
+	kill 'KILL', $registrar;
+	eval { $session->quit };
+	start_node($member);
+	drawn_from('uid_default');
+	my $since = $registry->safe_psql('postgres', 'SELECT clock_timestamp()');
+	ok($registry->poll_query_until('postgres', "SELECT count(*) > 0 FROM uid_registry.node WHERE node = $node AND heard > '$since'"),
+		'a member that is killed before it has the answer renews its grant');
+	is(node_of($member), $node, '... and keeps its node');
+}
+
+# The registry commits, but a standby does not have it: whoever cancels the wait gets the answer, with a warning.
+{
+	set_conf($registry, "synchronous_standby_names = 'nobody'");
+	my $session = hold_open($member);
+	newcomer('unsafe')->($session);
+	my $waits = q{SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event = 'SyncRep'};
+	foreach my $time (1, 2)
+	{
+		$registry->poll_query_until('postgres', $waits) or die 'no call waits';
+		$registry->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event = 'SyncRep'});
+	}
+	isnt($member->safe_psql('postgres', q{SELECT state FROM uid_registry_status WHERE generator = 'uid_generators.unsafe'}), 'granted', 'a grant that no standby has does not count');
+	is($member->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%unsafe%' AND state = 'active' AND pid <> pg_backend_pid()}), 1, '... and nothing is drawn');
+	set_conf($registry, "synchronous_standby_names = ''");
+	like((finish_query($session))[0], qr/^\d+$/, '... until one has it');
+	$session->quit;
+}
+
+# Another fleet's registry answers: the grants in hand last to their ends, and nobody joins it.
+set_conf($member, "uidgen.max_wait = 1s\nuidgen.registry = '" . registry_line($other) . "'");
+$member->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') LIKE '%port=} . $other->port . q{ %'}) or die 'no reload';
+drawn_from('uid_default');
+$member->safe_psql('postgres', "SELECT uid_generator_create('stray')");
+like((sqlstate($member, q{SELECT uid_next('uid_generators.stray')}))[1], qr/55000/, 'a member does not join another fleet');
+is($other->safe_psql('postgres', 'SELECT count(*) FROM uid_registry.node'), 0, '... whose registry grants nothing');
+$member->safe_psql('postgres', 'SELECT uid_fleet_move()');
+ok(poll_until('a node of the other fleet', sub { try_sql($member, q{SELECT uid_next('uid_generators.stray')}) =~ /^\d+$/ }), '... until it is told to move');
+
+# A segment of the fleet.
+{
+	my @members = ($member, map { new_server($_, registries => [$registry], conf => "uidgen.max_wait = '1min'\nautovacuum = off\n") } 'second');
+	set_conf($member, "uidgen.registry = '" . registry_line($registry) . "'");
+	$member->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') LIKE '%port=} . $registry->port . q{ %'}) or die 'no reload';
+	$member->safe_psql('postgres', 'SELECT uid_fleet_move()');
+	sql($registry, "INSERT INTO uid_registry.segment (name, max_step) VALUES ('orders', 100)");
+	my $attach = block_of('docs/segments.md', qr/segment_attach\('orders'\)/);
+	$_->safe_psql('postgres', $attach) foreach @members;
+	my @loops = map { background_loop($_, clients => 2, sql => q{SELECT segment_next('orders') FROM generate_series(1, 7)}, on_error_stop => 0, reconnect => 1, pace => 0.02) } @members;
+	goes_on('two members draw one series', @loops);
+	crash($members[1]);
+	$registry->kill9;
+	start_node($registry);
+	goes_on('... when one of them and the registry have crashed', @loops);
+	my @logs = stop_loop(@loops);
+	assert_unique(@logs);
+	# A loss that nobody has announced.
+	my ($last) = sort { $b <=> $a } map { split /\n/, slurp_file($_) } @logs;
+	sql($registry, 'ALTER TABLE uid_registry.segment DISABLE TRIGGER ALL; UPDATE uid_registry.segment SET next_value = next_value - 50; ALTER TABLE uid_registry.segment ENABLE TRIGGER ALL');
+	my @after = map { split /\n/, $_->safe_psql('postgres', q{SELECT segment_next('orders') FROM generate_series(1, 500)}) } @members;
+	is(repeated(@after), '', 'after a loss that a member has shown, no value comes twice');
+	is(sql($registry, 'SELECT lost_at IS NOT NULL FROM uid_registry.segment'), 't', '... and the row says when it was noticed');
+	sql($registry, "SELECT uid_registry.promise('restarts')");
+	my $error;
+	poll_until('an error', sub { $error = (sqlstate($member, q{SET uidgen.max_wait = '100ms'; SELECT segment_next('orders') FROM generate_series(1, 1000)}))[1]; $error ne '' });
+	like($error, qr/55000.*keeps|55000.*failovers/s, 'without the promise the registry gives no values');
+	$members[1]->stop;
+}
+
+is(repeated(@drawn), '', 'no id came twice');
+$_->stop foreach $member, $registry, $other;
+done_testing();
