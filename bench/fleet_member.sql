@@ -1,15 +1,14 @@
--- A member of a fleet, for pgbench: the first transaction of a client says hello, and is a newcomer's call; each later one
--- is a renewal. With -D renews=0 every transaction is a newcomer's. Start with -D greeted=0 -D has=0. bench_request() is in
--- bench/lib/fleet.sql.
-\if :greeted
-\else
-CALL uid_internal.uid_fleet_call(bench_request(0, NULL), NULL) \gset
-\set greeted 1
-\endif
+-- A member of a fleet, for pgbench -C: one connection, a hello and a call for :many generators. The first call of a client
+-- is a newcomer's; with -D renews=1 each later one renews what that got. Start with -D term=0 -D has=0.
+SELECT fleet, term FROM uid_registry.hello(:term) \gset
+\set token random(1, 9000000000000000000)
 \if :has
-CALL uid_internal.uid_fleet_call(bench_request(:incarnation, ':answers'), NULL) \gset
+SELECT node, since, until, fence, term FROM uid_registry.grant(:fleet, :term, jsonb_build_array(bench_request(:token)
+    || jsonb_build_object('node', :node, 'since', :since, 'until', :until, 'fence', :fence, 'token', :held))) \gset
 \else
-\set incarnation random(1, 9000000000000000000)
-CALL uid_internal.uid_fleet_call(bench_request(:incarnation, NULL), NULL) \gset
+SELECT min(node) AS node, min(since) AS since, min(until) AS until, min(fence) AS fence, min(term) AS term, count(node) = :many AS all_have
+  FROM uid_registry.grant(:fleet, :term, (SELECT jsonb_agg(bench_request(:token + n)) FROM generate_series(1, :many) n)) \gset
+\set token :token + 1
 \set has :renews
 \endif
+\set held :token

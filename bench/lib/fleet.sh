@@ -1,34 +1,25 @@
 #!/bin/sh
-# Simulated members of a fleet call its registry. Started by bench/fleet in a copy of the checkout, as an ordinary user.
+# Simulated members of a fleet call its registry, and then a member with many generators does. Started by bench/fleet in a
+# copy of the checkout, as an ordinary user.
 set -eu
 . bench/lib/server.sh
 
 members=${1:-1000}
-grants=${2:-100000}
-member=bench/fleet_member.sql
+generators=${2:-1000}
 
-# Runs pgbench with these arguments, and prints calls a second, the latencies, and how many clients have ended because a
-# call gave up after four seconds, when a member would try again: measure label pgbench-argument...
+# Runs pgbench with these arguments, and prints calls a second and latencies, which include the connection: measure label
+# pgbench-argument...
 measure() {
     label=$1
     shift
     rm -f "$UIDGEN_WORK"/log/calls*
-    "$tree$bindir/pgbench" -n -f "$member" -D greeted=0 -D has=0 -l --log-prefix="$UIDGEN_WORK/log/calls" "$@" \
-        >"$UIDGEN_WORK/log/pgbench" 2>&1 || ! grep 'error: client' "$UIDGEN_WORK/log/pgbench" | grep -qv 'lock timeout' || {
+    "$tree$bindir/pgbench" -n -C -f bench/fleet_member.sql -D term=0 -D has=0 -l \
+        --log-prefix="$UIDGEN_WORK/log/calls" "$@" >"$UIDGEN_WORK/log/pgbench" 2>&1 || {
         tail -n 20 "$UIDGEN_WORK/log/pgbench" >&2
         exit 1
     }
     tps=$(sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$UIDGEN_WORK/log/pgbench")
-    printf '%-48s %8.0f /s   %s   %d gave up\n' "$label" "$tps" "$(percentiles "$UIDGEN_WORK/log/calls")" \
-        "$(grep -c 'lock timeout' "$UIDGEN_WORK/log/pgbench")"
-}
-
-newcomers() {
-    measure "$@" -D renews=0
-}
-
-renewals() {
-    measure "$@" -D renews=1
+    printf '%-40s %8.0f /s   %s\n' "$label" "$tps" "$(percentiles "$UIDGEN_WORK/log/calls")"
 }
 
 # The memory of the server's processes in MB; what they share counts once.
@@ -38,56 +29,65 @@ memory() {
     done | awk '{kb += $1} END {printf "%d", kb / 1024}'
 }
 
-# Runs a command, and prints the most memory that the server took meanwhile.
-with_memory() {
+# Runs a command, and prints the most memory that the server took meanwhile, and the WAL that it wrote.
+with_costs() {
+    from=$(psql -Atc 'SELECT pg_current_wal_insert_lsn()')
+    most=0
     "$@" &
     job=$!
-    most=0
     while kill -0 "$job" 2>/dev/null; do
         now=$(memory)
         [ "$now" -le "$most" ] || most=$now
-        sleep 0.2
+        sleep 0.1
     done
     wait "$job"
-    echo "    the server's processes took at most $most MB"
+    wal=$(psql -Atc "SELECT (pg_current_wal_insert_lsn() - '$from') / 1024")
+    printf '    at most %s MB in processes of the server, %.0f kB of WAL\n' "$most" "$wal"
 }
 
-nodes() {
-    psql -At -c 'SELECT count(*) FROM uid_fleet_node'
+# The first ids of many generators of one member, by 50 sessions.
+many_generators() {
+    directory=$UIDGEN_WORK/server-member
+    make_server server-member "$tree"
+    {
+        echo "port = 5471"
+        echo "max_connections = 200"
+        echo "uidgen.registry = 'host=$PGHOST port=$PGPORT dbname=postgres user=uid_fleet'"
+    } >>"$directory/postgresql.conf"
+    start_server server-member "$tree"
+    (
+        PGPORT=5471
+        export PGPORT
+        psql -c 'CREATE EXTENSION uidgen' -c "SELECT count(uid_generator_create('g' || n)) FROM generate_series(1, $generators) n" >/dev/null
+        printf '\\set n random(1, %s)\nSELECT uid_next((%sg%s || :client_id * %s + :k)::regclass);\n\\set k :k + 1\n' \
+            "$generators" "'uid_generators." "'" $((generators / 50)) >"$UIDGEN_WORK/draw.sql"
+        before=$(date +%s%N)
+        "$tree$bindir/pgbench" -n -f "$UIDGEN_WORK/draw.sql" -D k=1 -c 50 -j 2 -t $((generators / 50)) >/dev/null 2>&1
+        echo "$generators generators of one member drew their first ids in $(ms_since "$before") ms"
+    )
+    psql -Atc "SELECT '    by ' || calls || ' calls' FROM pg_stat_user_functions WHERE funcname = 'grant'"
+    stop_server server-member "$tree" immediate
 }
 
 build_all
 make_server server-bench "$tree"
-{
-    echo "max_connections = $((members + 20))"
-    echo "jit = off"
-} >>"$data/postgresql.conf"
+printf 'jit = off\ntrack_functions = pl\n' >>"$data/postgresql.conf"
 start_server server-bench "$tree"
-psql -c 'CREATE EXTENSION uidgen' -c 'CREATE ROLE fleet' >/dev/null
-psql -c "SELECT uid_fleet_admit('fleet', 'new')" -f bench/lib/fleet.sql >/dev/null
+psql -v keeps=restarts -f "$tree$("$PG_CONFIG" --sharedir)/extension/uidgen_registry.sql" >/dev/null
+psql -c 'CREATE ROLE uid_fleet LOGIN IN ROLE uid_member' -c "
+    CREATE FUNCTION bench_request(token bigint) RETURNS jsonb LANGUAGE sql AS \$\$
+      SELECT jsonb_build_object('layout', 'bench', 'widths', '28/22/13, tick 1000000 us', 'own_pool', false, 'lowest', 0,
+               'highest', 4194303, 'new_token', token, 'earliest', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+               'length', 600000000, 'holder', 'bench') \$\$"
 describe_machine
-newcomers 'a newcomer after the other' -c 1 -t 500
-renewals 'one member renews' -c 1 -t 1000
-newcomers '8 newcomers at once' -c 8 -j 2 -t 250
-renewals '8 members renew' -c 8 -j 2 -t 250
-member=bench/fleet_batch.sql
-measure 'calls of 100 newcomers each' -c 1 -t 20 -D many=100
-member=bench/fleet_member.sql
-had=$(nodes)
-newcomers "$members newcomers at once" -c "$members" -j 2 -t 3
-[ "$(nodes)" -eq $((had + $(sed -n 's|.*actually processed: \([0-9]*\).*|\1|p' "$UIDGEN_WORK/log/pgbench"))) ] || {
-    echo "newcomers got a node that another one has" >&2
-    exit 1
-}
-with_memory renewals "$members members renew" -c "$members" -j 2 -t 5
-had=$(nodes)
-[ "$had" -ge "$grants" ] || newcomers "up to $grants nodes granted" -c 16 -j 2 -t $(((grants - had) / 16))
-psql -At -c "SELECT format('%s nodes: table %s, indexes %s; worker_node %s', count(*),
-    pg_size_pretty(pg_table_size('uid_fleet_node')), pg_size_pretty(pg_indexes_size('uid_fleet_node')),
-    pg_size_pretty(pg_total_relation_size('worker_node'))) FROM uid_fleet_node"
-before=$(date +%s%N)
-psql -c 'SELECT count(*) FROM uid_fleet' >/dev/null
-echo "    the view uid_fleet took $(ms_since "$before") ms"
-newcomers 'the same with that many nodes: 8 newcomers' -c 8 -j 2 -t 250
-renewals '8 members renew' -c 8 -j 2 -t 250
+measure 'a newcomer after the other' -c 1 -t 500 -D renews=0 -D many=1
+measure 'one member renews' -c 1 -t 500 -D renews=1 -D many=1
+measure '8 members renew' -c 8 -j 2 -t 200 -D renews=1 -D many=1
+measure 'calls of 100 newcomers each' -c 1 -t 20 -D renews=0 -D many=100
+with_costs measure "$members members join, 50 at a time" -c 50 -j 2 -t $((members / 50)) -D renews=0 -D many=1
+with_costs measure "$members members renew, 50 at a time" -c 50 -j 2 -t $((members / 50)) -D renews=1 -D many=1
+psql -Atc "SELECT format('%s nodes: table %s, indexes %s', count(*), pg_size_pretty(pg_table_size('uid_registry.node')),
+    pg_size_pretty(pg_indexes_size('uid_registry.node'))) FROM uid_registry.node"
+psql -c 'SELECT pg_stat_reset()' >/dev/null
+many_generators
 stop_server server-bench "$tree" immediate

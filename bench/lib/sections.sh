@@ -334,7 +334,8 @@ section_preset() {
 
 # The server is its own registry. While the registry is away, draws go on in the grants that are there.
 section_registry() {
-    psql -c 'CREATE ROLE uid_fleet LOGIN' -c "SELECT uid_fleet_admit('uid_fleet', 'new')" >/dev/null
+    psql -v keeps=restarts -f "$tree$("$PG_CONFIG" --sharedir)/extension/uidgen_registry.sql" >/dev/null
+    psql -c 'CREATE ROLE uid_fleet LOGIN IN ROLE uid_member'
     calls_with_registry none ''
     calls_with_registry there "host=$PGHOST dbname=postgres user=uid_fleet"
     calls_with_registry away 'host=/nowhere'

@@ -9,13 +9,14 @@ use UidgenTest 'preloaded';
 my ($exporter) = grep { -x } map { "$_/prometheus-postgres-exporter" } "$ENV{UIDGEN_WORK}/monitoring/usr/bin", split /:/, $ENV{PATH};
 plan skip_all => 'prometheus-postgres-exporter is not there' unless defined $exporter;
 
-my $queries = 'docs/monitoring/queries.yaml';
+# The second one is for a registry.
+my @queries = ('docs/monitoring/queries.yaml', 'docs/monitoring/registry.yaml');
 
-# The metrics of the query file, each with its usage and the labels of its query.
+# The metrics of the query files, each with its usage and the labels of its query.
 sub metrics_of_file
 {
 	my (%metrics, %labels, $query, $column);
-	foreach my $line (split /\n/, slurp_file($queries))
+	foreach my $line (map { split /\n/, slurp_file($_) } @queries)
 	{
 		$query = $1 if $line =~ /^(\w+):$/;
 		$column = $1 if $line =~ /^    - (\w+):$/;
@@ -70,6 +71,10 @@ CREATE SEQUENCE downward INCREMENT -1 MINVALUE -1000 MAXVALUE -1 START -1;
 SELECT segment_next('downward'::regclass);
 END
 
+# An exporter takes one file.
+my $queries = PostgreSQL::Test::Utils::tempdir() . '/queries.yaml';
+append_to_file($queries, join '', map { slurp_file($_) } @queries);
+
 my $port = PostgreSQL::Test::Cluster::get_free_port();
 my $log = '';
 my ($listen, $page) = ("127.0.0.1:$port", '');
@@ -119,10 +124,10 @@ is(sample(\%got, 'uidgen_sequence_ids_total', sequence => 'uid_generators.\"own 
 is(sample(\%got, 'uidgen_sequence_ids_total', sequence => 'uid_segments.orders', kind => 'segment'), 77, 'values of a segment');
 cmp_ok(sample(\%got, 'uidgen_segment_used_up_ratio', sequence => 'nearly'), '>', 0.5, 'a sequence that is nearly used up');
 cmp_ok(sample(\%got, 'uidgen_segment_used_up_ratio', sequence => 'downward'), '<', 0.1, 'and one that runs downward, which is not');
-is(sample(\%got, 'uidgen_registry_away_seconds'), 0, 'the registry is there');
+is(sample(\%got, 'uidgen_registry_unreachable'), 0, 'the registry is there');
+is(sample(\%got, 'uidgen_fleet_fence_seconds'), 0, '... without a fence');
 cmp_ok(sample(\%got, 'uidgen_registry_granted_seconds_min'), '>', 60, 'with a grant');
-is(sample(\%got, 'uidgen_pool_nodes', pool => sample(\%got, 'uidgen_pool_nodes') ? $got{uidgen_pool_nodes}{samples}[0]{labels}{pool} : ''), 1024,
-	'the nodes of its pool');
+is(sample(\%got, 'uidgen_pool_nodes'), 1024, 'the nodes of its layout');
 
 # What the dashboard and the alerts ask for.
 
