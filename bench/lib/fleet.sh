@@ -59,8 +59,8 @@ many_generators() {
         PGPORT=5471
         export PGPORT
         psql -c 'CREATE EXTENSION uidgen' -c "SELECT count(uid_generator_create('g' || n)) FROM generate_series(1, $generators) n" >/dev/null
-        printf '\\set n random(1, %s)\nSELECT uid_next((%sg%s || :client_id * %s + :k)::regclass);\n\\set k :k + 1\n' \
-            "$generators" "'uid_generators." "'" $((generators / 50)) >"$UIDGEN_WORK/draw.sql"
+        echo "SELECT uid_next(('uid_generators.g' || :client_id * $((generators / 50)) + :k)::regclass);
+\\set k :k + 1" >"$UIDGEN_WORK/draw.sql"
         before=$(date +%s%N)
         "$tree$bindir/pgbench" -n -f "$UIDGEN_WORK/draw.sql" -D k=1 -c 50 -j 2 -t $((generators / 50)) >/dev/null 2>&1
         echo "$generators generators of one member drew their first ids in $(ms_since "$before") ms"
