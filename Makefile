@@ -23,7 +23,7 @@ DATA = src/registry/uidgen_registry.sql
 # The install script is put together out of the files of src/sql, in this order: a statement follows what it needs. After
 # a release the files become those of the next version, to which an update script leads, src/sql/uidgen--OLD--NEW.sql.
 DATA += $(patsubst $(srcdir)/%,%,$(wildcard $(srcdir)/src/sql/uidgen--*--*.sql))
-script = begin core generators nodes segments originals member registry registry_admin conceal columns adopt status \
+script = begin core generators nodes segments originals member conceal columns adopt status \
     guards end
 version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/uidgen.control)
 DATA_built = uidgen--$(version).sql

@@ -1,4 +1,4 @@
-// Structs whose fields are columns of rows, of messages, or words of a text. Which field is which is said once, in a
+// Structs whose fields are columns of rows, or words of a text. Which field is which is said once, in a
 // table of fields.
 #pragma once
 
@@ -15,9 +15,7 @@ enum class FieldType : uint8_t {
     flag,    // int64_t, 0 or 1; as boolean
     time,    // int64_t: microseconds since 1970-01-01 UTC; as timestamptz
     text,    // NULL is a null pointer
-    choice,  // int64_t, the number of one of `words`; as text
-    refusal, // Refusal, as its word; of pg/base/fields.hpp only, as the next one
-    list,    // Former; in messages only, as bytea
+    choice, // int64_t, the number of one of `words`; as text
 };
 
 struct Field {
@@ -54,7 +52,7 @@ inline const char *text_in(const void *record, const Field &field) noexcept {
     return field_in<const char *>(record, field);
 }
 
-// Of all types but text, refusal and list.
+// Of all types but text.
 inline int64_t number_in(const void *record, const Field &field) noexcept {
     switch (field.type) {
     case FieldType::int32:
@@ -79,7 +77,6 @@ inline void set_number(void *record, const Field &field, int64_t value) noexcept
     }
 }
 
-// Of all types but refusal and list.
 inline bool is_null(const void *record, const Field &field) noexcept {
     return field.type == FieldType::text ? text_in(record, field) == nullptr : number_in(record, field) == field.none;
 }

@@ -38,17 +38,16 @@ struct Node {
     Protection protection;
 };
 
-// The right to use the ticks from <= t < until of a node (grant.hpp). A view that has become old is still right: its
+// The right to use the ticks from <= t < until of a node (holding.hpp). A view that has become old is still right: its
 // ticks belong to its node forever.
 struct GrantView {
     bool granted;
     int64_t node;
-    int64_t from;     // ticks of the layout
-    int64_t until;    // the first tick beyond
-    int64_t term = 0; // the number of the term that it was given in
+    int64_t from;  // ticks of the layout
+    int64_t until; // the first tick beyond
 };
 
-constexpr GrantView no_grant = {false, 0, 0, 0, 0};
+constexpr GrantView no_grant = {false, 0, 0, 0};
 
 constexpr bool same_view(const GrantView &a, const GrantView &b) noexcept {
     return a.granted == b.granted && a.node == b.node && a.from == b.from && a.until == b.until;

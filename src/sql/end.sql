@@ -57,19 +57,13 @@ GRANT SELECT ON uid_internal.generators, uid_internal.segments, uid_internal.key
 -- The owner of the database dumps and restores.
 GRANT USAGE ON SCHEMA uid_secrets TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION uid_internal.uid_write_node TO pg_database_owner;
-GRANT SELECT, INSERT ON uid_secrets.uid_key, uid_secrets.uid_fleet_key,
-  uid_fleet_state, uid_fleet_claim, uid_fleet_pool, uid_fleet_node, uid_fleet_segment TO pg_database_owner;
-GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq, uid_fleet_serial TO pg_database_owner;
+GRANT SELECT, INSERT ON uid_secrets.uid_key TO pg_database_owner;
+GRANT SELECT, UPDATE ON SEQUENCE uid_generators.uid_default, worker_node_id_seq TO pg_database_owner;
 
--- Who sees the server and the fleet, and who administers them.
-GRANT SELECT ON worker_node, uid_registry_status, uid_fleet, uid_fleet_pools, uid_fleet_claim TO pg_monitor;
-REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION uid_fleet_move(), uid_fleet_fence, uid_fleet_fork, uid_fleet_handover,
-  uid_fleet_takeover, uid_fleet_reserve, uid_fleet_drop_pool, uid_fleet_admit, uid_fleet_expel,
-  uid_fleet_key FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION uid_internal.uid_registrar(), uid_internal.uid_fleet_refuses TO pg_monitor;
-GRANT EXECUTE ON FUNCTION uid_fleet_fence, uid_fleet_fork, uid_fleet_handover, uid_fleet_takeover, uid_fleet_reserve,
-  uid_fleet_drop_pool, uid_fleet_admit, uid_fleet_expel, uid_fleet_key TO pg_database_owner;
+-- Who sees the server and its fleet, and who administers it.
+GRANT SELECT ON worker_node, uid_registry_status TO pg_monitor;
+GRANT EXECUTE ON FUNCTION uid_internal.uid_registrar() TO pg_monitor;
+REVOKE EXECUTE ON FUNCTION uid_fleet_move() FROM PUBLIC;
 
 -- ---------------------------------------------------------------------------------------------------------
 -- What the role that creates the extension should know

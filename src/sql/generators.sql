@@ -100,9 +100,8 @@ COMMENT ON COLUMN uid_generator.is_default IS
 CREATE FUNCTION uid_internal.uid_keep_local() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_local';
 COMMENT ON FUNCTION uid_internal.uid_keep_local() IS
-  'Trigger function of uid_key, worker_node, and the tables of a fleet''s registry. '
-  'Their rows describe sequences or grants of this server, so it skips rows that logical replication brings from '
-  'another server, and refuses TRUNCATE.';
+  'Trigger function of worker_node. Its rows describe sequences of this server, so it skips rows that logical '
+  'replication brings from another server.';
 
 -- Sources of the published presets:
 -- twitter: github.com/twitter-archive/snowflake, 2010

@@ -12,22 +12,4 @@ CREATE EVENT TRIGGER uid_load ON ddl_command_start WHEN TAG IN ('SECURITY LABEL'
 ALTER EVENT TRIGGER uid_load ENABLE ALWAYS;
 COMMENT ON EVENT TRIGGER uid_load IS 'Loads the library before a security label is set or a sequence is dropped.';
 
-DO $$
-DECLARE
-  name text;
-BEGIN
-  FOREACH name IN ARRAY ARRAY['uid_fleet_state',
-                              'uid_secrets.uid_fleet_key', 'uid_fleet_pool', 'uid_fleet_node',
-                              'uid_fleet_segment', 'uid_fleet_claim'] LOOP
-    EXECUTE pg_catalog.format(
-      'CREATE TRIGGER uid_keep_local BEFORE INSERT OR UPDATE OR DELETE ON %1$s
-         FOR EACH ROW EXECUTE FUNCTION uid_internal.uid_keep_local();
-       CREATE TRIGGER uid_keep_local_truncate BEFORE TRUNCATE ON %1$s
-         FOR EACH STATEMENT EXECUTE FUNCTION uid_internal.uid_keep_local();
-       ALTER TABLE %1$s ENABLE ALWAYS TRIGGER uid_keep_local;
-       ALTER TABLE %1$s ENABLE ALWAYS TRIGGER uid_keep_local_truncate', name);
-  END LOOP;
-END
-$$;
-
 SELECT pg_catalog.pg_extension_config_dump('uid_secrets.uid_key', '');

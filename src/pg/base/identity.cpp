@@ -22,14 +22,30 @@ bool read_data_directory(char *into, size_t bytes) {
     return fits;
 }
 
+namespace {
+
+bool read_boot_id(char *into, size_t bytes) {
+    const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file < 0 ? -1 : read(file, into, bytes);
+    if (file >= 0)
+        close(file);
+    return length > 0;
+}
+
+} // namespace
+
 bool identify(int file, FileIdentity *identity) {
     struct stat directory;
+    struct stat network;
     struct statx own;
     memset(identity, 0, sizeof(*identity));
-    if (!read_host_name(identity->host, sizeof(identity->host)) ||
+    if (!read_boot_id(identity->boot, sizeof(identity->boot)) || stat("/proc/self/ns/net", &network) != 0 ||
+        !read_host_name(identity->host, sizeof(identity->host)) ||
         !read_data_directory(identity->directory, sizeof(identity->directory)) || stat(DataDir, &directory) != 0 ||
         statx(file, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &own) != 0)
         return false;
+    identity->network[0] = network.st_dev;
+    identity->network[1] = network.st_ino;
     identity->directory_inode = directory.st_ino;
     identity->file_inode = own.stx_ino;
     if ((own.stx_mask & STATX_BTIME) != 0) {

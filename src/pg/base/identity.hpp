@@ -16,16 +16,19 @@ bool read_data_directory(char *into, size_t bytes);
 //
 // A file keeps its own identity in its content. It is this server's own, and no copy, only if all of the following are
 // as they were when it was written:
-//   1. the host, and the data directory's path and inode: the directory was not copied or moved, and two servers
+//   1. the host's name, its boot and its network namespace, and the data directory's path and inode: the directory was
+//      not copied or moved, no clone of its volume runs on another machine or in another container, and two servers
 //      cannot run on one directory
 //   2. the file's own inode and time of birth: it was not put back from a backup into the same directory. (Where the
 //      file system keeps no time of birth, the inode alone counts.)
-// So the file must be made before its content is, and a rename must follow, which keeps the inode. A copy made below
-// the file system, such as a clone of a machine's disk, cannot be told from the original.
+// So the file must be made before its content is, and a rename must follow, which keeps the inode. A clone
+// of a whole machine with its memory cannot be told from the original.
 // ---------------------------------------------------------------------------------------------------------
 
 // All bytes of it are set, so that it can be compared and summed.
 struct FileIdentity {
+    char boot[40]; // the kernel's boot id
+    uint64 network[2]; // device and inode of the network namespace
     uint64 directory_inode;
     uint64 file_inode;
     int64 born_seconds;

@@ -16,11 +16,10 @@ int64_t preloaded_us = 0;
 int datacenter_id = -1;
 int max_wait_ms = 5000;
 int max_clock_jump_s = 0;
-int registry_clock_bound_ms = 10000;
 int segment_step = 1000;
 int segment_max_step = 1000000;
 char *registry = nullptr;
-int registry_lease_ms = 600000;
+int registry_lease_ms = 0;
 
 namespace {
 
@@ -42,21 +41,15 @@ void registry_assigned(const char *value, void *) {
         fleet_changed(value[0] != '\0');
 }
 
-// The registry and the members have the same settings, so that a registry may be a member, too.
 void define_fleet() {
     DefineCustomStringVariable(registry_name, "Sets the connection string of the registry of this server's fleet.",
                                "It is a libpq connection string. If it is empty, this server belongs to no fleet.",
                                &registry, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE, nullptr,
                                registry_assigned, nullptr);
     DefineCustomIntVariable("uidgen.registry_lease", "Sets the length of the grants that this server asks for.",
-                            "While the registry cannot be reached, ids can be drawn until the grant ends.",
-                            &registry_lease_ms, 600000, 1000, 86400000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr,
-                            nullptr);
-    DefineCustomIntVariable(
-        "uidgen.registry_clock_bound", "Sets the maximum difference between two clocks of the fleet.",
-        "The registry's value counts. A member uses its own only to warn of a clock. Uniqueness "
-        "relies on it only after the registry has lost commits.",
-        &registry_clock_bound_ms, 10000, 100, 600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr, nullptr);
+                            "While the registry cannot be reached, ids can be drawn until the grant ends. "
+                            "0 means the longest grant of the fleet.",
+                            &registry_lease_ms, 0, 0, INT_MAX, PGC_SIGHUP, GUC_UNIT_MS, nullptr, nullptr, nullptr);
 }
 
 } // namespace

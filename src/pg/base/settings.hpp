@@ -12,9 +12,8 @@ extern int max_clock_jump_s; // uidgen.max_clock_jump; 0: no limit
 extern int segment_step;     // uidgen.segment_step
 extern int segment_max_step; // uidgen.segment_max_step
 
-extern char *registry;              // uidgen.registry; empty: this server belongs to no fleet
-extern int registry_lease_ms;       // uidgen.registry_lease
-extern int registry_clock_bound_ms; // uidgen.registry_clock_bound
+extern char *registry;        // uidgen.registry; empty: this server belongs to no fleet
+extern int registry_lease_ms; // uidgen.registry_lease; 0: the longest grant
 
 extern bool is_preloaded;
 extern int64_t preloaded_us; // when it was, on the monotonic clock

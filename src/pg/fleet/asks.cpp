@@ -1,5 +1,9 @@
 #include "asks.hpp"
 
+#include <algorithm>
+
+#include "base/identity.hpp"
+
 namespace uidgen::pg {
 namespace {
 
@@ -38,8 +42,8 @@ void add(Agenda *agenda, const Ask &ask) {
 }
 
 bool is_wanted(const Member &member) {
-    const core::Membership &m = member.membership;
-    return member.wanted > 0 && (!m.holds || member.wanted >= m.held.until);
+    const GrantView view = grant_view_of(member);
+    return member.wanted > 0 && (!view.granted || member.wanted >= view.until);
 }
 
 // When `left` ticks of a grant are left at tick `now`: its half, or up to an eighth of it earlier, so that the servers
@@ -50,9 +54,9 @@ int64_t renewal(int64_t now, int64_t left) {
 }
 
 // A renewal goes along with another ask up to an eighth of the grant before it is due, so that a server renews its
-// grants in few calls. After a start the registry learns of the new incarnation at once, so that a copy that was made
-// below the file system is found out early.
-void add_member(Agenda *agenda, const Member &member) {
+// grants in few calls. After a start it is due at once, so that a copy that was made below the file system is found out
+// early.
+void add_member(Agenda *agenda, const Member &member, int64_t length_us) {
     const RegistrarNotes &notes = member.notes;
     const core::Layout &layout = member.request.layout;
     Ask ask = {};
@@ -63,9 +67,9 @@ void add_member(Agenda *agenda, const Member &member) {
     } else {
         const int64_t renew_us = core::start_of(layout, notes.renew_at) - clock_offset_us();
         ask.since_us = Max(renew_us, notes.not_before_us);
-        ask.along_us = Max(renew_us - length_of(member.request) / 8 * layout.tick_us, notes.not_before_us);
+        ask.along_us = Max(renew_us - length_us / 8, notes.not_before_us);
     }
-    if (!member.membership.superseded && (is_wanted(member) || member.membership.holds))
+    if (is_wanted(member) || member.holding.holds)
         add(agenda, ask);
 }
 
@@ -74,107 +78,80 @@ void add_block(Agenda *agenda, const AskedBlock &block) {
     ask.is_block = true;
     ask.block = block;
     ask.since_us = ask.along_us = block.not_before_us;
-    agenda->any = true;
-    agenda->wanted = true;
+    agenda->any = agenda->wanted = agenda->draws_blocks = true;
     add(agenda, ask);
-}
-
-// ---------------------------------------------------------------------------------------------------------
-// What is asked.
-// ---------------------------------------------------------------------------------------------------------
-
-// A generator that joins names the node that it drew with so far.
-FleetRequest request_for_member(const Member &member, const core::Request &generator) {
-    const GrantRequest &asked = member.request;
-    const bool joins = !generator.holds && asked.former_node >= 0;
-    FleetRequest request = new_request(generator.seen);
-    request.generator = core::with_proof(generator);
-    if (!request.generator.holds)
-        request.generator.held.node = no_node;
-    request.database = asked.database;
-    request.name = asked.generator;
-    request.preset = asked.preset;
-    request.layout = asked.layout;
-    request.own_pool = asked.own_pool;
-    request.policy = worker_policy_names[static_cast<uint32_t>(asked.policy)];
-    request.worker_number = asked.policy == WorkerPolicy::fixed ? asked.worker_number : no_worker;
-    request.datacenter_id = asked.datacenter_id;
-    request.former_node = joins ? asked.former_node : no_node;
-    request.former_until = joins ? asked.former_until : -1;
-    return request;
-}
-
-// A segment may be of another fleet than the one that the server has seen.
-FleetRequest make_block_request(const AskedBlock &block, const core::FleetSeen &seen) {
-    const BlockAsk &asked = block.ask;
-    const bool is_of_fleet = asked.fleet == 0 || seen.fleet == asked.fleet;
-    FleetRequest request = new_request(is_of_fleet ? seen : core::FleetSeen{asked.fleet, {}, 0, 0});
-    request.database = asked.database;
-    request.segment = block.registry_name;
-    request.count = asked.count;
-    request.shown = asked.shown;
-    request.increment = asked.increment;
-    last_block_us = monotonic_us();
-    return request;
-}
-
-// Notes what the answer is judged by, or that a block is asked for now.
-FleetRequest make_request(Ask *ask, const core::FleetSeen &seen, int64_t now_us) {
-    const Member &member = ask->member;
-    if (ask->is_block)
-        return make_block_request(ask->block, seen);
-    ask->lowest = Max(core::tick_at(member.request.layout, now_us), member.wanted);
-    return request_for_member(
-        member, core::request_of(member.membership, seen, Max(now_us, 0), ask->lowest, length_of(member.request)));
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // What is answered.
 // ---------------------------------------------------------------------------------------------------------
 
-// What no registry answers. A grant outside the layout would give ids that other generators have, too. One that ends
-// below the ticks that were asked for is none.
-bool is_valid(const core::Grant &grant, const core::Layout &layout, int64_t lowest) {
-    if (fault_is("any_answer"))
-        return true;
-    return grant.node >= 0 && grant.node <= core::largest(core::drawn_node_bits(layout)) && grant.from >= 0 &&
-           grant.from < grant.until && lowest < grant.until && grant.until <= core::largest(layout.time_bits) + 1 &&
-           static_cast<int64_t>(grant.membership) > 0;
+GrantError error_of(const Ask &ask, const GrantAnswer &given, const core::Hello &hello) {
+    const Member &member = ask.member;
+    const core::Why why = given.answer.why;
+    if (why == core::Why::ahead && hello.longest < 2 * member.request.layout.tick_us)
+        return refusal_error(core::Why::too_short, {});
+    if (why != core::Why::granted)
+        return refusal_error(why, given.notes);
+    const bool is_valid = core::is_valid(member.holding, node_range_of(member.request), given.answer.grant);
+    return is_valid || fault_is("any_answer") ? GrantError{} : not_a_registry();
+}
+
+// An answer of a smaller term says no more than that.
+GrantError outdated() { return refusal_error(core::Why::outdated, {}); }
+
+bool counts_for(const core::FleetSeen &seen, const core::Answer &answer) {
+    return fault_is("go_back") || core::counts(seen, answer);
+}
+
+void take_grant(Ask *ask, const GrantAnswer &given, const core::Hello &hello, Taken *taken) {
+    const core::Answer &answer = given.answer;
+    ask->error = error_of(*ask, given, hello);
+    if (!counts_for(taken->seen, answer)) {
+        if (answer.why == core::Why::granted)
+            ask->error = outdated();
+        return;
+    }
+    if (answer.why == core::Why::granted && ask->error.at_us != 0)
+        return;
+    const int64_t node = ask->member.holding.grant.node;
+    taken->seen = core::seen_after(taken->seen, answer, hello.longest);
+    if (!core::accept(&ask->member.holding, answer)) {
+        if (ask->member.holding.must_join) // at once
+            ask->is_over = false;
+        return;
+    }
+    taken->changed = lappend(taken->changed, &ask->member);
+    if (answer.why == core::Why::granted)
+        note_granted(ask);
+    else
+        ereport(WARNING, (errmsg("generator \"%s\" in database \"%s\" loses node %lld, with which another server "
+                                 "continues",
+                                 ask->member.request.generator, ask->member.request.database,
+                                 static_cast<long long>(node)),
+                          errdetail("Until this moment both may have drawn equal ids."),
+                          errhint("If this server or its volume was cloned, stop the clone.")));
 }
 
 // Whether the values are those that were asked for. Others could be values that this server had before.
-bool is_what_was_asked(const BlockAsk &ask, const FleetAnswer &a) {
+GrantError error_of(const BlockAsk &ask, const BlockReply &reply) {
+    const FleetBlock &block = reply.block;
     int64_t length = 0;
     int64_t last = 0;
+    if (reply.answer.why != core::Why::granted)
+        return refusal_error(reply.answer.why, reply.notes);
     if (fault_is("any_answer"))
-        return true;
-    if (a.increment == 0 || (ask.fleet != 0 && a.given.fleet != ask.fleet) ||
-        (ask.increment != 0 && a.increment != ask.increment))
-        return false;
-    if (ask.count == 0)
-        return a.count == 0;
-    return a.count > 0 && a.count <= ask.count && !__builtin_mul_overflow(a.count - 1, a.increment, &length) &&
-           !__builtin_add_overflow(a.first, length, &last);
-}
-
-GrantError error_of(const Ask &ask, const FleetAnswer &a) {
-    const BlockAsk &asked = ask.block.ask;
-    if (a.given.why != core::Refusal::none)
-        return refusal_error(a);
-    if (ask.is_block ? !is_what_was_asked(asked, a) : !is_valid(a.given.grant, ask.member.request.layout, ask.lowest))
+        return {};
+    if (block.increment <= 0 || static_cast<int64_t>(block.count) > ask.count ||
+        __builtin_mul_overflow(static_cast<int64_t>(block.count) - 1, block.increment, &length) ||
+        __builtin_add_overflow(block.first, length, &last))
         return not_a_registry();
-    if (ask.is_block && asked.count > 0 && !core::lies_beyond({asked.shown, true}, a.increment, a.first))
+    if (ask.increment != 0 && block.increment != ask.increment)
+        return make_error("the segment of the registry has another increment now", "", core::Why::other_fleet);
+    if (ask.shown >= 0 && block.first <= ask.shown)
         return make_error("the registry gave values that this database had before",
                           "Check that uidgen.registry names the current primary server of the registry.");
     return {};
-}
-
-void take_answer(Ask *ask, const FleetAnswer &a) {
-    ask->error = error_of(*ask, a);
-    ask->given = a.given;
-    ask->given.incarnation = ask->member.membership.incarnation;
-    ask->block.answer.block = {a.given.fleet,   0, a.first, static_cast<uint64_t>(a.count), a.increment,
-                               a.is_synchronous};
 }
 
 } // namespace
@@ -184,13 +161,14 @@ Agenda look_around() {
     if (settings::registry[0] == '\0')
         return agenda;
     const int64_t now_us = wall_clock_us();
-    agenda.any = last_block_us != 0 && monotonic_us() - last_block_us < idle_after_block_us;
+    const int64_t length_us = usual_length_us();
+    agenda.any = agenda.draws_blocks = last_block_us != 0 && monotonic_us() - last_block_us < idle_after_block_us;
     for_each_asked_block([&agenda](const AskedBlock &block) { add_block(&agenda, block); });
-    for_each_member([&agenda, now_us](const Member &member) {
-        if (!is_in_use(member, now_us))
+    for_each_member([&agenda, now_us, length_us](const Member &member) {
+        if (!is_in_use(member, now_us, length_us))
             return;
         agenda.any = true;
-        add_member(&agenda, member);
+        add_member(&agenda, member, length_us);
     });
     return agenda;
 }
@@ -218,28 +196,10 @@ void note_refused(Member *member) {
 
 void note_granted(Ask *ask) {
     Member *member = &ask->member;
-    const int64_t left = member->membership.held.until - ask->lowest;
+    const int64_t left = Max(core::ticks_of(member->request.layout, member->holding.grant).until - ask->lowest, 0);
     member->notes = {renewal(ask->lowest, left), monotonic_us() + granted_pause_us, 0};
     member->error = {};
     member->renewals++;
-}
-
-void ask_for_lasting_grant() {
-    const int64_t now_us = wall_clock_us();
-    Member latest = {};
-    int64_t latest_us = now_us;
-    for_each_member([&](const Member &member) {
-        const core::Membership &m = member.membership;
-        const int64_t until_us = m.holds ? core::start_of(member.request.layout, m.held.until) : 0;
-        if (!is_in_use(member, now_us) || m.superseded || until_us <= latest_us)
-            return;
-        latest_us = until_us;
-        latest = member;
-    });
-    if (latest_us == now_us)
-        return;
-    latest.notes.renew_at = 0;
-    membership_publish(latest);
 }
 
 void ask_everything_again() {
@@ -249,50 +209,49 @@ void ask_everything_again() {
     });
 }
 
-core::FleetSeen fleet_known() {
-    const core::FleetSeen seen = fleet_seen();
-    return fault_is("go_back") ? core::FleetSeen{seen.fleet, {}, 0, 0} : seen;
+void prepare_ask(Ask *ask) {
+    Member *member = &ask->member;
+    const core::Layout &layout = member->request.layout;
+    ask->lowest = Max(core::tick_at(layout, wall_clock_us()), member->wanted);
+    core::prepare(&member->holding, random_number(), core::earliest_of(layout, ask->lowest));
 }
 
-FleetRequest new_request(const core::FleetSeen &seen) {
-    static char host[256];
-    FleetRequest request = {};
-    (void)read_host_name(host, sizeof(host));
-    clear_fields(request_fields, &request);
-    request.protocol = fleet_protocol;
-    request.generator.seen = core::with_proof(seen);
-    request.host = host;
-    request.port = psprintf("%d", PostPortNumber);
-    request.version = UIDGEN_VERSION;
-    return request;
+const PGresult *call_for_grants(const core::FleetSeen &seen, Ask *const *asks, int count, GrantError *error) {
+    const Member *members[most_requests];
+    std::transform(asks, asks + count, members, [](const Ask *ask) { return &ask->member; });
+    return connection_run(make_grant_call(seen, members, count), error);
 }
 
-int call_registry(Ask *const *asks, int count, const GrantedLast &other, int64_t *clock_us, GrantError *error) {
-    auto *requests = static_cast<FleetRequest *>(palloc(sizeof(FleetRequest) * static_cast<Size>(count)));
-    const core::FleetSeen seen = fleet_known();
-    const int64_t sent_us = wall_clock_us();
+void take_grants(Ask *const *asks, int count, const PGresult *rows, const core::Hello &hello, Taken *taken) {
     for (int i = 0; i < count; i++) {
-        requests[i] = make_request(asks[i], seen, sent_us);
-        requests[i].other = other;
+        GrantAnswer given;
+        asks[i]->is_over = true;
+        if (read_grant_answer(rows, i, hello.fleet, &given))
+            take_grant(asks[i], given, hello, taken);
+        else
+            asks[i]->error = not_a_registry();
     }
-    const Answers answers = connection_call({requests, count}, error);
-    const FleetAnswer *first = answers.answers;
-    // A member never goes back (core/membership.hpp, 4).
-    if (answers.count > 0 && core::is_past(seen, first->given.fleet, first->given.grant.term)) {
-        connection_close();
-        *error = pg::error_of(core::Refusal::outdated);
-        return 0;
+}
+
+void call_for_block(Ask *ask, const core::Hello &hello, Taken *taken) {
+    BlockReply reply;
+    last_block_us = monotonic_us();
+    ask->is_over = true;
+    const PGresult *rows = connection_run(make_block_call(taken->seen, ask->block), &ask->error);
+    if (rows == nullptr)
+        return;
+    if (!read_block_reply(rows, hello.fleet, &reply)) {
+        ask->error = not_a_registry();
+        return;
     }
-    bool may_be_answered = false;
-    for (int i = 0; i < answers.count; i++) {
-        const FleetAnswer &answer = first[fault_is("mix_answers") ? answers.count - 1 - i : i];
-        take_answer(asks[i], answer);
-        may_be_answered = may_be_answered || core::may_be_answered_elsewhere(answer.given.why);
-        *clock_us = answer.clock_us;
+    ask->error = error_of(ask->block.ask, reply);
+    if (!counts_for(taken->seen, reply.answer)) {
+        if (ask->error.at_us == 0)
+            ask->error = outdated();
+        return;
     }
-    if (may_be_answered)
-        connection_close();
-    return answers.count;
+    taken->seen = core::seen_after(taken->seen, reply.answer, hello.longest);
+    ask->block.answer.block = reply.block;
 }
 
 } // namespace uidgen::pg

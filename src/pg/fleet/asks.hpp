@@ -1,11 +1,12 @@
 // What the registrar is to ask for, when, and how: grants of generators, and blocks of segments that are attached to
 // ones of the registry (memory/memberships.hpp). First come, first served: what has waited longest for the registry
 // comes first, whether it is a newcomer, a renewal or a block. One that was refused waits longer each time, so that it
-// holds up nothing else. One call has many asks.
+// holds up nothing else. One call has many asks of generators; renewals go first, in a call of their own.
 #pragma once
 
 #include "connection.hpp"
 #include "memory/memberships.hpp"
+#include "message.hpp"
 
 namespace uidgen::pg {
 
@@ -17,15 +18,15 @@ struct Ask {
     Member member;    // unless it is a block
     AskedBlock block; // if it is one
     int64_t lowest;   // tick that the member needs
-    core::Answer given;
     bool is_over;     // it was answered or has failed; else it is still due
     GrantError error; // at_us 0: none; a refusal is one
 };
 
 struct Agenda {
-    bool any;                 // members are in use, or blocks were asked for of late
-    bool wanted;              // a session waits for one
-    Ask *asks[most_requests]; // those that are or become due first, in this order
+    bool any;                     // members are in use, or blocks were asked for of late
+    bool wanted;                  // a session waits for one
+    bool draws_blocks;            // blocks were asked for of late
+    Ask *asks[most_requests];     // those that are or become due first, in this order
     int count;
 };
 
@@ -41,21 +42,23 @@ int64_t next_due_us(const Agenda &agenda);
 void note_refused(Member *member);
 void note_granted(Ask *ask);
 
-// The member whose grant ends last is due at once: a registry that has started admits newcomers when it is shown one.
-void ask_for_lasting_grant();
-
 // Every member is due at once.
 void ask_everything_again();
 
-// What this server has seen of its fleet, as it counts in calls.
-core::FleetSeen fleet_known();
+// Before a call: what it says of the generator (core::prepare()).
+void prepare_ask(Ask *ask);
 
-// A hello, and what every request says of this server.
-FleetRequest new_request(const core::FleetSeen &seen);
+// What an answer changes in the copies of the asks that were sent.
+struct Taken {
+    core::FleetSeen seen; // what the server has seen then
+    List *changed;        // of the members; those that must be stored
+};
 
-// Asks for all of them. `other` is another registry that the server has found. Returns how many were answered, from the
-// first one on; 0: *error says why. If another server of the registry could answer what this one has refused, the
-// connection is closed. *clock_us: the registry's clock.
-int call_registry(Ask *const *asks, int count, const GrantedLast &other, int64_t *clock_us, GrantError *error);
+// Asks for grants for all of them, which are prepared and stored. Null: *error says why.
+const PGresult *call_for_grants(const core::FleetSeen &seen, Ask *const *asks, int count, GrantError *error);
+void take_grants(Ask *const *asks, int count, const PGresult *rows, const core::Hello &hello, Taken *taken);
+
+// Asks for a block.
+void call_for_block(Ask *ask, const core::Hello &hello, Taken *taken);
 
 } // namespace uidgen::pg

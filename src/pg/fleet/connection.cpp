@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <sys/resource.h>
 
+#include "memory/server_state.hpp"
+#include "message.hpp"
+
 namespace uidgen::pg {
 namespace {
 
-// How long hosts may take to connect, or to answer, and how long once another one has answered an inquiry.
-constexpr int64_t timeout_us = 5 * us_per_second;
+// How long hosts may take to connect and to answer a hello, and how long once another one has answered. A call may wait
+// for locks of others (lock_timeout in uidgen_registry.sql).
+constexpr int64_t hello_timeout_us = 3 * us_per_second;
 constexpr int64_t patience_us = us_per_second;
+constexpr int64_t call_timeout_us = 8 * us_per_second;
 
 const char *conninfo = nullptr; // that the hosts are of
 Host *hosts = nullptr;
@@ -38,7 +43,7 @@ void wait_for(bool (*is)(const Host &), int64_t us) {
 }
 
 // Until all hosts are idle or closed, or the time is over; once one is idle, for that long at most. Others time out.
-void run(int64_t once_idle_us) {
+void run(int64_t timeout_us, int64_t once_idle_us) {
     int64_t until_us = monotonic_us() + timeout_us;
     while (any_host(is_busy) && !ShutdownRequestPending) {
         const int64_t now_us = monotonic_us();
@@ -98,6 +103,7 @@ void make_hosts() {
         host->address = element(addresses, i);
         host->port = element(ports, i);
         const char *name = host->host != nullptr ? host->host : host->address;
+        host->was_given_up = true; // by a registrar before
         host->name =
             psprintf("%s:%s", name != nullptr ? name : "", host->port != nullptr ? host->port : DEF_PGPORT_STR);
     }
@@ -108,42 +114,10 @@ void make_hosts() {
 // ---------------------------------------------------------------------------------------------------------
 
 core::Hello hello_of(const Host &host) {
-    const FleetAnswer *answer = answer_of(host);
-    if (answer == nullptr)
-        return {};
-    return {true,
-            answer->is_open,
-            answer->server,
-            answer->given.fleet,
-            answer->given.grant.term,
-            answer->granted_last.granted_us};
-}
-
-// A hello that shows the stamp of an answer.
-FleetRequest hello_with_stamp(FleetRequest hello, const FleetAnswer &answer) {
-    const core::Answer &given = answer.given;
-    hello.generator.seen = {given.fleet, given.grant.term, given.grant.serial, given.seal};
+    core::Hello hello = {};
+    if (has_rows(host))
+        hello.answers = read_hello(host.result, &hello);
     return hello;
-}
-
-// The largest term, to the registries that have another one. Of two with one number each learns of the other.
-void show_terms(const FleetRequest &hello, core::Hello *hellos, int best) {
-    const FleetRequest of_best = hello_with_stamp(hello, *answer_of(hosts[best]));
-    const core::Hello chosen = hellos[best];
-    auto *of_rivals = static_cast<FleetRequest *>(palloc(sizeof(FleetRequest) * static_cast<Size>(host_count)));
-    int rivals = 0;
-    for (int i = 0; i < host_count; i++) {
-        if (!hellos[i].answers || hellos[i].fleet != chosen.fleet || hellos[i].term == chosen.term)
-            continue;
-        if (core::are_rivals(hellos[i].term, chosen.term))
-            of_rivals[rivals++] = hello_with_stamp(hello, *answer_of(hosts[i]));
-        call_host(&hosts[i], {&of_best, 1});
-    }
-    if (rivals > 0)
-        call_host(&hosts[best], {of_rivals, Min(rivals, most_requests)});
-    run(timeout_us);
-    for (int i = 0; i < host_count; i++)
-        hellos[i] = i == best ? chosen : hello_of(hosts[i]);
 }
 
 // An error that comes after another one of the same attempt.
@@ -157,49 +131,15 @@ void add_error(GrantError *error, const GrantError &other) {
     if (other.hint[0] != '\0')
         memcpy(error->hint, other.hint, sizeof(error->hint));
     error->names_host = error->names_host || other.names_host;
-    if (error->refusal == core::Refusal::none)
-        error->refusal = other.refusal;
+    if (error->why == core::Why::granted)
+        error->why = other.why;
 }
 
-GrantError error_of(const Host &host) {
-    const FleetAnswer *answer = answer_of(host);
-    return answer != nullptr ? refusal_error(*answer) : host.error;
-}
-
-// The number of registries, of whatever fleet, whether they may grant or not; one that is named twice counts once.
-void count_registries(const core::Hello *hellos, int best, Found *found) {
-    for (int i = 0; i < host_count; i++) {
-        bool is_new = hellos[i].answers;
-        for (int k = 0; k < i; k++)
-            is_new = is_new && !(hellos[k].answers && hellos[k].server == hellos[i].server);
-        found->registries += is_new ? 1 : 0;
-        if (!is_new || best == core::no_registry || hellos[i].server == hellos[best].server)
-            continue;
-        if (found->others[0] != '\0')
-            strlcat(found->others, ", ", sizeof(found->others));
-        strlcat(found->others, hosts[i].name, sizeof(found->others));
-    }
-}
-
-// Goes to the best registry, if that is open.
-void choose(const FleetRequest &hello, core::Hello *hellos, const core::Best &best, Found *found) {
-    Host *chosen = &hosts[best.index];
-    if (core::may_have_granted(answer_of(*chosen)->given, answer_of(*chosen)->granted_last.granted_us))
-        found->hello = answer_of(*chosen)->given;
-    show_terms(hello, hellos, best.index);
-    const int last = core::last_of_others(hellos, host_count, best.index);
-    if (last != core::no_registry) {
-        const FleetAnswer *answer = answer_of(hosts[last]);
-        found->other = {answer->granted_last.granted_us, answer->given.grant.term, answer->granted_last.seal};
-    }
-    const FleetAnswer *answer = answer_of(*chosen);
-    if (!hellos[best.index].open || answer == nullptr)
-        return;
-    current = chosen;
-    found->host = chosen->name;
-    found->is_alone = best.is_alone;
-    found->awaits_member = answer->awaits_member;
-    found->longest_us = answer->longest_us;
+// Why a host was not chosen.
+GrantError error_of(const Host &host, const core::Hello &hello) {
+    if (!has_rows(host))
+        return host.error;
+    return hello.answers ? refusal_error(core::Why::other_fleet, {}) : not_a_registry();
 }
 
 } // namespace
@@ -233,33 +173,34 @@ bool connection_use(const char *text) {
     return true;
 }
 
-bool connection_inquire(const FleetRequest &hello, const core::FleetSeen &seen, Found *found, GrantError *error) {
+bool connection_inquire(const core::FleetSeen &seen, Found *found, GrantError *error) {
     *found = {};
     *error = {};
     current = nullptr;
     if (host_count == 0) { // libpq's message would quote parts of it, perhaps a password
         *error = make_error(
             "uidgen.registry is not a connection string that libpq can parse",
-            "Use keywords and values, such as \"host=ids.example.com dbname=ids user=uid_fleet\", or a URI. Quote "
+            "Use keywords and values, such as \"host=ids.example.com dbname=ids user=fleet_app1\", or a URI. Quote "
             "a value that contains spaces.");
         return false;
     }
     auto *hellos = static_cast<core::Hello *>(palloc0(sizeof(core::Hello) * static_cast<Size>(host_count)));
+    const int64_t sent_us = wall_clock_us();
     for (Host *host = hosts; host < hosts + host_count; host++)
-        call_host(host, {&hello, 1});
-    run(patience_us);
+        run_statement(host, make_hello(seen, host->was_given_up));
+    run(hello_timeout_us, patience_us);
     std::transform(hosts, hosts + host_count, hellos, hello_of);
-    const core::Best best = core::best_registry(hellos, host_count, seen);
-    count_registries(hellos, best.index, found);
-    if (best.index != core::no_registry)
-        choose(hello, hellos, best, found);
+    const int best = core::best_registry(hellos, host_count, seen);
+    if (best >= 0 && core::is_shortened(seen, hellos[best]))
+        *error = refusal_error(core::Why::shortened, {});
+    else if (best >= 0) {
+        current = &hosts[best];
+        *found = {current->name, hellos[best], sent_us};
+    }
     for (int i = 0; i < host_count; i++) {
-        const bool is_outdated = hellos[i].answers && core::is_past(seen, hellos[i].fleet, hellos[i].term);
-        const GrantError of_host = is_outdated ? error_of(core::Refusal::outdated) : error_of(hosts[i]);
-        if (current == nullptr)
-            add_error(error, of_host);
-        if (found->refused_by == nullptr && of_host.refusal != core::Refusal::none)
-            found->refused_by = hosts[i].name;
+        if (best < 0)
+            add_error(error, error_of(hosts[i], hellos[i]));
+        hosts[i].was_given_up = hosts[i].was_given_up && !has_rows(hosts[i]);
         if (&hosts[i] != current)
             close_host(&hosts[i]);
     }
@@ -276,11 +217,11 @@ bool connection_is_open() { return current != nullptr && current->stage != Stage
 
 void connection_nap(int64_t us) { wait_for(is_idle, us); }
 
-Answers connection_call(const Requests &requests, GrantError *error) {
-    call_host(current, requests);
-    run(timeout_us);
+const PGresult *connection_run(const Statement &statement, GrantError *error) {
+    run_statement(current, statement);
+    run(call_timeout_us, call_timeout_us);
     *error = current->error;
-    return current->answers;
+    return current->result;
 }
 
 } // namespace uidgen::pg

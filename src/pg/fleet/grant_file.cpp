@@ -9,12 +9,12 @@ namespace {
 
 constexpr char file_name[] = "global/pgsql_tmp_uidgen.grants"; // the prefix is PG_TEMP_FILE_PREFIX
 constexpr char temporary_name[] = "global/pgsql_tmp_uidgen.grants.tmp";
-constexpr uint32 file_format = 0x75696708;
+constexpr uint32 file_format = 0x75696709;
 
 // Of a file without memberships: it says what the server has seen of its fleet, and counts everywhere.
 constexpr uint64 no_timeline = 0;
 
-// The file is this, and a record for each membership, which ends with the former incarnations that there are.
+// The file is this, and a record for each membership.
 struct Header {
     pg_crc32c sum; // of all that follows
     uint32 format;
@@ -22,22 +22,13 @@ struct Header {
     uint64 timeline;
     FileIdentity identity;
     core::FleetSeen seen;
-    bool knows_fleet; // MemberState::knows_fleet
 };
 
 struct Record {
     SlotKey key;
     core::Layout layout; // must still be the generator's
-    core::Membership membership;
+    core::Holding holding;
 };
-
-size_t size_of(const Record &record) {
-    return offsetof(Record, membership.former.incarnations) + sizeof(uint64_t) * record.membership.former.count;
-}
-
-void put(StringInfo content, const Record &record) {
-    appendBinaryStringInfo(content, reinterpret_cast<const char *>(&record), static_cast<int>(size_of(record)));
-}
 
 pg_crc32c sum_of(const StringInfoData &content) {
     pg_crc32c sum;
@@ -138,8 +129,7 @@ bool keep_seen(StringInfo content) {
     auto *header = reinterpret_cast<Header *>(content->data);
     content->len = sizeof(*header);
     header->timeline = no_timeline;
-    header->knows_fleet = false;
-    return header->seen.term.number != 0 && write_file(content);
+    return header->seen.fleet != 0 && write_file(content);
 }
 
 // False: there is no file that counts. Of one that does not, it leaves no more than what the server has seen.
@@ -164,23 +154,23 @@ bool read_or_discard_file(StringInfo content) {
 }
 
 // What a membership becomes, if it changes.
-const core::Membership &next_of(const Member &member, const List *changed) {
+const core::Holding &next_of(const Member &member, const List *changed) {
     const ListCell *cell = nullptr;
     foreach (cell, changed) {
-        const core::Membership &next = static_cast<const Member *>(lfirst(cell))->membership;
-        if (next.incarnation == member.membership.incarnation)
-            return next;
+        const auto *next = static_cast<const Member *>(lfirst(cell));
+        if (next->number == member.number)
+            return next->holding;
     }
-    return member.membership;
+    return member.holding;
 }
 
 void put_all(StringInfo content, const core::FleetSeen &seen, const List *changed) {
     const uint64 timeline = RecoveryInProgress() ? no_timeline : GetWALInsertionTimeLine();
-    const bool knows_fleet = server_state->fleet.knows_fleet && timeline != no_timeline;
-    const Header header = {0, file_format, GetSystemIdentifier(), timeline, {}, seen, knows_fleet};
+    const Header header = {0, file_format, GetSystemIdentifier(), timeline, {}, seen};
     appendBinaryStringInfo(content, reinterpret_cast<const char *>(&header), sizeof(header));
     for_each_member([content, changed](const Member &member) {
-        put(content, {member.key, member.request.layout, next_of(member, changed)});
+        const Record record = {member.key, member.request.layout, next_of(member, changed)};
+        appendBinaryStringInfo(content, reinterpret_cast<const char *>(&record), sizeof(record));
     });
 }
 
@@ -199,30 +189,21 @@ GrantError grant_file_store(const core::FleetSeen &seen, const List *changed) {
     StringInfoData content;
     initStringInfo(&content);
     put_all(&content, seen, changed);
-    server_state->fleet.unstored = !write_file(&content);
-    return server_state->fleet.unstored
-               ? make_error("could not write the file of grants", "See the server log of this server.")
-               : GrantError{};
+    return write_file(&content)
+               ? GrantError{}
+               : make_error("could not write the file of grants", "See the server log of this server.");
 }
 
 void grant_file_restore() {
     StringInfoData content;
-    StringInfoData next;
     Record record;
     if (!read_or_discard_file(&content))
         return;
-    const auto *header = reinterpret_cast<const Header *>(content.data);
-    initStringInfo(&next);
-    appendBinaryStringInfo(&next, content.data, sizeof(*header));
-    fleet_restore(header->seen, header->knows_fleet);
-    for (int at = sizeof(*header); at < content.len;) {
-        memcpy(&record, content.data + at, Min(sizeof(record), static_cast<size_t>(content.len - at)));
-        at += static_cast<int>(size_of(record));
-        core::begin_incarnation(&record.membership, fresh_incarnation());
-        membership_restore(record.key, record.layout, record.membership);
-        put(&next, record);
+    fleet_set_seen(reinterpret_cast<const Header *>(content.data)->seen);
+    for (int at = sizeof(Header); at + static_cast<int>(sizeof(record)) <= content.len; at += sizeof(record)) {
+        memcpy(&record, content.data + at, sizeof(record));
+        membership_restore(record.key, record.layout, record.holding);
     }
-    server_state->fleet.unstored = !write_file(&next);
 }
 
 void grant_file_forget() {

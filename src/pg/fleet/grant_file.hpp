@@ -1,6 +1,6 @@
 // The file of grants: how the memberships of this server's generators last over a restart.
 //
-// A reboot and a crash keep it, and it is not in the log. pg_basebackup and pg_rewind leave out all files of its name's
+// A crash keeps it, and it is not in the log. pg_basebackup and pg_rewind leave out all files of its name's
 // prefix. So a standby does not inherit it. A copy that was made in another way is found out by what the file says
 // about itself. It counts only if all of the following are as they were when it was written:
 //   1. the system identifier: the directory was not given to a new cluster;
@@ -12,13 +12,14 @@
 // way by the control file. Then the file is removed, since the server that was a primary here may have been followed
 // by another one. Otherwise the server continues, perhaps after a crash recovery, in the latest timeline that the
 // control file names. The end of a recovery is in the control file before the server writes anything else. So the
-// grants of a file that counts may be used at once. They are the same membership, on the same timeline, as before.
+// grants of a file that counts may be used at once.
 //
 // Each write makes another file and renames it. So a crash leaves the file of before, whose grants are still the
-// memberships' own. The new grant was not used.
+// memberships' own. The new grant was not used; but the token that its call named is in that file, and a repeat gets the
+// same grant again (core/holding.hpp, 1).
 //
-// A copy made below the file system, such as a clone of a machine's disk, cannot be told here. The registry finds it
-// out, because both copies follow the same incarnation.
+// A clone of the whole machine with its memory cannot be told here. The registry finds it out, because the two cannot
+// both have the token of the row.
 #pragma once
 
 #include "memory/memberships.hpp"
@@ -29,12 +30,10 @@ namespace uidgen::pg {
 // that says why. What the server has seen of its fleet stays, because it must not go back to an earlier registry.
 void grant_file_discard_invalid();
 
-// While the area is made: begins the next incarnation of each membership in the file, restores it, and writes the file,
-// which must have the incarnations before they ask (MemberState::unstored). One that holds no grant need not be in it:
-// it is a newcomer after a restart, too.
+// While the area is made: restores what the file says.
 void grant_file_restore();
 
-// Held while memberships are accepted, stored and published, so that they do not begin again meanwhile.
+// Held while memberships are changed, stored and published, so that they do not begin again meanwhile.
 void lock_grant_file();
 void unlock_grant_file();
 

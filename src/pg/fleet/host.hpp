@@ -1,11 +1,13 @@
 // One host of the connection string: a connection of the registrar by libpq in its asynchronous form.
 //
-// It connects, and then makes one call after another. The caller waits for the socket. Errors hold no password: libpq's
-// messages about a connection name host, port, database and user only.
+// It connects, and then runs one statement after another, each a transaction of its own. The caller waits for the
+// socket. A result counts only if the server is ready for the next statement, so the transaction has committed, and if
+// no WARNING came with it: one says that a wait for a standby was canceled. Errors hold no password: libpq's messages
+// about a connection name host, port, database and user only.
 #pragma once
 
-#include "message.hpp"
-#include "memory/server_state.hpp"
+#include "base/base.hpp"
+#include "memory/registry_status.hpp"
 
 namespace uidgen::pg {
 
@@ -16,14 +18,13 @@ enum class Stage : uint8_t {
     idle,
 };
 
-struct Requests {
-    const FleetRequest *requests;
+// What the members' role may call on a registry.
+constexpr int most_parameters = 5;
+struct Statement {
+    const char *sql;
     int count;
-};
-
-struct Answers {
-    FleetAnswer *answers;
-    int count;
+    Oid types[most_parameters];
+    const char *values[most_parameters]; // null: NULL
 };
 
 struct Host {
@@ -34,31 +35,28 @@ struct Host {
     const char *port;
     PGconn *connection;
     Stage stage;
-    uint32 events;     // to wait for
-    Requests requests; // to send once it is connected
-    PGresult *result;
-    Answers answers;  // to the last call, in the memory context of then; none: it was not answered
-    GrantError error; // then why
+    uint32 events; // to wait for
+    Statement statement;
+    PGresult *result; // of the last statement, if it counts
+    bool was_given_up; // a statement may still run there that nobody waits for
+    char warning[256]; // the first one that came with the result
+    GrantError error;  // why there is no result
 };
 
 inline bool is_busy(const Host &host) { return host.stage != Stage::closed && host.stage != Stage::idle; }
 
 inline bool is_idle(const Host &host) { return host.stage == Stage::idle; }
 
-// Makes a call, and connects first if need be. While the host is busy, advance() does what can be done without waiting.
-// While it is idle, advance() notices the end of the connection.
-void call_host(Host *host, const Requests &requests);
+// Whether the last statement returned rows that count.
+inline bool has_rows(const Host &host) { return host.stage == Stage::idle && host.result != nullptr; }
+
+// Runs a statement, whose texts are copied to the current memory context, and connects first if need be. While the host
+// is busy, advance() does what can be done without waiting. While it is idle, advance() notices the end of the
+// connection.
+void run_statement(Host *host, const Statement &statement);
 void advance(Host *host);
 void close_host(Host *host);
 void time_out(Host *host); // it did not answer in time
-
-// The first answer of the last call; null: it was not answered.
-inline const FleetAnswer *answer_of(const Host &host) {
-    return host.answers.count > 0 ? host.answers.answers : nullptr;
-}
-
-// Why an answer refuses; at_us 0: it does not.
-GrantError refusal_error(const FleetAnswer &answer);
 
 // The error of an answer that no registry gives.
 GrantError not_a_registry();

@@ -1,86 +1,272 @@
 #include "message.hpp"
 
+#include <algorithm>
+#include <iterator>
+
+#include "node/worker_node.hpp"
+
 namespace uidgen::pg {
 namespace {
 
-#define ASK(member, name, none) UIDGEN_FIELD(FleetRequest, member, name, none)
-constexpr Field of_request[] = {ASK(protocol, "protocol", required),
-                                ASK(generator.seen.fleet, "fleet", 0),
-                                ASK(generator.seen.term.number, "term", 0),
-                                ASK(generator.seen.term.nonce, "term_nonce", 0),
-                                ASK(generator.seen.serial, "serial", 0),
-                                ASK(generator.seen.seal, "seal", 0),
-                                ASK(other.granted_us, "other_granted_us", 0),
-                                ASK(other.term.number, "other_term", 0),
-                                ASK(other.term.nonce, "other_term_nonce", 0),
-                                ASK(other.seal, "other_seal", 0),
-                                ASK(host, "host", required),
-                                ASK(port, "port", required),
-                                ASK(database, "database", 0),
-                                ASK(version, "version", required),
-                                ASK(generator.incarnation, "incarnation", 0),
-                                ASK(generator.former, "former", 0),
-                                ASK(generator.held.node, "held_node", no_node),
-                                ASK(generator.held.from, "held_from", -1),
-                                ASK(generator.held.until, "held_until", -1),
-                                ASK(generator.held.membership, "held_membership", 0),
-                                ASK(generator.held.term.number, "held_term", 0),
-                                ASK(generator.held.term.nonce, "held_term_nonce", 0),
-                                ASK(generator.held.serial, "held_serial", 0),
-                                ASK(generator.held.seal, "held_seal", 0),
-                                ASK(generator.clock_us, "clock_us", -1),
-                                ASK(generator.lowest, "lowest", -1),
-                                ASK(generator.length, "length", 0),
-                                ASK(name, "generator", 0),
-                                ASK(preset, "preset", 0),
-                                ASK(layout.epoch_us, "layout_epoch_us", -1),
-                                ASK(layout.tick_us, "tick_us", 0),
-                                ASK(layout.time_bits, "time_bits", -1),
-                                ASK(layout.datacenter_bits, "datacenter_bits", -1),
-                                ASK(layout.worker_bits, "worker_bits", -1),
-                                ASK(layout.sequence_bits, "sequence_bits", -1),
-                                ASK(layout.sequence_first, "sequence_first", 0),
-                                ASK(layout.backup, "backup_worker", 0),
-                                ASK(own_pool, "own_pool", 0),
-                                ASK(policy, "policy", 0),
-                                ASK(worker_number, "worker_number", no_worker),
-                                ASK(datacenter_id, "datacenter_id", any_datacenter),
-                                ASK(former_node, "former_node", no_node),
-                                ASK(former_until, "former_until", -1),
-                                ASK(segment, "segment", 0),
-                                ASK(count, "count", 0),
-                                ASK(shown, "shown", 0),
-                                ASK(increment, "increment", 0)};
+constexpr char hello[] =
+    "SELECT h.fleet, h.term, h.longest, h.clock, "
+    "pg_catalog.set_config('default_transaction_isolation', 'read committed', false), "
+    "pg_catalog.set_config('application_name', $2, false) FROM uid_registry.hello($1) AS h";
 
-#define ANSWER(member, name, none) UIDGEN_FIELD(FleetAnswer, member, name, none)
-constexpr Field of_answer[] = {ANSWER(given.fleet, "fleet", required),
-                               ANSWER(given.grant.term.number, "term", required),
-                               ANSWER(given.grant.term.nonce, "term_nonce", required),
-                               ANSWER(given.grant.serial, "serial", required),
-                               ANSWER(given.seal, "seal", required),
-                               ANSWER(given.why, "refusal", 0),
-                               ANSWER(message, "message", 0),
-                               ANSWER(hint, "hint", 0),
-                               ANSWER(clock_us, "clock_us", required),
-                               ANSWER(server, "server", required),
-                               ANSWER(is_open, "is_open", required),
-                               ANSWER(awaits_member, "awaits_member", required),
-                               ANSWER(longest_us, "longest_us", required),
-                               ANSWER(granted_last.granted_us, "granted_last_us", 0),
-                               ANSWER(granted_last.seal, "granted_last_seal", 0),
-                               ANSWER(given.grant.node, "node", no_node),
-                               ANSWER(given.grant.from, "granted_from", -1),
-                               ANSWER(given.grant.until, "granted_until", -1),
-                               ANSWER(given.grant.membership, "membership", 0),
-                               ANSWER(given.grant.seal, "held_seal", 0),
-                               ANSWER(first, "first", no_value),
-                               ANSWER(count, "count", no_block),
-                               ANSWER(increment, "increment", 0),
-                               ANSWER(is_synchronous, "is_synchronous", 0)};
+// The name of the connections tells this server's calls from those of others with its login.
+constexpr char hello_that_ends_calls[] =
+    "SELECT h.fleet, h.term, h.longest, h.clock, "
+    "pg_catalog.set_config('default_transaction_isolation', 'read committed', false), "
+    "pg_catalog.set_config('application_name', $2, false), (SELECT pg_catalog.count(pg_catalog.pg_cancel_backend(a.pid)) "
+    "FROM pg_catalog.pg_stat_activity AS a WHERE a.usename = session_user AND a.application_name = $2 "
+    "AND a.pid <> pg_catalog.pg_backend_pid()) FROM uid_registry.hello($1) AS h";
+
+constexpr char grant_call[] = "SELECT request, why, node, since, until, taken, term, fence, detail "
+                              "FROM uid_registry.grant($1, $2, $3)";
+
+constexpr char block_call[] = "SELECT why, first, given, increment, term, detail "
+                              "FROM uid_registry.block($1, $2, $3, $4, $5)";
+
+const char *number_text(int64_t number) { return psprintf(INT64_FORMAT, number); }
+
+// ---------------------------------------------------------------------------------------------------------
+// Requests
+// ---------------------------------------------------------------------------------------------------------
+
+void put_key(StringInfo into, const char *key) {
+    const char last = into->data[into->len - 1];
+    appendStringInfo(into, "%s\"%s\":", last == '{' ? "" : ",", key);
+}
+
+void put(StringInfo into, const char *key, int64_t number) {
+    put_key(into, key);
+    appendStringInfo(into, INT64_FORMAT, number);
+}
+
+// In UTF-8. What is none of it stands for a name in the encoding of another database.
+void put(StringInfo into, const char *key, char *text) {
+    if (pg_encoding_verifymbstr(PG_UTF8, text, static_cast<int>(strlen(text))) != static_cast<int>(strlen(text)))
+        for (char *c = text; *c != '\0'; c++)
+            *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
+    put_key(into, key);
+    escape_json(into, text);
+}
+
+// Layouts with equal widths could give equal ids.
+char *widths_of(const core::Layout &l) {
+    return psprintf("%d/%d/%d, tick %lld us%s", l.time_bits, core::node_bits(l), l.sequence_bits,
+                    static_cast<long long>(l.tick_us), l.sequence_first ? ", sequence first" : "");
+}
+
+// What the registry's administrator reads.
+char *holder_of(const GrantRequest &request) {
+    const ServerAddress address = address_of_server();
+    return psprintf("%s:%s, database %s, generator %s, preset %s, uidgen " UIDGEN_VERSION, address.host, address.port,
+                    request.database, request.generator, request.preset);
+}
+
+int64_t length_asked_us(const GrantRequest &request) {
+    constexpr int64_t longest_us = 100 * us_per_day; // a registry has no longer ones
+    const int64_t asked_us = settings::registry_lease_ms > 0 ? settings::registry_lease_ms * us_per_ms : longest_us;
+    return Max(asked_us, request.least_length * request.layout.tick_us);
+}
+
+void put_request(StringInfo into, const Member &member) {
+    const GrantRequest &request = member.request;
+    const core::Holding &h = member.holding;
+    const core::NodeRange range = node_range_of(request);
+    const int64_t preferred = h.holds ? h.grant.node : request.former_node;
+    appendStringInfo(into, "%s{", into->len > 1 ? "," : "");
+    put(into, "layout", pstrdup(layout_text(request.layout)));
+    put(into, "widths", widths_of(request.layout));
+    put_key(into, "own_pool");
+    appendStringInfoString(into, request.own_pool ? "true" : "false");
+    put(into, "lowest", range.lowest);
+    put(into, "highest", range.highest);
+    put(into, "new_token", h.new_token);
+    put(into, "earliest", h.earliest);
+    put(into, "length", length_asked_us(request));
+    put(into, "holder", holder_of(request));
+    if (!core::joins(h)) {
+        put(into, "node", h.grant.node);
+        put(into, "since", h.grant.since);
+        put(into, "until", h.grant.until);
+        put(into, "fence", h.grant.fence);
+        put(into, "token", h.grant.token);
+    } else if (preferred >= 0) {
+        put(into, "prefer", preferred);
+    }
+    appendStringInfoChar(into, '}');
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Answers
+// ---------------------------------------------------------------------------------------------------------
+
+// False: the column is NULL or no number.
+bool read_number(const PGresult *rows, int row, int column, int64_t *number) {
+    char *end = nullptr;
+    if (PQgetisnull(rows, row, column) != 0)
+        return false;
+    const char *text = PQgetvalue(rows, row, column);
+    errno = 0;
+    *number = strtoll(text, &end, 10);
+    return errno == 0 && end != text && *end == '\0';
+}
+
+bool is_instant(int64_t us) { return us >= 0 && us <= core::max_instant_us; }
+
+core::Why why_of(const char *word) {
+    for (auto why = static_cast<uint8_t>(core::Why::ahead); why < static_cast<uint8_t>(core::Why::unknown); why++)
+        if (strcmp(core::word_of(static_cast<core::Why>(why)), word) == 0)
+            return static_cast<core::Why>(why);
+    return word[0] == '\0' ? core::Why::granted : core::Why::unknown;
+}
 
 } // namespace
 
-const Fields request_fields = fields_in(of_request);
-const Fields answer_fields = fields_in(of_answer);
+Statement make_hello(const core::FleetSeen &seen, bool ends_calls) {
+    const uint64 name = core::mix(server_state->salt);
+    return {ends_calls ? hello_that_ends_calls : hello,
+            2,
+            {INT8OID, TEXTOID},
+            {number_text(seen.term), psprintf("uidgen registrar " UINT64_FORMAT, name)}};
+}
+
+bool read_hello(const PGresult *rows, core::Hello *hello) {
+    return PQntuples(rows) == 1 && PQnfields(rows) >= 4 && read_number(rows, 0, 0, &hello->fleet) &&
+           read_number(rows, 0, 1, &hello->term) && read_number(rows, 0, 2, &hello->longest) &&
+           read_number(rows, 0, 3, &hello->clock) && hello->fleet > 0 && hello->term > 0 && hello->longest > 0 &&
+           is_instant(hello->longest) && is_instant(hello->clock);
+}
+
+Statement make_grant_call(const core::FleetSeen &seen, const Member *const *members, int count) {
+    StringInfoData requests;
+    initStringInfo(&requests);
+    appendStringInfoChar(&requests, '[');
+    for (int i = 0; i < count; i++)
+        put_request(&requests, *members[i]);
+    appendStringInfoChar(&requests, ']');
+    return {grant_call,
+            3,
+            {INT8OID, INT8OID, JSONBOID},
+            {number_text(seen.fleet), number_text(seen.term), requests.data}};
+}
+
+bool read_grant_answer(const PGresult *rows, int index, int64_t fleet, GrantAnswer *answer) {
+    int64_t number = 0;
+    if (PQnfields(rows) != 9)
+        return false;
+    for (int row = 0; row < PQntuples(rows); row++) {
+        if (!read_number(rows, row, 0, &number) || number != index + 1)
+            continue;
+        *answer = {};
+        core::Grant &grant = answer->answer.grant;
+        answer->answer.fleet = fleet;
+        answer->answer.why = why_of(PQgetvalue(rows, row, 1));
+        answer->notes.detail = PQgetvalue(rows, row, 8);
+        const bool has_until = read_number(rows, row, 4, &grant.until) && is_instant(grant.until);
+        answer->notes.until_us = has_until ? grant.until : 0;
+        const bool is_granted = answer->answer.why == core::Why::granted;
+        return read_number(rows, row, 6, &answer->answer.term) &&
+               (!is_granted || (has_until && read_number(rows, row, 2, &grant.node) &&
+                                read_number(rows, row, 3, &grant.since) && read_number(rows, row, 7, &grant.fence)));
+    }
+    return false;
+}
+
+// A member that has no value yet shows none.
+Statement make_block_call(const core::FleetSeen &seen, const AskedBlock &asked) {
+    return {block_call,
+            5,
+            {INT8OID, INT8OID, TEXTOID, INT8OID, INT8OID},
+            {number_text(asked.ask.fleet != 0 ? static_cast<int64_t>(asked.ask.fleet) : seen.fleet),
+             number_text(seen.term), pstrdup(asked.registry_name), number_text(asked.ask.count),
+             asked.ask.shown >= 0 ? number_text(asked.ask.shown) : nullptr}};
+}
+
+bool read_block_reply(const PGresult *rows, int64_t fleet, BlockReply *reply) {
+    int64_t given = 0;
+    *reply = {};
+    if (PQntuples(rows) != 1 || PQnfields(rows) != 6 || !read_number(rows, 0, 4, &reply->answer.term))
+        return false;
+    reply->answer.fleet = fleet;
+    reply->answer.why = why_of(PQgetvalue(rows, 0, 0));
+    reply->notes.detail = PQgetvalue(rows, 0, 5);
+    reply->block.fleet = static_cast<uint64_t>(fleet);
+    if (reply->answer.why != core::Why::granted)
+        return true;
+    const bool is_whole = read_number(rows, 0, 1, &reply->block.first) && read_number(rows, 0, 2, &given) &&
+                          read_number(rows, 0, 3, &reply->block.increment);
+    reply->block.count = static_cast<uint64_t>(given);
+    return is_whole && given > 0;
+}
+
+core::NodeRange node_range_of(const GrantRequest &request) {
+    const bool is_given = request.policy == WorkerPolicy::fixed;
+    return core::node_range(request.layout, request.datacenter_id, is_given ? request.worker_number : -1);
+}
+
+namespace {
+
+// What an administrator reads of a refusal, and does about it.
+struct RefusalText {
+    core::Why why;
+    const char *message;
+    const char *hint;
+};
+constexpr RefusalText refusals[] = {
+    {core::Why::ahead, "no grant reaches the time that is needed",
+     "Correct the clock of this server or of the registry. If the clock was ahead when ids were drawn, or the epoch of "
+     "the generator is, wait until then."},
+    {core::Why::fenced, "the registry may have lost grants, and gives no other nodes until those have ended",
+     "Wait. Or, if no commit of the registry was lost, run SELECT uid_registry.nothing_was_lost() there."},
+    {core::Why::none_free, "no node is free",
+     "Wait until one is. If this happens again, use a layout with more datacenter and worker bits, another "
+     "worker_number, or a shorter uidgen.registry_lease."},
+    {core::Why::lost, "the registry does not know the grant of this generator", ""},
+    {core::Why::taken, "another server continues with the node of this generator",
+     "If this server or its volume was cloned, stop the clone."},
+    {core::Why::range, "the node is not one that this generator may have", ""},
+    {core::Why::outdated, "only a former registry of this server's fleet answers", "Start the present registry."},
+    {core::Why::other_fleet, "the registry belongs to another fleet",
+     "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet."},
+    {core::Why::layout_differs, "generators of this fleet have the same widths, but another epoch or split",
+     "Use their layout, or create the generator with own_pool."},
+    {core::Why::malformed, "the registry does not accept the request",
+     "Install the uidgen_registry.sql of this version of uidgen."},
+    {core::Why::not_kept, "the registry may lose commits, so it gives no values of segments",
+     "If it never does, run SELECT uid_registry.promise('failovers') there."},
+    {core::Why::no_segment, "the registry has no segment of this name", "INSERT it INTO uid_registry.segment there."},
+    {core::Why::values_lost, "the registry has lost values of this segment",
+     "Raise next_value of the segment in uid_registry.segment above all values that were given."},
+    {core::Why::used_up, "the segment of the registry is used up", "Raise its max_value in uid_registry.segment."},
+    {core::Why::unknown, "the registry refuses", "Update uidgen on this server."},
+    {core::Why::shortened, "the registry of this fleet was made anew with shorter grants",
+     "Make it again with the former longest grant, which uid_registry_status shows. Or run SELECT uid_fleet_move() on "
+     "this server."},
+    {core::Why::too_short, "the longest grant of the fleet is shorter than two ticks of the layout",
+     "Use a layout with shorter ticks."},
+};
+
+const RefusalText &text_of(core::Why why) {
+    return *std::find_if(std::begin(refusals), std::end(refusals) - 1,
+                         [why](const RefusalText &text) { return text.why == why; });
+}
+
+} // namespace
+
+GrantError refusal_error(core::Why why, const AnswerNotes &notes) {
+    const RefusalText &text = text_of(why);
+    const bool has_detail = notes.detail != nullptr && notes.detail[0] != '\0';
+    const char *message = text.message;
+    if (notes.until_us > 0)
+        message = psprintf("%s (until %s)", message, instant(notes.until_us));
+    if (has_detail)
+        message = psprintf("%s: %s", message, notes.detail);
+    GrantError error = make_error(message, text.hint, why);
+    error.until_us = notes.until_us;
+    return error;
+}
 
 } // namespace uidgen::pg

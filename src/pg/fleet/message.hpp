@@ -1,78 +1,47 @@
-// What a member asks of the registry, and what it gets: a message of at most most_requests rows of FleetRequest, and
-// one of FleetAnswer rows, one for each of the first requests. The others the registry had no time for. Both sides of
-// the connection use this file.
-//
-// A request says what its server has seen of the fleet. It asks
-//   - for a node, if it names an incarnation;
-//   - for values of a segment, if it names one;
-//   - otherwise for nothing: a hello.
-// An answer that refuses has no grant and no block, but it says who answers. Texts of a request are UTF-8.
+// What a member calls on a registry (uidgen_registry.sql), and how it reads the answers.
 #pragma once
 
-#include "base/fields.hpp"
-#include "core/membership.hpp"
+#include "host.hpp"
+#include "memory/memberships.hpp"
 
 namespace uidgen::pg {
 
-constexpr int32_t fleet_protocol = 1;
 constexpr int most_requests = 100; // of a call
 
-constexpr int32_t any_datacenter = -1;
-constexpr int32_t no_worker = -1;
-constexpr int64_t no_node = -1;
-constexpr int64_t no_block = -1;
-constexpr int64_t no_value = PG_INT64_MIN + 1;
+// Also sets what the calls of the connection need. `ends_calls`: ends what this server has given up there.
+Statement make_hello(const core::FleetSeen &seen, bool ends_calls);
+bool read_hello(const PGresult *rows, core::Hello *hello); // false: it is none
 
-// When a registry granted last, by its clock, and its proof of that.
-struct GrantedLast {
-    int64_t granted_us; // 0: never
-    core::Term term;
-    int64_t seal;
+// What an answer says beside core::Answer.
+struct AnswerNotes {
+    int64_t until_us; // of a refusal; 0: unknown
+    const char *detail;
 };
 
-struct FleetRequest {
-    int32_t protocol;
-    core::Request generator; // with what its server has seen of the fleet
-    GrantedLast other;       // another registry of the fleet that the server has found
-    const char *host;
-    const char *port;
-    const char *database; // null in a hello
-    const char *version;
-    // Of a generator.
-    const char *name; // its qualified name
-    const char *preset;
-    core::Layout layout;
-    bool own_pool;         // it may share its widths with generators of another epoch or split
-    const char *policy;    // worker_policy
-    int32_t worker_number; // of the policy static
-    int32_t datacenter_id; // any_datacenter: any
-    int64_t former_node;   // used without a registry; no_node: none
-    int64_t former_until;
-    // Of a segment.
-    const char *segment;
-    int64_t count;     // 0: no values, only what the segment is like
-    int64_t shown;     // the last value that the member was given
-    int64_t increment; // 0: any
+struct GrantAnswer {
+    core::Answer answer;
+    AnswerNotes notes;
 };
 
-struct FleetAnswer {
-    core::Answer given; // why not; the stamp; and a grant; no_node: none
-    const char *message;
-    const char *hint;
-    int64_t clock_us;
-    uint64_t server;          // no other server has this number
-    bool is_open;             // whether the registry may grant
-    bool awaits_member;       // it has started, and waits for a member whose grant lasts
-    int64_t longest_us;       // the longest grant of the fleet
-    GrantedLast granted_last; // without the term
-    // A block of a segment.
-    int64_t first;
-    int64_t count;       // no_block: none
-    int64_t increment;   // also without a block
-    bool is_synchronous; // no failover loses a block
-};
+// A call for all of them, which are prepared (core::prepare()).
+Statement make_grant_call(const core::FleetSeen &seen, const Member *const *members, int count);
 
-extern const Fields request_fields;
-extern const Fields answer_fields;
+// The answer to the request of that index; false: there is none that can be read. Texts last as long as the rows.
+bool read_grant_answer(const PGresult *rows, int index, int64_t fleet, GrantAnswer *answer);
+
+Statement make_block_call(const core::FleetSeen &seen, const AskedBlock &asked);
+
+struct BlockReply {
+    core::Answer answer; // without a grant
+    AnswerNotes notes;
+    FleetBlock block;
+};
+bool read_block_reply(const PGresult *rows, int64_t fleet, BlockReply *reply);
+
+// The nodes that a generator may have.
+core::NodeRange node_range_of(const GrantRequest &request);
+
+// A refusal as an error.
+GrantError refusal_error(core::Why why, const AnswerNotes &notes);
 
 } // namespace uidgen::pg

@@ -4,7 +4,8 @@ namespace uidgen::pg {
 namespace {
 
 RegistrarStatus status = {}; // the registrar's, as it has said last
-bool said_others = false;
+
+constexpr int64_t clock_bound_us = 10 * us_per_second;
 
 } // namespace
 
@@ -23,45 +24,44 @@ const char *conninfo_redacted(const char *conninfo) {
 }
 
 void note_connected(const Found &found) {
-    const bool has_others = found.others[0] != '\0';
-    if (has_others && !said_others)
-        ereport(WARNING, (errmsg("there is more than one registry: %s and %s", found.host, found.others),
-                          errdetail("This server uses %s.", found.host), errhint("%s", stop_others)));
-    said_others = has_others;
-    if (status.away_since_us != 0)
-        ereport(LOG, (errmsg("connected to the registry of this server's fleet again")));
-    if (!status.connected)
-        status.connected_at_us = wall_clock_us();
-    status.connected = true;
-    status.away_since_us = 0;
+    status.heard_at_us = wall_clock_us();
     strlcpy(status.host, found.host, sizeof(status.host));
-    status.registries = found.registries;
+    registrar_status_set(status);
+}
+
+void note_back() {
+    if (status.away_since_us == 0)
+        return;
+    ereport(LOG, (errmsg("the registry of this server's fleet answers again")));
+    status.away_since_us = 0;
+    status.back_at_us = wall_clock_us();
     registrar_status_set(status);
 }
 
 void note_disconnected() {
-    status.connected = false;
     status.away_since_us = 0;
+    status.host[0] = '\0';
     registrar_status_set(status);
 }
 
-void note_connection_lost() {
-    if (status.connected)
-        note_disconnected();
-}
-
-void note_away(const GrantError &error, const Found &found) {
+void note_away(const GrantError &error) {
     if (status.away_since_us == 0) {
         ereport(LOG, (errmsg("could not use the registry of this server's fleet: %s", error.message),
                       error.hint[0] != '\0' ? errhint("%s", error.hint) : 0,
                       errdetail("The registry is \"%s\".", conninfo_redacted(settings::registry))));
         status.away_since_us = wall_clock_us();
     }
-    status.connected = false;
-    status.host[0] = '\0';
-    strlcpy(status.refused_by, found.refused_by != nullptr ? found.refused_by : "", sizeof(status.refused_by));
-    status.registries = found.registries;
     note_error(error);
+}
+
+void note_fleet(const core::FleetSeen &before, const core::FleetSeen &seen) {
+    if (before.fleet != seen.fleet)
+        ereport(LOG, (errmsg("this server has joined fleet %lld, whose longest grant is %g s",
+                             static_cast<long long>(seen.fleet), seconds(seen.longest)),
+                      errdetail("A registry of this fleet that is made anew needs both numbers.")));
+    else if (before.term != seen.term)
+        ereport(LOG, (errmsg("the registry of this server's fleet is that of term %lld",
+                             static_cast<long long>(seen.term))));
 }
 
 void note_error(const GrantError &error) {
@@ -70,9 +70,10 @@ void note_error(const GrantError &error) {
 }
 
 void note_clocks(int64_t sent_us, int64_t registry_clock_us) {
-    const int64_t bound_us = settings::registry_clock_bound_ms * us_per_ms;
     const int64_t middle_us = sent_us + (wall_clock_us() - sent_us) / 2;
-    const auto differ = [bound_us] { return status.clock_offset_us > bound_us || status.clock_offset_us < -bound_us; };
+    const auto differ = [] {
+        return status.clock_offset_us > clock_bound_us || status.clock_offset_us < -clock_bound_us;
+    };
     const bool differed = differ();
     status.compared_clocks = true;
     status.clock_offset_us = middle_us - registry_clock_us;
@@ -80,7 +81,6 @@ void note_clocks(int64_t sent_us, int64_t registry_clock_us) {
     if (differ() && !differed)
         ereport(WARNING, (errmsg("clock of this server differs from the registry's by " INT64_FORMAT " ms",
                                  status.clock_offset_us / us_per_ms),
-                          errdetail("uidgen.registry_clock_bound is %d ms.", settings::registry_clock_bound_ms),
                           errhint("Synchronize the clocks of the fleet.")));
 }
 

@@ -2,13 +2,12 @@
 
 #include "core/clock_policy.hpp"
 #include "session/slot_life.hpp"
-#include "node/fleet_term.hpp"
 #include "node/worker_node.hpp"
 
 namespace uidgen::pg {
 namespace {
 
-constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit, 0}};
+constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit}};
 
 using core::no_node;
 
@@ -23,9 +22,9 @@ int64_t node_before_joining(const SessionEntry *e, int64_t mark) {
         return no_node;
     const bool is_given = config.worker_policy == WorkerPolicy::fixed;
     const NodeDraw *drawn = own_node_so_far(e->slot);
-    const bool has_grant = membership_copy(e->slot, &member) && member.membership.holds &&
+    const bool has_grant = membership_copy(e->slot, &member) && member.holding.holds &&
                            core::same_layout(member.request.layout, config.layout);
-    const bool is_beyond = core::tick_of_mark(config.policy, mark) >= member.membership.held.until;
+    const bool is_beyond = core::tick_of_mark(config.policy, mark) >= grant_view_of(member).until;
     const bool shows_own = drawn != nullptr && generator.granted_node.load(std::memory_order_relaxed) == no_node;
     if (has_grant && !is_beyond && !shows_own)
         return no_node;
@@ -36,7 +35,7 @@ int64_t node_before_joining(const SessionEntry *e, int64_t mark) {
         node = drawn->node.value;
     else
         node = former_node(extension_schema(), e->sequence, config.layout, core::Protection::registry);
-    return has_grant && !is_beyond && node == member.membership.held.node ? no_node : node;
+    return has_grant && !is_beyond && node == member.holding.grant.node ? no_node : node;
 }
 
 GrantRequest request_of(const SessionEntry *e, int64_t mark) {
@@ -50,7 +49,6 @@ GrantRequest request_of(const SessionEntry *e, int64_t mark) {
     request.worker_number = config.worker_number;
     request.datacenter_id = datacenter_id_to_ask_for(config);
     request.former_node = node_before_joining(e, mark);
-    request.former_until = core::tick_of_mark(policy, mark) + 1;
     request.has_leased = mark > core::no_lease_yet;
     strlcpy(request.preset, config.preset, sizeof(request.preset));
     copy_clipped(request.generator, stored_name(e->sequence), sizeof(request.generator));
@@ -76,16 +74,9 @@ NodeGrant join_or_leave_fleet(SessionEntry *e) {
             leave_fleet(e);
         return no_fleet;
     }
-    if (unlikely(!is_requested)) {
-        (void)agree_on_fleet_term(); // first: no answer of an earlier term than the database knows counts
+    if (unlikely(!is_requested))
         membership_request(e->slot, request_of(e, high_water_mark_of(e->sequence))); // read after is_in_fleet()
-    }
-    const GrantView view = membership_view(e->slot);
-    if (unlikely(view.granted && view.term != membership.agreed_term.load(std::memory_order_acquire))) {
-        if (agree_on_fleet_term() >= view.term) // else uid_fleet_move() has been called meanwhile
-            membership.agreed_term.store(view.term, std::memory_order_release);
-    }
-    return {true, view};
+    return {true, membership_view(e->slot)};
 }
 
 // A try with an older view leaves the row to one with the present view.

@@ -8,34 +8,37 @@ namespace {
 MemberState &fleet() { return server_state->fleet; }
 
 // Whether the request is for the membership that there is. What a file without a mark says is not the generator's own.
-// Only a newcomer tells the registry with which node it has drawn outside the fleet.
+// A generator that has drawn outside the fleet with another node joins again, because it prefers that node.
 bool is_for_present(const MembershipFields &present, const GrantRequest &request) {
-    return present.membership.incarnation != 0 && core::same_layout(present.request.layout, request.layout) &&
-           (present.requested || request.has_leased) && (!present.membership.holds || request.former_node < 0);
+    return present.number != 0 && core::same_layout(present.request.layout, request.layout) &&
+           (present.requested || request.has_leased) && (!present.holding.holds || request.former_node < 0);
 }
 
 // A session that has drawn in the fleet already does not know the node that the generator had before. While there is no
 // grant the request still must name it.
 GrantRequest with_former(GrantRequest request, const MembershipFields &present) {
     const GrantRequest &before = present.request;
-    if (!present.requested || present.membership.holds || before.former_node < 0 || request.former_node >= 0 ||
+    if (!present.requested || present.holding.holds || before.former_node < 0 || request.former_node >= 0 ||
         !core::same_layout(before.layout, request.layout))
         return request;
     request.former_node = before.former_node;
-    request.former_until = Max(request.former_until, before.former_until);
     return request;
 }
 
+// Relaxed: only the number itself counts.
+uint64_t next_number() { return fleet().members.fetch_add(1, std::memory_order_relaxed) + 1; }
+
 // Begins as a newcomer, without a grant.
-void begin_again(MembershipFields *fields, uint64_t fresh) {
-    core::begin_membership(&fields->membership, fresh);
+void begin_again(MembershipFields *fields) {
+    fields->number = next_number();
+    fields->holding = {};
     fields->error = {};
     fields->notes = {};
 }
 
 // That of a dropped generator rests, because the DROP may be rolled back.
 bool has_member(const Slot *slot) REQUIRES_SHARED(slot_lock) {
-    return slot->phase > SlotPhase::dropped && membership_of(slot).fields.membership.incarnation != 0;
+    return slot->phase > SlotPhase::dropped && membership_of(slot).fields.number != 0;
 }
 
 // Calls is_over() until it is true, each time that the variable is broadcast, or until the time is over.
@@ -77,11 +80,10 @@ void set_in_fleet(bool in_fleet) {
 
 // Relaxed: the slot's lock, which a reader takes afterwards, shows it the membership.
 void membership_request(Slot *slot, const GrantRequest &request) {
-    const uint64_t fresh = fresh_incarnation(); // may do I/O
     MembershipState &state = membership_of(slot);
     lock_slot(slot);
     if (!is_for_present(state.fields, request))
-        begin_again(&state.fields, fresh);
+        begin_again(&state.fields);
     state.fields.request = with_former(request, state.fields);
     state.fields.requested = true;
     state.is_requested.store(true, std::memory_order_relaxed);
@@ -90,12 +92,12 @@ void membership_request(Slot *slot, const GrantRequest &request) {
     (void)wake_worker(SingleWorker::registrar); // a grant from the file must be renewed
 }
 
-// A membership that was superseded draws nothing.
 GrantView grant_view_of(const MembershipFields &fields) {
-    const core::Membership &m = fields.membership;
-    if (!m.holds || m.superseded)
+    const core::Holding &h = fields.holding;
+    const core::Ticks ticks = core::ticks_of(fields.request.layout, h.grant);
+    if (!h.holds || ticks.from >= ticks.until)
         return core::no_grant;
-    return {true, m.held.node, m.held.from, m.held.until, m.held.term.number};
+    return {true, h.grant.node, ticks.from, ticks.until};
 }
 
 GrantView membership_view(Slot *slot) {
@@ -143,50 +145,28 @@ core::FleetSeen fleet_seen() {
     return seen;
 }
 
-void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Membership &membership) {
-    Slot *slot = claim_slot(key, SlotKind::generator);
-    MembershipState &state = membership_of(slot);
-    lock_slot(slot);
-    state.fields.request.layout = layout;
-    state.fields.membership = membership;
-    if (membership.superseded)
-        state.fields.error = error_of(core::Refusal::superseded);
-    unlock_slot(slot);
-}
-
-int64_t fleet_raise_term(int64_t in_database) {
-    const bool exists = core::can_be_drawn(in_database, wall_clock_us());
-    lock_state();
-    core::FleetSeen &seen = fleet().seen;
-    const bool is_later = !fleet().knows_fleet && in_database > seen.term.number;
-    if (is_later && exists)
-        seen = {seen.fleet, {in_database, 0}, 0, 0};
-    const int64_t number = seen.term.number;
-    unlock_state();
-    if (is_later && !exists)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("this server's clock is more than a day behind the fleet's term"),
-                 errdetail("This database has drawn in term " INT64_FORMAT ".", in_database),
-                 errhint("Correct the clock of this server. If it is right, a clock was ahead when the term began: run "
-                         "SELECT uid_fleet_move() on this server.")));
-    return number;
-}
-
-void fleet_restore(const core::FleetSeen &seen, bool knows_fleet) {
+void fleet_set_seen(const core::FleetSeen &seen) {
     lock_state();
     fleet().seen = seen;
-    fleet().knows_fleet = knows_fleet;
     unlock_state();
 }
 
-bool fleet_note_seen(const core::FleetSeen &seen) {
-    lock_state();
-    const bool counts = !core::is_past(fleet().seen, seen.fleet, seen.term) || fault_is("go_back");
-    if (counts)
-        fleet().seen = seen;
-    unlock_state();
-    return counts;
+int64_t usual_length_us() {
+    constexpr int64_t if_unknown_us = 600 * us_per_second;
+    const int64_t longest_us = fleet_seen().longest;
+    const int64_t asked_us = settings::registry_lease_ms * us_per_ms;
+    const int64_t most_us = longest_us > 0 ? longest_us : if_unknown_us;
+    return asked_us > 0 ? Min(asked_us, most_us) : most_us;
+}
+
+void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Holding &holding) {
+    Slot *slot = claim_slot(key, SlotKind::generator);
+    MembershipFields &fields = membership_of(slot).fields;
+    lock_slot(slot);
+    fields.request.layout = layout;
+    fields.number = next_number();
+    fields.holding = holding;
+    unlock_slot(slot);
 }
 
 // A want is over that the grant covers, or that was refused just now because no grant reaches so far.
@@ -195,9 +175,9 @@ void membership_publish(const Member &member) {
     int64_t wanted = member.wanted;
     lock_slot(member.slot);
     MembershipFields *fields = &state->fields;
-    if (has_member(member.slot) && fields->membership.incarnation == member.membership.incarnation) {
-        const bool is_ahead = member.error.refusal == core::Refusal::ahead && member.error.at_us != fields->error.at_us;
-        fields->membership = member.membership;
+    if (has_member(member.slot) && fields->number == member.number) {
+        const bool is_ahead = member.error.why == core::Why::ahead && member.error.at_us != fields->error.at_us;
+        fields->holding = member.holding;
         fields->renewals = member.renewals;
         fields->error = member.error;
         fields->notes = member.notes;
@@ -219,18 +199,13 @@ void memberships_rest() {
 void memberships_begin_again() {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         MembershipState &state = membership_of(slot);
-        const uint64_t fresh = fresh_incarnation();
         lock_slot(slot);
-        if (state.fields.membership.incarnation != 0)
-            begin_again(&state.fields, fresh);
-        state.agreed_term.store(0, std::memory_order_relaxed);
+        if (state.fields.number != 0)
+            begin_again(&state.fields);
         unlock_slot(slot);
         ConditionVariableBroadcast(&state.changed);
     }
-    lock_state();
-    fleet().seen = {};
-    fleet().knows_fleet = true; // the terms that databases know are those of the former fleet
-    unlock_state();
+    fleet_set_seen({});
     fleet().moves.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -240,14 +215,12 @@ void memberships_begin_again() {
 
 BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t known, int64_t wait_us) {
     const int64_t now_us = monotonic_us();
-    const char *database = get_database_name(MyDatabaseId);
     lock_slot(segment);
     BlockFields &place = block_place_of(segment).fields;
     if (may_ask(place, now_us)) {
         place.number++;
         place.not_before_us = now_us;
-        place.ask = {count, known, config.fleet, config.increment, {}};
-        strlcpy(place.ask.database, database, sizeof(place.ask.database));
+        place.ask = {count, known, config.fleet, config.increment};
         place.answer = {BlockState::asked, {}, {}};
     }
     BlockAnswer answer = place.answer;
@@ -261,8 +234,7 @@ BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count
     return answer;
 }
 
-core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, int64_t term,
-                               const core::SequenceState &counter) {
+core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, const core::SequenceState &counter) {
     lock_slot(segment);
     BlockFields &place = block_place_of(segment).fields;
     const bool is_ready = place.answer.state == BlockState::ready;
@@ -270,10 +242,9 @@ core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, int64
     if (is_ready)
         place.answer = {}; // for which no session waits
     unlock_slot(segment);
-    // One of another fleet or increment was asked for before the segment was attached again. One of a later
-    // term has come after `term` was read.
-    if (!is_ready || block.count == 0 || block.term > term || block.fleet != config.fleet ||
-        block.increment != config.increment || !core::lies_beyond(counter, block.increment, block.first))
+    // One of another fleet or increment was asked for before the segment was attached again.
+    if (!is_ready || block.count == 0 || block.fleet != config.fleet || block.increment != config.increment ||
+        !core::lies_beyond(counter, block.increment, block.first))
         return {0, 0, 0};
     const auto length = static_cast<int64_t>(block.count - 1);
     return {block.count, block.first, block.first + length * block.increment};

@@ -5,19 +5,18 @@
 // Locking contract
 //   1. The slot's lock guards all but the atomics. No I/O and no wait happens under it.
 //   2. The registrar is the only process that changes a membership, except for membership_request() and
-//      memberships_begin_again() (under the lock), which begin another incarnation. membership_publish() therefore
-//      refuses the membership of another incarnation than the slot has. Incarnations are random numbers, so they tell
-//      it from that of another generator that had the slot meanwhile, and from an earlier one of the same generator.
+//      memberships_begin_again() (under the lock), which begin another one. membership_publish() therefore refuses a
+//      membership with another number than that of the slot.
 //
 // Why a grant of a membership that has ended does no harm:
 //   1. Its ticks stay its own. The registry grants the node to another membership from the end of the grant on.
 //   2. An answer that is under way for it is not published, by (2) of the contract.
 //   3. The file of grants may still have it, until it is written again. A start then continues it. That is right,
-//      because no later membership of the generator has drawn: its incarnation would be in the file instead.
+//      because no later membership of the generator has drawn: it would be in the file instead.
 #pragma once
 
 #include "base/identity.hpp"
-#include "core/membership.hpp"
+#include "core/holding.hpp"
 #include "slots.hpp"
 
 namespace uidgen::pg {
@@ -31,7 +30,6 @@ struct GrantRequest {
     int32_t worker_number; // of WorkerPolicy::fixed
     int32_t datacenter_id; // the generator's own or the setting; -1: none that fits
     int64_t former_node;   // the node that the generator drew with before it had a registry; -1: none
-    int64_t former_until;  // the first tick above the high-water mark that it had then
     bool has_leased;       // it has a high-water mark
     bool own_pool;         // it may have ids that generators of another epoch or split have
     char preset[NAMEDATALEN];
@@ -39,13 +37,10 @@ struct GrantRequest {
     char database[NAMEDATALEN];
 };
 
-// How many ticks are asked for.
-inline int64_t length_of(const GrantRequest &request) {
-    const int64_t tick_us = request.layout.tick_us;
-    return Max((settings::registry_lease_ms * us_per_ms + tick_us - 1) / tick_us, request.least_length);
-}
+// The usual length of this server's grants.
+int64_t usual_length_us() EXCLUDES(state_lock);
 
-// What the registrar keeps about a member, as long as its incarnation stays the same.
+// What the registrar keeps about a member, as long as it is the same.
 struct RegistrarNotes {
     int64_t renew_at;      // tick; 0: at once
     int64_t not_before_us; // when it may be asked for (again), on the monotonic clock
@@ -54,10 +49,11 @@ struct RegistrarNotes {
 
 // What the slot's lock guards of a membership.
 struct MembershipFields {
-    bool requested;              // false: only the file knows it; no session has used it since the server's start
-    GrantRequest request;        // if not requested, only the layout
-    core::Membership membership; // incarnation 0: there is none
-    int64_t renewals;            // grants accepted since the server's start
+    bool requested;       // false: only the file knows it; no session has used it since the server's start
+    GrantRequest request; // if not requested, only the layout
+    uint64_t number;      // of all memberships since the server's start; 0: there is none
+    core::Holding holding;
+    int64_t renewals; // grants accepted since the server's start
     GrantError error;
     RegistrarNotes notes;
 };
@@ -66,7 +62,6 @@ struct MembershipFields {
 struct MembershipState {
     MembershipFields fields GUARDED_BY(slot_lock);
     std::atomic<bool> is_requested;       // false after an alteration, and after a draw without a registry
-    std::atomic<int64_t> agreed_term;     // a number that the database has (node/fleet_term.hpp): sessions draw in it
     std::atomic<int64_t> wanted;          // the lowest tick that a session has asked for last; 0: the grant covers it
     std::atomic<int64_t> wanted_since_us; // since when it is not 0, on the monotonic clock
     std::atomic<int64_t> used_at_us;      // when a session last read or wanted it, on the wall clock; 0: never
@@ -134,10 +129,9 @@ struct Member : MembershipFields {
     int64_t used_at_us;
 };
 
-// After so many lengths of a grant without a draw a member is not renewed any more.
+// After so many usual lengths of a grant without a draw a member is not renewed any more.
 constexpr int64_t idle_lengths = 10;
-inline bool is_in_use(const Member &member, int64_t now_us) {
-    const int64_t length_us = length_of(member.request) * member.request.layout.tick_us;
+inline bool is_in_use(const Member &member, int64_t now_us, int64_t length_us) {
     return member.requested && member.used_at_us != 0 && now_us - member.used_at_us < idle_lengths * length_us;
 }
 
@@ -153,18 +147,10 @@ template <typename Visit> void for_each_member(Visit visit) {
 }
 
 core::FleetSeen fleet_seen() EXCLUDES(state_lock);
+void fleet_set_seen(const core::FleetSeen &seen) EXCLUDES(state_lock); // what answers have shown
 
-// Raises the latest term to what a database knows, unless the server knows more. Returns its number. Error if no clock
-// can have drawn it (core/term.hpp, 15): if this server's is behind, it would go back to a former registry.
-int64_t fleet_raise_term(int64_t in_database) EXCLUDES(state_lock);
-
-// What the file of grants says, while the area is made. The next incarnation must have begun already
-// (core::begin_incarnation()).
-void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Membership &membership);
-void fleet_restore(const core::FleetSeen &seen, bool knows_fleet) EXCLUDES(state_lock);
-
-// What answers have shown of the fleet. False: they do not count, because a database knows of a later term by now.
-bool fleet_note_seen(const core::FleetSeen &seen) EXCLUDES(state_lock);
+// What the file of grants says, while the area is made.
+void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Holding &holding);
 
 // Publishes what the registrar has made of its copy: the membership, after the file was written; the error, which
 // sessions say if they have waited too long; and the notes. Does nothing if the slot has another membership by now.
@@ -177,9 +163,6 @@ void memberships_rest();
 // uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of. Under file_lock.
 void memberships_begin_again() EXCLUDES(slot_lock, state_lock);
 
-// A random number that was never used: the name of an incarnation. As an int64_t it is positive.
-inline uint64_t fresh_incarnation() { return static_cast<uint64_t>(random_number()); }
-
 // ---------------------------------------------------------------------------------------------------------
 // Blocks of segments: ranges of values that the registry gave to this server. A slot has one place for a block. So at
 // most one block of a segment is ready after the range that sessions draw from (Leaf's double buffer). The slot's lock
@@ -189,21 +172,18 @@ inline uint64_t fresh_incarnation() { return static_cast<uint64_t>(random_number
 
 // What the registry is asked of the segment there that the slot's config names.
 struct BlockAsk {
-    int64_t count; // 0: none, only what the segment is like
-    int64_t shown; // the last value that this server was given
-    uint64_t fleet;
-    int64_t increment; // with the fleet: what they were when the segment was attached; 0: any
-    char database[NAMEDATALEN];
+    int64_t count;
+    int64_t shown;  // the last value that this server was given
+    uint64_t fleet; // that the segment was attached in; 0: any
+    int64_t increment; // with the fleet: what it was then; 0: any
 };
 
-// `count` values: first, first + increment, ... With a count of 0 it says what the segment is like.
+// `count` values: first, first + increment, ...
 struct FleetBlock {
     uint64_t fleet;
-    int64_t term; // the number of the term that it was given in; 0: not of the fleet that the server has seen
     int64_t first;
     uint64_t count;
     int64_t increment;
-    bool is_synchronous; // whether the registry has a synchronous standby
 };
 
 enum class BlockState : uint32_t {
@@ -246,10 +226,9 @@ inline const BlockPlace &block_place_of(const Slot *segment) { return block_plac
 // `config` is the slot's.
 BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t known, int64_t wait_us);
 
-// The block that is ready leaves the slot's place. A count of 0: none is ready that was asked for by that definition,
-// follows the counter, and is of a term whose number the database has (`term`). Raises no error.
-core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, int64_t term,
-                               const core::SequenceState &counter);
+// The block that is ready leaves the slot's place. A count of 0: none is ready that was asked for by that definition and
+// follows the counter. Raises no error.
+core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, const core::SequenceState &counter);
 
 BlockAnswer blocks_look(const Slot *segment) EXCLUDES(slot_lock, state_lock);
 

@@ -21,13 +21,13 @@ void copy_clean(char *into, size_t bytes, const char *text) {
 
 } // namespace
 
-GrantError make_error(const char *message, const char *hint, core::Refusal refusal) {
+GrantError make_error(const char *message, const char *hint, core::Why why) {
     GrantError error = {};
     copy_clean(error.message, sizeof(error.message), message);
     if (error.message[0] == '\0')
         strlcpy(error.message, "the registry gave no reason", sizeof(error.message));
     copy_clean(error.hint, sizeof(error.hint), hint);
-    error.refusal = refusal;
+    error.why = why;
     error.at_us = wall_clock_us();
     return error;
 }

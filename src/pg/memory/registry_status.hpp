@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/base.hpp"
-#include "core/refusal.hpp"
+#include "core/holding.hpp"
 
 namespace uidgen::pg {
 
@@ -10,29 +10,23 @@ namespace uidgen::pg {
 struct GrantError {
     char message[512];
     char hint[256];
-    core::Refusal refusal;
-    int64_t at_us;   // 0: none
-    bool names_host; // not for every role
+    core::Why why;    // granted: it is no refusal of the registry
+    int64_t until_us; // of `fenced`
+    int64_t at_us;    // 0: none
+    bool names_host;  // not for every role
 };
 
 // An error of now. What is not printable ASCII is replaced, since sessions in databases of every encoding show it, and
 // line breaks become spaces.
-GrantError make_error(const char *message, const char *hint, core::Refusal refusal = core::Refusal::none);
-
-// The error of a refusal whose text depends on no request.
-inline GrantError error_of(core::Refusal why) {
-    return make_error(core::row_of(why).message, core::row_of(why).hint, why);
-}
+GrantError make_error(const char *message, const char *hint, core::Why why = core::Why::granted);
 
 // What the registrar last knew of the registry, for a view.
 struct RegistrarStatus {
-    bool connected;          // the registry has answered
-    char host[256];          // the one that answers; empty: none
-    int32_t registries;      // how many hosts answered as one at the last inquiry
-    int64_t away_since_us;   // since when the registry cannot be used; 0: it can, or was not tried
-    int64_t connected_at_us; // errors from before do not count any more
-    char refused_by[256];    // the host that has refused this server last; empty: none
-    GrantError last_error;   // of the registry as a whole, or of any member
+    char host[256];        // the one that answered last; empty: none yet
+    int64_t heard_at_us;   // when it did; 0: never
+    int64_t away_since_us; // since when the registry cannot be used; 0: it can, or was not tried
+    int64_t back_at_us;    // when it could be used again; errors from before do not count any more
+    GrantError last_error; // of the registry as a whole, or of any member
     bool compared_clocks;
     int64_t clock_offset_us; // this server's clock less the registry's, at the last answer
 };

@@ -24,7 +24,7 @@
 
 #include "area.hpp"
 #include "base/locks.hpp"
-#include "core/membership.hpp"
+#include "core/holding.hpp"
 #include "counters.hpp"
 #include "registry_status.hpp"
 #include "workers.hpp"
@@ -55,14 +55,12 @@ struct ServerClock {
 // Times of lost generators (slots.hpp). Which one depends on the database and the layout.
 constexpr uint32_t lost_times = 512;
 
-// knows_fleet and unstored change under file_lock, or while the area is made.
 struct MemberState {
     core::FleetSeen seen GUARDED_BY(state_lock);
     std::atomic<bool> is_in_fleet; // is_in_fleet(); written by the postmaster
-    LWLock file_lock;              // held while memberships are accepted, stored and published; before a slot's lock
-    bool knows_fleet;              // the file of grants has all that was seen, so no database knows of a later term
+    LWLock file_lock;              // held while memberships are changed, stored and published; before a slot's lock
     std::atomic<uint64_t> moves;   // calls of uid_fleet_move(); changed under file_lock
-    bool unstored;                 // the last write of the file of grants failed: it may lack incarnations
+    std::atomic<uint64_t> members; // memberships that have begun since the server's start
     RegistrarStatus registrar GUARDED_BY(state_lock);
 };
 

@@ -81,7 +81,6 @@ void reset(Slot *slot, const SlotInit &init) UNCHECKED {
         reset(&generator_of(slot), init);
         generator_of(slot).former_until_us = until_us;
         membership_of(slot).is_requested.store(false, std::memory_order_relaxed);
-        membership_of(slot).agreed_term.store(0, std::memory_order_relaxed);
         generator_of(slot).records_before = slot->counters.counted(Stat::records);
     } else {
         memset(static_cast<void *>(&segment_of(slot)), 0, sizeof(SegmentState));
@@ -129,10 +128,11 @@ uint64_t ids_by_words(Slot *slot) {
     return slot->passed_over.handed_out(word_of(slot).last() + 1) + of_backup;
 }
 
-// A block of the registry is for the segment there that it was asked for.
+// A block of the registry is for the segment there that it was asked for. segment_attach() asks before it knows the
+// fleet.
 void define_segment(Slot *slot, const SegmentConfig &config) REQUIRES(slot_lock) {
     SegmentConfig &own = segment_of(slot).config;
-    if (own.fleet != config.fleet || strcmp(own.registry_name, config.registry_name) != 0)
+    if ((own.fleet != 0 && own.fleet != config.fleet) || strcmp(own.registry_name, config.registry_name) != 0)
         blocks_discard(slot);
     own = config;
 }

@@ -1,7 +1,5 @@
 #include "draw.hpp"
 
-#include "node/fleet_term.hpp"
-
 namespace uidgen::pg {
 namespace {
 
@@ -83,7 +81,6 @@ Reservation reserve_range(const SessionEntry *e, Needed needed) {
         result.rule.increment = result.config.increment;
     else
         result.rule = sequence_rule(e->sequence);
-    const int64_t term = is_block ? agree_on_fleet_term() : 0;
     Relation rel = open_sequence(e);
     SequencePage page = lock_matched_page(slot, rel);
     const core::SequenceState counter = slot->expected.counter;
@@ -97,7 +94,7 @@ Reservation reserve_range(const SessionEntry *e, Needed needed) {
     const core::Ranges &ranges = segment.reserved.ranges;
     const bool is_wanted = needed == Needed::later ? ranges.room(next) : !ranges.find(next, &in_use);
     if (is_wanted && is_block && needed == Needed::now)
-        planned = blocks_take(slot, result.config, term, counter);
+        planned = blocks_take(slot, result.config, counter);
     else if (is_wanted && !is_block)
         planned = core::plan_range(counter, result.rule, static_cast<uint64_t>(result.step));
     result.is_missing = is_wanted && planned.count == 0;
@@ -127,10 +124,6 @@ void refill(const SessionEntry *e, Needed needed, BlockWait *wait) EXCLUDES(page
     }
 }
 
-bool is_changed_there(core::Refusal why) {
-    return why == core::Refusal::other_fleet || why == core::Refusal::increment_differs;
-}
-
 // Without a statement if the slot may have a shortened name, by which another segment would be attached.
 const char *how_to_go_on(const SegmentConfig &segment) {
     const int length = static_cast<int>(strlen(segment.registry_name));
@@ -146,9 +139,9 @@ const char *how_to_go_on(const SegmentConfig &segment) {
 [[noreturn]] void report_no_block(const SegmentConfig &segment, const GrantError *error, int64_t waited_us) {
     if (error != nullptr)
         ereport(ERROR,
-                (errcode(error->refusal == core::Refusal::used_up ? ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED
+                (errcode(error->why == core::Why::used_up ? ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED
                                                                   : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 error_details(*error, waited_us, is_changed_there(error->refusal) ? how_to_go_on(segment) : nullptr),
+                 error_details(*error, waited_us, error->why == core::Why::other_fleet ? how_to_go_on(segment) : nullptr),
                  errmsg("segment \"%s\" has no values from the registry", shown(segment.name))));
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("segment \"%s\" takes its values from a registry, but uidgen.registry is not set",
@@ -186,8 +179,8 @@ BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count
     if (in_fleet && (answer.state == BlockState::ready || answer.state == BlockState::none || !is_over))
         return answer;
     if (answer.state == BlockState::asked)
-        answer.error.refusal = core::Refusal::none; // that of an error that passes by itself
-    const bool is_used_up = answer.error.refusal == core::Refusal::used_up;
+        answer.error.why = core::Why::granted; // that of an error that passes by itself
+    const bool is_used_up = answer.error.why == core::Why::used_up;
     wait->counters->count(is_used_up ? Stat::refused_used_up : Stat::refused_registry);
     report_no_block(config, in_fleet ? &answer.error : nullptr, monotonic_us() - wait->began_us);
 }

@@ -22,65 +22,59 @@ void put_text(ResultRow *row, const char *column, const char *text) {
         put(row, column, copy);
 }
 
-// How it is with a generator in one word, or with the server if it has none. What was wrong before the present
-// connection is over.
-const char *state_of(const RegistrarStatus &s, const Member *member) {
-    const int64_t now_us = wall_clock_us();
-    const auto word_of = [](const GrantError &e, const char *other) {
-        return e.refusal != core::Refusal::none ? core::row_of(e.refusal).word : other;
-    };
-    if (member == nullptr && s.away_since_us == 0)
-        return s.connected ? "connected" : "idle";
-    if (member != nullptr && member->membership.superseded)
-        return "superseded";
-    if (member != nullptr && !is_in_use(*member, now_us))
-        return "idle";
+// Why a generator gets nothing; at_us 0: it was not refused since the registry could be used last.
+GrantError error_of(const RegistrarStatus &s, const Member *member) {
     if (s.away_since_us != 0)
-        return word_of(s.last_error, "unreachable");
-    if (member->error.at_us != 0 && member->error.at_us >= s.connected_at_us)
-        return word_of(member->error, "failed");
-    const core::Membership &m = member->membership;
-    return m.holds && now_us < core::start_of(member->request.layout, m.held.until) ? "granted" : "asking";
+        return s.last_error;
+    return member != nullptr && member->error.at_us >= s.back_at_us ? member->error : GrantError{};
 }
 
-// The host that has said so.
-const char *said_by(const RegistrarStatus &s) {
-    return s.away_since_us == 0 ? s.host : s.last_error.refusal != core::Refusal::none ? s.refused_by : "";
+// How it is with a generator, or with the server if it has none.
+const char *state_of(const GrantError &error, const Member *member) {
+    const int64_t now_us = wall_clock_us();
+    const bool is_idle = member != nullptr && !is_in_use(*member, now_us, usual_length_us());
+    if (error.at_us != 0 && !is_idle) {
+        if (error.why == core::Why::granted || error.why == core::Why::outdated)
+            return "unreachable";
+        return error.why == core::Why::fenced ? "fenced" : "refused";
+    }
+    const bool has_grant = member != nullptr && member->holding.holds && now_us < member->holding.grant.until;
+    return has_grant && !is_idle ? "granted" : "waiting";
 }
 
 void put_server(ResultRow *row, const RegistrarStatus &s, const Member *member) {
     const core::FleetSeen seen = fleet_seen();
-    put_text(row, "state", state_of(s, member));
+    const GrantError error = error_of(s, member);
+    put_text(row, "state", state_of(error, member));
+    put_text(row, "why", error.why != core::Why::granted ? core::word_of(error.why) : "");
+    put_text(row, "error", error.message);
+    put_text(row, "hint", error.hint);
+    put_time(row, "fenced_until", error.why == core::Why::fenced ? error.until_us : 0);
     if (superuser() || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS)) {
-        put_text(row, "said_by", said_by(s));
         put_text(row, "registry", conninfo_redacted(settings::registry));
         put_text(row, "host", s.host);
     }
-    put(row, "connected", s.connected);
-    put(row, "registries", s.registries);
+    put_time(row, "heard_at", s.heard_at_us);
     put_time(row, "away_since", s.away_since_us);
     put_text(row, "last_error", s.last_error.message);
     put_time(row, "last_error_at", s.last_error.at_us);
-    if (seen.fleet != 0)
-        put(row, "fleet", seen.fleet);
-    if (seen.term.number != 0)
-        put(row, "term", seen.term.number);
     if (s.compared_clocks)
         put(row, "clock_offset_ms", s.clock_offset_us / us_per_ms);
+    if (seen.fleet == 0)
+        return;
+    put(row, "fleet", seen.fleet);
+    put(row, "term", seen.term);
+    put(row, "longest", seconds(seen.longest));
 }
 
 void put_member(ResultRow *row, const Member &member) {
-    const core::Membership &membership = member.membership;
     put_text(row, "database", member.request.database);
     put_text(row, "generator", member.request.generator);
-    if (membership.holds) {
-        put(row, "node", membership.held.node);
-        put_time(row, "granted_until", core::start_of(member.request.layout, membership.held.until));
+    if (member.holding.holds) {
+        put(row, "node", member.holding.grant.node);
+        put_time(row, "granted_until", member.holding.grant.until);
     }
     put(row, "renewals", member.renewals);
-    put(row, "superseded", membership.superseded);
-    put_text(row, "refusal", core::row_of(member.error.refusal).word);
-    put_text(row, "error", member.error.message);
 }
 
 } // namespace

@@ -26,22 +26,14 @@ UIDGEN_SQL_FUNCTION(uid_load) {
     PG_RETURN_VOID();
 }
 
-// Keeps logical replication away from the extension's tables. Their rows describe sequences of this server, numbers
-// that it drew, or grants of this registry. A FOR ALL TABLES publication includes these tables, because every database
-// with the extension has them. The trigger is ENABLE ALWAYS, and acts only in an apply or tablesync worker. It does not
-// check session_replication_role, because restores set that too. A worker can leave out rows, but not a TRUNCATE, so no
-// session may send one.
+// Keeps logical replication away from worker_node, whose rows describe sequences of this server and numbers that it
+// drew. A FOR ALL TABLES publication includes the table, because every database with the extension has it. The trigger
+// is ENABLE ALWAYS, and acts only in an apply or tablesync worker. It does not check session_replication_role, because
+// restores set that too.
 UIDGEN_SQL_FUNCTION(uid_keep_local) {
     const TriggerData *trigger = trigger_of(fcinfo);
-    if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event))
-        report_other_call("uid_keep_local", "BEFORE trigger");
-    if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
-        ereport(ERROR,
-                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                 errmsg("cannot truncate table \"%s\"", RelationGetRelationName(trigger->tg_relation)),
-                 errdetail("Its rows describe sequences, or keep nodes from being granted twice."),
-                 errhint("Drop generators with uid_generator_drop(), segments with segment_drop(), and keys with DROP "
-                         "SEQUENCE. To free a node whose holder no longer runs, call uid_fleet_takeover().")));
+    if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
+        report_other_call("uid_keep_local", "BEFORE trigger for each row");
     if (IsLogicalWorker())
         return static_cast<Datum>(0); // leaves the change out
     return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple);

@@ -3,7 +3,6 @@
 // registry is like, for segment_attach().
 
 #include "array.hpp"
-#include "node/fleet_term.hpp"
 #include "session/names.hpp"
 #include "segment/blocks.hpp"
 #include "segment/draw.hpp"
@@ -138,7 +137,8 @@ UIDGEN_SQL_FUNCTION(segment_set) {
 }
 
 // Its arguments are the sequence, and the names of the segment here and at the registry. No session draws meanwhile. So
-// the slot may have the definition to be looked up until it is opened next, which reads its own again.
+// the slot may have the definition to be looked up until it is opened next, which reads its own again. The block that
+// comes with the answer stays in its place, for the first draw.
 UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);
@@ -149,17 +149,14 @@ UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     Counters not_counted = {};
     BlockWait wait = {0, &not_counted};
     BlockAnswer answer;
-    (void)agree_on_fleet_term();
     mark_stale(e->slot, SlotPhase::altered);
     (void)make_slot(slot_key(sequence), {SlotKind::segment, {}, {}, SlotPhase::altered, {}, 0, 0, config});
     blocks_forget(e->slot); // a block that was asked for before is of another segment, or of another time
     do
-        answer = ask_for_block(e->slot, config, 0, 0, &wait);
+        answer = ask_for_block(e->slot, config, settings::segment_step, -1, &wait);
     while (answer.state != BlockState::ready);
-    blocks_forget(e->slot);
     const FleetBlock &found = answer.block;
-    return make_row(desc, {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment),
-                           BoolGetDatum(found.is_synchronous)});
+    return make_row(desc, {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment)});
 }
 
 } // namespace uidgen::pg
