@@ -1,0 +1,71 @@
+# A member of a fleet: it joins, draws in its grant, renews it, restarts, draws without the registry to the grant's end,
+# and shows each of this in uid_registry_status.
+use UidgenTest 'preloaded';
+
+my $longest = 4;    # seconds
+my $registry = new_node('registry', conf => "track_functions = all\nautovacuum = off\n");
+start_node($registry);
+make_registry($registry, longest => $longest, bound => 1, keeps => 'failovers');
+
+my $member = new_server('member', registries => [$registry], conf => "uidgen.max_wait = '1min'\nautovacuum = off\n");
+
+sub status ($columns, $generator = 'uid_generators.uid_default')
+{
+	return sql($member, "SELECT $columns FROM uid_registry_status WHERE generator = '$generator'");
+}
+
+sub row ($columns)
+{
+	return sql($registry, "SELECT $columns FROM uid_registry.node ORDER BY node");
+}
+
+# It joins.
+is(sql($member, 'SELECT state, generator FROM uid_registry_status'), 'waiting|', 'before the first draw nothing is asked');
+my @ids = sql($member, 'SELECT uid_next()');
+my $node = status('node');
+is(status('state'), 'granted', 'the first draw gets a grant');
+is(row('node'), $node, '... of a node that the registry has given away');
+like(row('holder'), qr/database postgres, generator uid_generators\.uid_default, preset snowflake/, '... and whose holder it can name');
+is(status('fleet, longest'), sql($registry, 'SELECT fleet FROM uid_registry.registry') . "|$longest", 'the member knows its fleet');
+is(status('registry'), registry_line($registry) =~ s/ connect_timeout.*//r, '... and shows the registry');
+is(sql($member, "SELECT worker_id + 32 * datacenter_id FROM uid_decode($ids[0])"), $node, 'its ids have that node');
+
+# It renews, and draws on.
+my $until = row('until');
+ok(poll_until('a renewal', sub { push @ids, sql($member, 'SELECT uid_next()'); row('until') > $until }), 'half of the grant later it is extended');
+is(row('node'), $node, '... with the same node');
+cmp_ok(status('renewals'), '>=', 2, '... as the status says');
+is(sql($registry, q{SELECT count(*) FROM pg_stat_activity WHERE usename = 'uid_fleet'}), 0, 'no connection stays open')
+  or diag(sql($registry, q{SELECT query FROM pg_stat_activity WHERE usename = 'uid_fleet'}));
+
+# It restarts, and the registry is away.
+$member->restart;
+push @ids, sql($member, 'SELECT uid_next()');
+is(status('node'), $node, 'after a restart it has the same node');
+$member->stop('immediate');
+$registry->stop;
+start_node($member);
+push @ids, sql($member, 'SELECT uid_next()');
+is(status('node'), $node, 'after a crash, too, even without the registry');
+ok($member->poll_query_until('postgres', q{SELECT state = 'unreachable' AND away_since IS NOT NULL AND error <> '' FROM uid_registry_status WHERE generator IS NOT NULL}), '... which the status shows');
+$member->poll_query_until('postgres', 'SELECT granted_until < clock_timestamp() FROM uid_registry_status') or die 'the grant does not end';
+like((sqlstate($member, q{SET uidgen.max_wait = '100ms'; SELECT uid_next()}))[1] // '', qr/55000/, 'when the grant has ended it draws nothing');
+start_node($registry);
+push @ids, sql($member, 'SELECT uid_next()');
+is(status('state, node'), "granted|$node", 'when the registry is back, it continues with its node');
+
+# Other rows and other layouts.
+sql($member, q{SELECT uid_generator_create('static', worker_policy => 'static', worker_number => 3, datacenter_id => 2)});
+push @ids, sql($member, q{SELECT uid_next('uid_generators.static')});
+is(status('node', 'uid_generators.static'), 32 * 2 + 3, 'a worker number and a datacenter id are a node');
+sql($member, q{SELECT uid_generator_create('elsewhere', datacenter_id => 7)});
+push @ids, sql($member, q{SELECT uid_next('uid_generators.elsewhere')});
+is(status('node >> 5', 'uid_generators.elsewhere'), 7, 'a datacenter id is a range');
+sql($member, q{SELECT uid_generator_create('later', epoch => '2026-02-01')});
+my $refused = q{SET uidgen.max_wait = '100ms'; SELECT uid_next('uid_generators.later')};
+like((sqlstate($member, $refused))[1] // '', qr/55000/, 'a layout whose ids could be equal is refused');
+is(status('state, why', 'uid_generators.later'), 'refused|layout_differs', '... as the status says');
+
+is(repeated(@ids), '', 'no id came twice');
+$_->stop foreach $member, $registry;
+done_testing();
