@@ -94,9 +94,6 @@ make_server server-registry "$tree"
     echo "synchronous_standby_names = 'standby'"
 } >>"$UIDGEN_WORK/server-registry/postgresql.conf"
 start_named registry
-export PGOPTIONS='-c synchronous_commit=local'
-on registry psql -c "CREATE ROLE replicator REPLICATION"
-unset PGOPTIONS
 on registry "$tree$bindir/pg_basebackup" -D "$UIDGEN_WORK/server-standby" -R -X stream -c fast \
     -d "application_name=standby" >"$UIDGEN_WORK/log/basebackup" 2>&1
 {
