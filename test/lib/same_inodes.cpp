@@ -1,6 +1,6 @@
 // Preloaded into servers whose directories are clones of one volume. All directories have one inode, and so have, with one
-// time of birth, all files that are asked for by their descriptor, as uidgen asks for its file of grants. The device
-// differs, because PostgreSQL takes a directory with the same inode on the same device for the same one.
+// time of birth, the files that uidgen asks for. The device differs, because PostgreSQL takes a directory with the same
+// inode on the same device for the same one.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ int stat(const char *path, struct stat *about) noexcept {
 int statx(int at, const char *path, int flags, unsigned mask, struct statx *about) noexcept {
     static const auto original = next<int (*)(int, const char *, int, unsigned, struct statx *)>("statx");
     const int result = original(at, path, flags, mask, about);
-    if (result == 0 && (flags & AT_EMPTY_PATH) != 0) {
+    if (result == 0) {
         about->stx_ino = 1;
         about->stx_btime = {};
     }
