@@ -94,10 +94,10 @@ void membership_request(Slot *slot, const GrantRequest &request) {
 
 GrantView grant_view_of(const MembershipFields &fields) {
     const core::Holding &h = fields.holding;
-    const core::Ticks ticks = core::ticks_of(fields.request.layout, h.grant);
-    if (!h.holds || ticks.from >= ticks.until)
+    if (!h.holds)
         return core::no_grant;
-    return {true, h.grant.node, ticks.from, ticks.until};
+    const core::Ticks ticks = core::ticks_of(fields.request.layout, h.grant);
+    return ticks.from < ticks.until ? GrantView{true, h.grant.node, ticks.from, ticks.until} : core::no_grant;
 }
 
 GrantView membership_view(Slot *slot) {
