@@ -80,7 +80,10 @@ sub grants
 	foreach my $name (sort keys %members)
 	{
 		my $sql = "SELECT generator, node, extract(epoch FROM granted_until) FROM uid_registry_status WHERE node IS NOT NULL AND generator !~ 'newcomer|lost'";
-		$grants{"$name $1"} = { node => $2, until => $3 } while $members{$name}->safe_psql('postgres', $sql) =~ /^(.*)\|(.*)\|(.*)$/mg;
+		foreach my $row (map { [ split /\|/ ] } split /\n/, $members{$name}->safe_psql('postgres', $sql))
+		{
+			$grants{"$name $row->[0]"} = { node => $row->[1], until => $row->[2] };
+		}
 	}
 	return %grants;
 }
@@ -131,6 +134,13 @@ sub put_back ($backup)
 	system_or_bail('cp', '-a', $backup, $registry->data_dir);
 }
 
+sub kill_hard ($node)
+{
+	my ($pid) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+	$node->kill9;
+	poll_until('the end of ' . $node->name, sub { !kill 0, $pid }) or die 'the server lives';
+}
+
 # A grant that nobody but its holder knows after the failover.
 sub lose_a_grant ($standby)
 {
@@ -138,7 +148,7 @@ sub lose_a_grant ($standby)
 	create_small($members{a}, 'lost');
 	poll_until('a grant that is lost', sub { try_sql($members{a}, "SELECT uid_next('uid_generators.lost')") =~ /^\d+$/ }) or die 'no grant';
 	push @loops, load_small($members{a}, 'lost');
-	$registry->kill9;
+	kill_hard($registry);
 	kill 'KILL', $walsender;
 	poll_until('the end of the walsender', sub { !kill 0, $walsender }) or die 'the walsender lives';
 }
@@ -147,7 +157,7 @@ goes_on('three members draw by all paths', @loops);
 
 story('a restart', 0, sub { $registry->restart });
 
-story('kill -9', 0, sub { $registry->kill9; start_node($registry) });
+story('kill -9', 0, sub { kill_hard($registry); start_node($registry) });
 
 # A failover that loses the last grants, without a word of an operator.
 stand_by($servers[1]);
@@ -177,7 +187,7 @@ stand_by($servers[2]);
 make_synchronous($registry, $servers[2]->name);
 sql($registry, "SELECT uid_registry.promise('failovers')");
 story('a failover to a synchronous standby', 0, sub {
-	$registry->kill9;
+	kill_hard($registry);
 	$registry = $servers[2];
 	$registry->append_conf('postgresql.auto.conf', "synchronous_standby_names = ''\n");
 	$registry->promote;
