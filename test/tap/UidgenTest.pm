@@ -7,6 +7,7 @@
 #                                              # after join_fleet()
 #   start_node($node);                         # start again: after a stop, a standby
 #   crash($node);                              # an immediate stop, and a start
+#   kill_hard($node);                          # kill -9, and a wait for its end
 #   my $copy = copy_installation();            # $copy->{SHAREDIR}; new_node('x', install_path => $copy->{install_path})
 #
 #   use_fake_clock($node);                     # before start_node or start_uidgen
@@ -76,7 +77,7 @@ use Test::More;
 use Time::HiRes;
 use UidgenNode;
 
-our @EXPORT = qw(new_node start_uidgen start_node pg_upgrade_command copy_installation skip_with_assertions standby_of make_synchronous
+our @EXPORT = qw(new_node start_uidgen start_node kill_hard pg_upgrade_command copy_installation skip_with_assertions standby_of make_synchronous
   has_assertions parallel_setting use_fake_clock set_clock freeze_clock send_query finish_query sqlstate
   background_loop stop_loop wait_for_loop repeated assert_unique hold_open freeze_walsender freeze_process thaw
   wait_for_node_rows reads_of_node_rows background_pids make_registry registry_line join_fleet node_of create_load
@@ -173,6 +174,14 @@ sub crash ($node)
 {
 	$node->stop('immediate');
 	start_node($node);
+}
+
+# Only the postmaster is killed. The others end by themselves, so a start may have to wait for them.
+sub kill_hard ($node)
+{
+	my ($pid) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+	$node->kill9;
+	poll_until('the end of ' . $node->name, sub { !kill 0, $pid }) or die 'the server lives';
 }
 
 # Cluster's start, with the environment that a fake clock needs.
