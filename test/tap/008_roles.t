@@ -280,9 +280,6 @@ SQL
 	is($kept{$_}, $acls{$_}, "those that pg_dump compares with are the same: $_") foreach sort keys %defaults;
 	my %calls = (
 		'SELECT secrets FROM uid_secrets.uid_key' => 'schema uid_secrets',
-		"SELECT uid_fleet_admit('bob')" => 'function uid_fleet_admit',
-		'SELECT uid_fleet_fence()' => 'function uid_fleet_fence',
-		'SELECT uid_fleet_takeover(0, 0)' => 'function uid_fleet_takeover',
 		'DELETE FROM worker_node' => 'table worker_node');
 	like(failure("SET SESSION AUTHORIZATION bob; $_", 'generous'), qr/ERROR:  42501: permission denied for \Q$calls{$_}\E/, "bob may not: $_") foreach sort keys %calls;
 	# A habit that reaches all that is in the schema of the applications.

@@ -101,13 +101,13 @@ my $registry = make_registry(new_server('registry'));
 foreach my $segment ([ 'a', 1 ], [ 'b', 1000000 ])
 {
 	my ($name, $first) = @$segment;
-	$registry->safe_psql('postgres', "SELECT segment_create('$name', $first); GRANT USAGE ON SEQUENCE uid_segments.$name TO uid_fleet");
+	$registry->safe_psql('postgres', "INSERT INTO uid_registry.segment (name, next_value) VALUES ('$name', $first)");
 }
 $node = new_server('member', conf => "${one_file_again}uidgen.max_wait = 1min\n", registries => [$registry]);
 
 # A database with the oid of one that was dropped, from the same template.
 sql($node, 'CREATE DATABASE mould');
-sql($node, "CREATE EXTENSION uidgen; SELECT uid_generator_create('g'), uid_generator_create('c', mode => 'cached', spread => false), segment_attach('a', step => 100, max_step => 100, without_standby => true)", 'mould');
+sql($node, "CREATE EXTENSION uidgen; SELECT uid_generator_create('g'), uid_generator_create('c', mode => 'cached', spread => false), segment_attach('a', step => 100, max_step => 100)", 'mould');
 my (%twice, @twins);
 foreach my $round (1, 2, 3)
 {
@@ -130,7 +130,7 @@ sub next_node ($sql)
 
 # A fixed number is refused to whoever asks for it as a newcomer.
 # A generator of the database that was dropped may have drawn that node.
-$registry->safe_psql('postgres', 'DELETE FROM uid_fleet_node WHERE node = 31');
+$registry->safe_psql('postgres', 'ALTER TABLE uid_registry.node DISABLE TRIGGER ALL; DELETE FROM uid_registry.node WHERE node = 31; ALTER TABLE uid_registry.node ENABLE TRIGGER ALL');
 my $granted = next_node(with_oid(q{SELECT FROM uid_generator_create('again', worker_policy => 'static', worker_number => 31)}));
 is(next_node("BEGIN; DROP SEQUENCE $again; ROLLBACK"), $granted, 'a generator whose DROP is rolled back keeps its node');
 isnt(next_node("DROP SEQUENCE $again; " . with_oid($create{generator})), $granted, 'another generator with its oid gets a node of its own');

@@ -67,10 +67,10 @@ for my $sql (of_language('sql', snippets('README.md', $elsewhere)))
 	is(($node->psql('shop', $sql, on_error_stop => 1))[0], 0, $sql);
 }
 
-# The registry of the README's line is a database of this server.
+# The registry of the README's line is a database of this server; 050_commands.t runs its commands.
 my ($registry) = grep { /^uidgen\.registry = / } map { split /\n/ } of_language('ini', snippets('README.md', $elsewhere));
-my ($host, $port) = ($node->host, $node->port);
-$registry =~ s/host=\S+ dbname=\S+/host=$host port=$port dbname=shop/ or die "no host and dbname in $registry";
+make_registry($node);
+$registry =~ s/=.*/= '@{[ registry_line($node) ]}'/ or die "no line in $registry";
 set_conf($node, $registry);
 for my $database ('shop', 'shop2')
 {
@@ -98,12 +98,12 @@ $library->init;
 $library->append_conf('postgresql.conf', "shared_preload_libraries = 'uidgen'\nwal_level = logical\n");
 $library->start;
 
-# With the extension it is a copy of one that has been made so.
+# With the extension it is a copy of one that has been made so. That has a registry, too.
 sub new_database ($with_extension = 0)
 {
 	$library->safe_psql('postgres', 'DROP DATABASE IF EXISTS shop WITH (FORCE)');
 	$library->safe_psql('postgres', 'DROP DATABASE IF EXISTS shop2 WITH (FORCE)');
-	my $roles = $library->safe_psql('postgres', q{SELECT string_agg(quote_ident(rolname), ', ') FROM pg_roles WHERE oid >= 16384});
+	my $roles = $library->safe_psql('postgres', q{SELECT string_agg(quote_ident(rolname), ', ') FROM pg_roles WHERE oid >= 16384 AND rolname <> 'uid_member'});
 	$library->safe_psql('postgres', "DROP ROLE $roles") if $roles ne '';
 	$library->safe_psql('postgres', 'CREATE DATABASE shop' . ($with_extension ? ' TEMPLATE installed' : ''));
 	return unless $with_extension;
@@ -112,6 +112,7 @@ sub new_database ($with_extension = 0)
 
 $library->safe_psql('postgres', 'CREATE DATABASE installed');
 $library->safe_psql('installed', $_) for @install;
+make_registry($library, dbname => 'installed');
 
 # A table that an application made needs nothing of the extension in its search_path, or in the schema public.
 new_database(1);
@@ -147,22 +148,13 @@ for my $case ([ shop => 'SELECT uid_next()' ], [ shop => 'SELECT uidgen.uid_next
 
 # Statements of the text that need more than the blocks of the page leave behind: what to run before them, or the test
 # that runs them.
-my $registry_here = "SELECT 'CREATE ROLE fleet' WHERE to_regrole('fleet') IS NULL \\gexec\nSELECT uid_fleet_admit('fleet', CASE WHEN NOT EXISTS (SELECT FROM uid_fleet_state) THEN 'new' END)";
 my %needs = (
 	'CREATE EXTENSION uidgen' => 'DROP EXTENSION uidgen CASCADE',
 	"INSERT INTO t_sequence VALUES ('new', 0, 1000)" => 'SELECT uid_t_sequence_create()',
 	'ALTER TABLE t_sequence ENABLE ALWAYS TRIGGER uid_reserve_block' => 'SELECT uid_t_sequence_create()',
 	'GRANT SET ON PARAMETER uidgen.datacenter_id TO owner' => 'CREATE ROLE owner',
-	"SELECT segment_attach('orders')" => '039_fleet_segments.t',
-	"SELECT uid_fleet_expel('fleet_app1')" => $registry_here =~ s/'fleet'/'fleet_app1'/gr =~ s/ROLE fleet/ROLE fleet_app1/r,
-	"ALTER ROLE fleet_app1 SET temp_file_limit = '10MB'" => 'CREATE ROLE fleet_app1',
-	'SELECT uid_fleet_handover()' => $registry_here,
-	'SELECT uid_fleet_handover(cancel => true)' => '030_registry.t',
-	'SELECT uid_fleet_fence()' => $registry_here,
-	'SELECT uid_fleet_key()' => $registry_here,
-	'SELECT uid_fleet_fence(cancel => true)' => $registry_here,
-	'SELECT uid_fleet_move()' => '032_registrar.t',
-	"SELECT * FROM uid_fleet_reserve(pool => 1, nodes => 2)" => '030_registry.t',
+	"SELECT segment_attach('orders')" => '039_fleet_answers.t',
+	'REVOKE uid_member FROM fleet_app1' => 'CREATE ROLE fleet_app1 IN ROLE uid_member',
 	'DROP SUBSCRIPTION from_blue' => '034_multi_master.t',
 	'ALTER SUBSCRIPTION move REFRESH SEQUENCES' => '027_publication.t',
 	'CREATE EXTENSION citus' => '036_citus.t',

@@ -1,5 +1,5 @@
 # Two members of a fleet replicate a table to each other, and both insert into it. Then a third server takes over from the
-# first: blue/green. The statements and commands are those of docs/fleet.md, with the addresses of these servers.
+# first: blue/green. The statements and commands are those of docs/several-servers.md, with the addresses of these servers.
 #
 # Expected: no row of one server conflicts with a row of the other. The first server is the registry of its own fleet.
 #
@@ -16,7 +16,7 @@ sub app ($node, @sql)
 	return sql_with_path($node, 'app', @sql);
 }
 
-# A block of docs/fleet.md for this major.
+# A block of docs/several-servers.md for this major.
 sub without_origin ($block)
 {
 	$block =~ s/, origin = none|WITH \(origin = none\)//g unless $has_origin;
@@ -54,9 +54,9 @@ join_fleet($nodes{$_}, $nodes{a}) foreach keys %nodes;
 start_uidgen($nodes{$_}) foreach 'a', 'b';
 make_registry($nodes{a});
 
-my $tables = block_of('docs/fleet.md', qr/CREATE PUBLICATION mine FOR TABLE orders;/);
-my $filter = block_of('docs/fleet.md', qr/ADD COLUMN site/);
-my $subscription = without_origin(block_of('docs/fleet.md', qr/CREATE SUBSCRIPTION theirs/));
+my $tables = block_of('docs/several-servers.md', qr/CREATE PUBLICATION mine FOR TABLE orders;/);
+my $filter = block_of('docs/several-servers.md', qr/ADD COLUMN site/);
+my $subscription = without_origin(block_of('docs/several-servers.md', qr/CREATE SUBSCRIPTION theirs/));
 foreach my $site ('a', 'b')
 {
 	$nodes{$site}->safe_psql('postgres', 'CREATE DATABASE app');
@@ -87,15 +87,15 @@ app($blue, "SELECT uid_generator_create('tickets')",
 	'INSERT INTO tickets SELECT FROM generate_series(1, 100); GRANT SELECT ON tickets TO replicator');
 start_node($green);
 $green->safe_psql('postgres', 'CREATE DATABASE app');
-shell_ok($green, for_servers(block_of('docs/fleet.md', qr/pg_dumpall/), %colours), 'roles, extension, generator and schema on green');
+shell_ok($green, for_servers(block_of('docs/several-servers.md', qr/pg_dumpall/), %colours), 'roles, extension, generator and schema on green');
 
 # Each statement by what its comment says.
 my %step;
-my $block = for_servers(without_origin(block_of('docs/fleet.md', qr/CREATE PUBLICATION colour/)), %colours);
+my $block = for_servers(without_origin(block_of('docs/several-servers.md', qr/CREATE PUBLICATION colour/)), %colours);
 $step{$2} = $1 while $block =~ /(\S.*?;) +-- on (\N+)\n/sg;
 is(join(', ', sort keys %step), 'blue, both, green, green, until 0', 'each step says where it is for');
-my $caught_up = statement_of('docs/fleet.md', qr/pg_stat_replication/);
-my $end = statement_of('docs/fleet.md', qr/DROP SUBSCRIPTION/);
+my $caught_up = statement_of('docs/several-servers.md', qr/pg_stat_replication/);
+my $end = statement_of('docs/several-servers.md', qr/DROP SUBSCRIPTION/);
 
 app($_, $step{both}) foreach $blue, $green;
 @loops = insert_into('tickets', $blue);

@@ -51,8 +51,8 @@ my $depends = q{SELECT coalesce(string_agg(refobjid::regclass::text, ' '), '') F
 	$worker->stop;
 }
 
-# The coordinator is the registry and a member. Without a synchronous standby, its own draws fail after a failover until the
-# fence has ended, or an administrator says that nothing was lost.
+# The coordinator is the registry and a member. Its own draws fail after a failover until the fence has ended, or an
+# administrator says that nothing was lost.
 {
 	my $promoted = UidgenNode->new('promoted');
 	my $former = new_node('former');
@@ -72,8 +72,8 @@ my $depends = q{SELECT coalesce(string_agg(refobjid::regclass::text, ' '), '') F
 	$promoted->promote;
 	my ($state, $error) = sqlstate($promoted, "SET uidgen.max_wait = '1s'; $insert");
 	is($state, '55000', 'a promoted coordinator: its own inserts fail');
-	like($error, qr/fence|lost/, '... because of the fence');
-	$promoted->safe_psql('postgres', statement_of('docs/citus.md', qr/cancel => true/));
+	like($error, qr/may have lost grants/, '... because of the fence');
+	$promoted->safe_psql('postgres', statement_of('docs/citus.md', qr/nothing_was_lost/));
 	$promoted->safe_psql('postgres', $insert);
 	is($promoted->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id) FROM orders'), '4|4', '... until nothing is said to be lost');
 	$promoted->stop;
@@ -98,8 +98,6 @@ max_connections = 100
 max_prepared_transactions = 200
 citus.local_hostname = '$socket'
 citus.node_conninfo = 'sslmode=prefer'
-uidgen.registry_lease = '60s'
-uidgen.registry_clock_bound = '1s'
 END
 
 # A server with Citus that is a member of the fleet. uidgen itself is created by Citus.
@@ -151,22 +149,22 @@ sub nodes_in_ids ($node, $condition = 'true')
 }
 
 $coordinator = new_citus_node('coordinator');
+make_registry($coordinator, longest => 60, bound => 1);
 my @workers = map { new_citus_node($_) } 'worker1', 'worker2';
-my $recipe = block_of('docs/citus.md', qr/citus_add_node/) =~ s/fleet_coordinator/uid_fleet/gr; # as join_fleet() names it
+my $recipe = block_of('docs/citus.md', qr/citus_add_node/) =~ s/fleet_coordinator/uid_member_of_citus/gr;
 $coordinator->safe_psql('postgres', "SET citus.shard_count = 8;\n"
 	  . addressed($recipe, coordinator1 => $coordinator, worker1 => $workers[0], worker2 => $workers[1]));
 has_uidgen($_) foreach @workers;
 $coordinator->safe_psql('postgres', block_of('docs/citus.md', qr/run_command_on_all_nodes/));
 is($_->safe_psql('postgres', q{SELECT uid_next('uid_generators.web') > 0}), 't', 'the statement creates a generator on ' . $_->name) foreach $coordinator, @workers;
 
-# One series of numbers for all nodes. The coordinator draws from the segment, and the workers attach to it.
+# One series of numbers for all nodes. All attach to the segment of the registry.
 $coordinator->safe_psql('postgres', q{
-	SELECT segment_create('numbers');
-	GRANT USAGE ON SEQUENCE uid_segments.numbers TO uid_fleet;
+	INSERT INTO uid_registry.segment (name) VALUES ('numbers');
 	SET citus.shard_count = 8;
 	CREATE TABLE tickets (id bigint PRIMARY KEY DEFAULT segment_next('numbers'), item text);
 	SELECT create_distributed_table('tickets', 'id')});
-$_->safe_psql('postgres', q{SELECT segment_attach('numbers', step => 50, max_step => 50, without_standby => true)}) foreach @workers;
+$_->safe_psql('postgres', q{SELECT segment_attach('numbers', step => 50, max_step => 50)}) foreach $coordinator, @workers;
 my @tickets = map {
 	background_loop($_, clients => 2, sql => "INSERT INTO tickets (item) VALUES ('x'), ('y') RETURNING id", on_error_stop => 0)
 } $coordinator, @workers;
@@ -199,7 +197,7 @@ is(nodes_in_ids($coordinator), 4, 'so does a worker that is added later');
 
 my $insert = "INSERT INTO tickets (item) VALUES ('x')";
 is(scalar $workers[2]->psql('postgres', $insert), 3, 'it has no segment yet');
-$workers[2]->safe_psql('postgres', "SELECT segment_attach('numbers', without_standby => true)");
+$workers[2]->safe_psql('postgres', "SELECT segment_attach('numbers')");
 is(scalar $workers[2]->psql('postgres', $insert), 0, '... until it is attached');
 
 $coordinator->backup('backup');
@@ -212,8 +210,8 @@ $coordinator->stop('immediate');
 $standby->promote;
 $standby->safe_psql('postgres', addressed(statement_of('docs/citus.md', qr/citus_update_node/), coordinator2 => $standby));
 my $promoted = $standby->safe_psql('postgres', 'SELECT clock_timestamp()');
-my $ports = join ', ', map { "'" . $_->port . "'" } @workers;
-ok($standby->poll_query_until('postgres', "SELECT count(*) = 3 FROM uid_fleet WHERE port IN ($ports) AND last_heard > '$promoted'"),
+my $ports = join '|', map { $_->port } @workers;
+ok($standby->poll_query_until('postgres', "SELECT count(*) >= 3 FROM uid_registry.node WHERE holder ~ ':($ports),' AND heard > '$promoted'"),
 	'the new coordinator renews the grants of all workers');
 wait_for_rows($standby, 100);
 stop_inserts(@loops);

@@ -108,7 +108,7 @@ SQL
 my $node = new_node('main', install_path => installation_with_next());
 start_node($node);
 my $directory = PostgreSQL::Test::Utils::tempdir();
-$node->safe_psql('postgres', 'CREATE ROLE app; CREATE ROLE uid_fleet LOGIN');
+$node->safe_psql('postgres', 'CREATE ROLE app');
 
 # Sessions of the database see the extension's schema.
 sub create_database ($dbname, $schema, $version)
@@ -133,8 +133,6 @@ my $rows = <<'SQL';
 SELECT 'generator', generator::text, preset, epoch::text, is_default::text FROM uid_generator
 UNION ALL SELECT 'segment', name, sequence::text, step::text, max_step::text FROM uid_segment
 UNION ALL SELECT 'node', id::text, generator, worker_id::text, created::text FROM worker_node
-UNION ALL SELECT 'fleet', term::text, fleet::text, '', '' FROM uid_fleet_state
-UNION ALL SELECT 'reserved', node::text, granted_from::text, granted_until::text, serial::text FROM uid_fleet_node
 ORDER BY 1, 2
 SQL
 
@@ -142,8 +140,8 @@ my $counters = "SELECT string_agg(last_value::text, ' ' ORDER BY ordinal) FROM (
   . 'uid_generators.uid_default UNION ALL SELECT 2, last_value FROM uid_generators.own UNION ALL SELECT 3, last_value FROM '
   . 'uid_segments.numbers UNION ALL SELECT 4, last_value FROM worker_node_id_seq) c(ordinal, last_value)';
 
-my $may = "SELECT has_table_privilege('app', 'uid_fleet', 'SELECT'), has_sequence_privilege('app', 'uid_generators.own', 'USAGE'), "
-  . "has_function_privilege('app', 'uid_fleet_admit(regrole,text,bigint,bigint,text)', 'EXECUTE'), has_function_privilege('pg_monitor', 'uid_next()', 'EXECUTE')";
+my $may = "SELECT has_table_privilege('app', 'uid_registry_status', 'SELECT'), has_sequence_privilege('app', 'uid_generators.own', 'USAGE'), "
+  . "has_function_privilege('app', 'uid_fleet_move()', 'EXECUTE'), has_function_privilege('pg_monitor', 'uid_next()', 'EXECUTE')";
 
 sub rises ($before, $after)
 {
@@ -208,18 +206,15 @@ SELECT uid_generator_create('own', tolerance_ms => 100), segment_create('numbers
 CREATE SEQUENCE ticket_seq;
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next());
 SELECT uid_next(), uid_next('uid_generators.own'), segment_next('numbers');
-SELECT uid_fleet_admit('uid_fleet', 'new');
-INSERT INTO uid_fleet_pool VALUES (1, 'snowflake', '2010-11-04', 1000, 41, 5, 5, 12, false, false, 'uid_fleet');
-SELECT count(*) FROM uid_fleet_reserve(1, 2, without_standby => true);
 SQL
 	wait_for_node_rows($node, '%', 2, dbname => $dbname);
 
 	# What users have made of it.
 	$node->safe_psql($dbname, <<'SQL');
 CREATE VIEW seen AS SELECT s.range_left, g.leased_until, n.name FROM segment_status s, uid_generator_status g, uid_segment n;
-GRANT SELECT ON uid_fleet TO app;
+GRANT SELECT ON uid_registry_status TO app;
 GRANT USAGE ON SEQUENCE uid_generators.own TO app;
-GRANT EXECUTE ON FUNCTION uid_fleet_admit TO app;
+GRANT EXECUTE ON FUNCTION uid_fleet_move TO app;
 REVOKE EXECUTE ON FUNCTION uid_next() FROM PUBLIC;
 SQL
 	my $mine = $node->safe_psql($dbname, $rows);
@@ -238,8 +233,7 @@ SQL
 	is($node->safe_psql("again_$dbname", $again . 'SELECT uid_next() > max(id) FROM orders'), 't', 'and draws go on above the rows');
 
 	# The privileges and objects of users are none of the comparison's.
-	$node->safe_psql($dbname, 'REVOKE SELECT ON uid_fleet FROM app; REVOKE EXECUTE ON FUNCTION uid_fleet_admit FROM app;'
-		  . 'DROP VIEW seen; REVOKE EXECUTE ON PROCEDURE uid_internal.uid_fleet_call FROM uid_fleet;'
+	$node->safe_psql($dbname, 'REVOKE SELECT ON uid_registry_status FROM app; REVOKE EXECUTE ON FUNCTION uid_fleet_move FROM app; DROP VIEW seen;'
 		  . "UPDATE pg_proc SET proacl = NULL WHERE oid = 'uid_next()'::regprocedure");
 	is(join("\n", differences($dbname, "fresh_$schema")), '', "schema $schema: the update makes what CREATE EXTENSION makes");
 	$node->safe_psql('postgres', "DROP DATABASE $_") foreach ($dbname, "again_$dbname", "fresh_$schema");

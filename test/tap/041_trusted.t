@@ -137,7 +137,7 @@ END $$;
 SQL
 # What has a name that the script needs is not taken over: the creation fails.
 foreach my $planted ('SCHEMA uid_generators', 'SCHEMA uid_segments', 'SCHEMA uid_keys', 'SCHEMA uid_internal', 'SCHEMA uid_secrets',
-	'TABLE home.uid_generator (generator oid)', 'SEQUENCE home.uid_fleet_serial', 'VIEW home.uid_stat AS SELECT 1 AS a FROM home.trap()', 'TYPE home.worker_node AS (a int)',
+	'TABLE home.uid_generator (generator oid)', 'SEQUENCE home.worker_node_id_seq', 'VIEW home.uid_stat AS SELECT 1 AS a FROM home.trap()', 'TYPE home.worker_node AS (a int)',
 	'FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS $$SELECT 1 FROM home.trap()$$')
 {
 	my ($kind, $name) = $planted =~ /^(\w+) ([\w.]+(?:\(\))?)/;
@@ -153,7 +153,7 @@ $node->safe_psql('hostile', "CREATE SCHEMA leaf; SELECT home.uid_leaf_alloc_crea
 # What a hostile owner of the schema, of the extension and of the database may not do with what is the superuser's.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO home.uid_generator DO ALSO SELECT home.trap()',
-	'ALTER TABLE home.uid_fleet_state ALTER COLUMN epoch SET DEFAULT 1',
+	'ALTER TABLE uid_secrets.uid_key ALTER COLUMN width SET DEFAULT 20',
 	'ALTER TABLE home.uid_generator ALTER COLUMN preset TYPE bigint USING 0',
 	'ALTER TABLE uid_secrets.uid_key DISABLE TRIGGER ALL',
 	'ALTER TABLE uid_secrets.uid_key ENABLE ROW LEVEL SECURITY',
@@ -164,15 +164,14 @@ foreach my $sql (
 	'CREATE TABLE referring (id bigint REFERENCES uid_secrets.uid_key)',
 	'UPDATE pg_seclabel SET label = label',
 	'UPDATE uid_secrets.uid_key SET width = 1',
-	'TRUNCATE home.uid_fleet_node',
 	'CREATE OR REPLACE VIEW home.uid_preset AS SELECT 1',
 	'CREATE OR REPLACE FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS \'SELECT 1::bigint\'',
 	'ALTER FUNCTION uid_internal.uid_home() SET search_path = home',
-	'ALTER FUNCTION home.uid_fleet_admit(regrole, text, bigint, bigint, text) RENAME TO other',
-	'GRANT EXECUTE ON PROCEDURE uid_internal.uid_fleet_call TO nobody',
-	'ALTER EXTENSION uidgen DROP TABLE home.uid_fleet_state',
+	'ALTER FUNCTION home.uid_fleet_move() RENAME TO other',
+	'GRANT EXECUTE ON FUNCTION home.uid_fleet_move TO nobody',
+	'ALTER EXTENSION uidgen DROP TABLE home.worker_node',
 	'ALTER EXTENSION uidgen SET SCHEMA public',
-	'DROP TABLE home.uid_fleet_state',
+	'DROP TABLE home.worker_node',
 	'DROP EVENT TRIGGER uid_load',
 	'ALTER EVENT TRIGGER uid_load DISABLE',
 	'CREATE EVENT TRIGGER e ON sql_drop EXECUTE FUNCTION home.spring()',
@@ -201,9 +200,6 @@ sql_as('mallory', 'hostile', 'DROP TRIGGER t ON home.worker_node; DROP POLICY p 
 # schema.)
 my $fakes = <<'SQL';
 CREATE SCHEMA prepared;
-CREATE TABLE prepared.uid_fleet_state (LIKE home.uid_fleet_state INCLUDING ALL);
-INSERT INTO prepared.uid_fleet_state SELECT * FROM home.uid_fleet_state;
-CREATE TRIGGER spring BEFORE INSERT OR UPDATE ON prepared.uid_fleet_state FOR EACH ROW EXECUTE FUNCTION home.spring();
 CREATE VIEW prepared.uid_segment AS SELECT s.name FROM home.uid_segment s WHERE trap.springs();
 CREATE VIEW prepared.uid_generator AS SELECT g.generator, true AS is_default, 1 AS tick_us, 'cached' AS mode, 1 AS max_staleness_ms FROM home.uid_generator g WHERE trap.springs();
 CREATE FUNCTION prepared.uid_decode(bigint, regclass) RETURNS TABLE (datacenter_id int, worker_id int, generated_at timestamptz, backup boolean) LANGUAGE sql AS 'SELECT 1, 1, now(), trap.springs()';
@@ -306,9 +302,7 @@ sub steal_names ($table, $statement, $names_are_held, $is_superuser = 0)
 }
 
 sql_as('mallory', 'hostile', "SELECT home.uid_generator_create('chosen')");
-steal_names('home.uid_fleet_state', "SELECT home.uid_fleet_admit('nobody', 'new')", 1);
-steal_names('home.uid_fleet_state', 'SELECT home.uid_fleet_fence()', 1);
-# So do functions that other objects call, with the rights of a caller who names no schema of the thief's.
+# Functions that other objects call, with the rights of a caller who names no schema of the thief's.
 $node->safe_psql('hostile', "SELECT home.segment_create('s'::text); CREATE FUNCTION leaf.origin() RETURNS text LANGUAGE sql BEGIN ATOMIC SELECT home.uid_origin(1::bigint); END");
 steal_names('home.worker_node', 'SELECT leaf.origin()', 0, 'superuser');
 
@@ -332,20 +326,7 @@ sub plant ($call, $before, $tables)
 	return $error;
 }
 
-$node->safe_psql('hostile', "SET SESSION AUTHORIZATION mallory; SET client_min_messages = error; DROP EXTENSION uidgen CASCADE;"
-	  . " CREATE EXTENSION uidgen SCHEMA home; SELECT home.uid_fleet_admit('nobody', 'new')");
-like(plant('uid_fleet_fence()', 'SELECT', <<'SQL'), qr/extension uidgen was dropped by another session/, 'the registry finds tables of others');
-CREATE TABLE home.planted_state (LIKE home.uid_fleet_state INCLUDING ALL);
-CREATE TABLE home.planted_pool (LIKE home.uid_fleet_pool INCLUDING ALL);
-CREATE TABLE home.planted_node (LIKE home.uid_fleet_node INCLUDING ALL);
-INSERT INTO home.planted_state SELECT * FROM home.uid_fleet_state;
-DROP EXTENSION uidgen CASCADE;
-ALTER TABLE home.planted_state RENAME TO uid_fleet_state;
-ALTER TABLE home.planted_pool RENAME TO uid_fleet_pool;
-ALTER TABLE home.planted_node RENAME TO uid_fleet_node;
-CREATE SEQUENCE home.uid_fleet_serial;
-CREATE TRIGGER spring BEFORE UPDATE ON home.uid_fleet_state FOR EACH ROW EXECUTE FUNCTION home.spring()
-SQL
+$node->safe_psql('hostile', 'SET SESSION AUTHORIZATION mallory; SET client_min_messages = error; DROP EXTENSION uidgen CASCADE; CREATE EXTENSION uidgen SCHEMA home');
 foreach my $types ([ 'bigint', 'bigint', 'secrets', 'text' ], [ 'text', 'text', 'id', 'bigint' ])
 {
 	my ($type_of_id, $type_of_secrets, $column, $type) = @$types;

@@ -6,7 +6,7 @@ use UidgenTest 'preloaded';
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 1min\n";
 my $registry = make_registry(new_server('registry', conf => $conf));
-$registry->safe_psql('postgres', "SELECT segment_create('a'), segment_create('b', 1000000); GRANT USAGE ON SEQUENCE uid_segments.a, uid_segments.b TO uid_fleet");
+$registry->safe_psql('postgres', "INSERT INTO uid_registry.segment (name, next_value) VALUES ('a', 1), ('b', 1000000)");
 my $node = new_server('node', conf => $conf, registries => [$registry]);
 seed_random();
 
@@ -30,7 +30,7 @@ sub ends ($name, $what)
 sub hold_up_registry
 {
 	my $session = hold_open($registry);
-	$session->query_safe('BEGIN; LOCK TABLE uid_fleet; LOCK TABLE uid_fleet_segment');
+	$session->query_safe('BEGIN; LOCK TABLE uid_registry.node; LOCK TABLE uid_registry.segment');
 	return $session;
 }
 
@@ -55,7 +55,7 @@ sub sweep ($create, $call)
 }
 
 # A session that waits for a grant or a block is terminated, and another one waits on.
-sql($node, "SELECT uid_generator_create('g'); SELECT segment_attach('a', step => 100, max_step => 100, without_standby => true)");
+sql($node, "SELECT uid_generator_create('g'); SELECT segment_attach('a', step => 100, max_step => 100)");
 my $holder = hold_up_registry();
 my @calls = (q{SELECT uid_next('uid_generators.g') > 0}, q{SELECT segment_next('a') > 0});
 my @sessions = map { my $call = $_; map { [ hold_open($node), $call ] } 1, 2 } @calls;
@@ -89,7 +89,7 @@ eval { $_->[0]->quit } foreach @sessions;
 	$holder->quit;
 	is((finish_query($session))[0], 't', '... and gets a grant');
 	# On a busy machine the registrar may have given up its call for the former, which then has no row.
-	is($registry->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE generator ~ 'k$'), count(DISTINCT node) = count(*) FROM uid_fleet WHERE generator ~ '[hk]$'}), '1|t', '... which is not the one that the registry gave for the former');
+	is($registry->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE holder ~ 'generator uid_generators.k,'), count(DISTINCT node) = count(*) FROM uid_registry.node WHERE holder ~ 'generator uid_generators.[hk],'}), '1|t', '... which is not the one that the registry gave for the former');
 	is(sql($node, q{SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), 'gk', '... of which nothing is left');
 	$node->restart;
 	is(sql($node, q{SELECT uid_next('uid_generators.k') > 0, uid_next('uid_generators.g') > 0; SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), "t|t\ngk", '... nor after a restart');
@@ -100,7 +100,7 @@ eval { $_->[0]->quit } foreach @sessions;
 # for a block, as that of the former was.
 {
 	my $fleet = sql($node, 'SELECT fleet FROM uid_registry_status LIMIT 1');
-	sql($node, "DROP SEQUENCE uid_segments.a; SELECT segment_attach('x', 'a', step => 100, max_step => 100, without_standby => true)");
+	sql($node, "DROP SEQUENCE uid_segments.a; SELECT segment_attach('x', 'a', step => 100, max_step => 100)");
 	$holder = hold_up_registry();
 	my $session = hold_open($node);
 	send_query($session, q{SET uidgen.max_wait = '100ms'; SELECT segment_next('x')});

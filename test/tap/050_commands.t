@@ -1,5 +1,5 @@
-# The commands of docs/*.md for a shell that no other test runs, with the addresses of these servers: a fleet whose
-# members have the registry's password in a file, its registry that moves to another server, and a database that is
+# The commands of README.md and docs/*.md for a shell that no other test runs, with the addresses of these servers: a fleet
+# whose members have the registry's password in a file, its registry that moves to another server, and a database that is
 # dumped.
 use UidgenTest 'preloaded';
 
@@ -7,7 +7,7 @@ my ($old, $new) = map { new_node($_) } 'old', 'new';
 my $member = new_node('member', conf => "uidgen.max_wait = '60s'\n");
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
-# docs/fleet.md, "Set up a registry". These servers are reached by sockets, and the operating system's user is another one.
+# docs/fleet.md, "Set up". These servers are reached by sockets, and the operating system's user is another one.
 my $page = slurp_file('docs/fleet.md');
 my ($hba) = $page =~ /^(host +ids .*)$/m;
 $hba =~ s/^host( .*) \S+\/\d+( .*)/local$1$2/ or die "no address in $hba";
@@ -21,8 +21,7 @@ sub let_in ($node)
 
 let_in($_) foreach $old, $new;
 $_->start foreach $old, $new;
-$old->safe_psql('postgres', 'CREATE DATABASE ids');
-$old->safe_psql('ids', block_of('docs/fleet.md', qr/CREATE ROLE fleet_app1 LOGIN PASSWORD/));
+shell_ok($old, for_servers(block_of('docs/fleet.md', qr/createdb/), ids1 => $old), 'the registry of docs/fleet.md is made');
 
 my $password = block_of('docs/fleet.md', qr/pgpass/);
 $password =~ s/^sudo -u postgres -H/HOME='$directory'/ or die "no user in $password";
@@ -46,13 +45,19 @@ sub protection ($generator)
 }
 is(protection('uid_default'), "t\nregistry", 'the registry grants a node');
 
-# "Move the registry". If it did not notice the handover, no member could draw from a new generator for ten minutes.
-shell_ok($old, for_servers(block_of('docs/fleet.md', qr/pg_dump -h OLD/), OLD => $old, NEW => $new), 'the registry is moved');
+# "Move the registry" of docs/fleet-reference.md, to one that README.md makes first, which must go.
+$new->safe_psql('postgres', 'CREATE DATABASE ids');
+shell_ok($new, block_of('README.md', qr/uidgen_registry\.sql/), 'the registry of README.md is made');
+is($new->safe_psql('ids', 'SELECT keeps FROM uid_registry.status'), 'restarts', '... with its promise');
+$old->safe_psql('postgres', 'ALTER ROLE fleet_app1 NOLOGIN');
+$new->safe_psql('postgres', 'DROP DATABASE ids');
+shell_ok($new, for_servers('pg_dump -h OLD -Fc ids >ids.dump && pg_restore --create -d postgres ids.dump', OLD => $old), 'the registry is moved');
 $old->stop;
+$new->safe_psql('ids', statement_of('docs/fleet-reference.md', qr/nothing_was_lost/));
 set_conf($member, line_for($new));
 $member->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') LIKE '%port=} . $new->port . q{,%'}) or die 'no reload';
 $member->safe_psql('postgres', "SELECT uid_generator_create('later')");
-is(protection('later'), "t\nregistry", 'its successor grants nodes at once');
+is(protection('later'), "t\nregistry", 'its successor grants nodes at once, because nothing was lost');
 is(protection('uid_default'), "t\nregistry", '... and keeps those that were granted');
 
 # docs/operations.md, "Dump and restore". The second command is for another server.

@@ -189,8 +189,7 @@ $node->safe_psql('postgres', "SELECT uid_generator_create('own', datacenter_id =
 is($node->safe_psql('postgres', "SELECT datacenter_id FROM uid_decode(uid_next('uid_generators.own'))"), 7, 'the number of a row is in its ids');
 is($node->safe_psql('postgres', "SELECT protection FROM uid_generator_status WHERE generator = 'uid_generators.own'::regclass"), 'set', '... as the status says');
 foreach my $call (
-	"SELECT uid_fleet_admit('client')", 'SELECT uid_fleet_fence()', 'SELECT uid_fleet_move()',
-	"SELECT uid_fleet_reserve(1, without_standby => true)", "SELECT segment_attach('a')")
+	'SELECT uid_fleet_move()', "SELECT segment_attach('a')")
 {
 	my ($state, $error) = sqlstate($node, $call);
 	is($state, '55000', "$call fails");

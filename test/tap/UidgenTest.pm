@@ -46,8 +46,8 @@
 #   sql_with_path($node, 'shop', @sql);        # in a database whose extension is in the schema uidgen
 #   my $sql = sql_to_use_up_locks($then);      # fills the lock table, and then runs a statement of PL/pgSQL
 #   wait_for_service($node);                   # after the server has restarted by itself
-#   my $sql = block_of('docs/fleet.md', qr/CREATE SUBSCRIPTION/);
-#   my $sql = statement_of('docs/fleet.md', qr/DROP SUBSCRIPTION/);   # in its text
+#   my $sql = block_of('docs/several-servers.md', qr/CREATE SUBSCRIPTION/);
+#   my $sql = statement_of('docs/several-servers.md', qr/DROP SUBSCRIPTION/);   # in its text
 #   for_servers($text, OLD => $node);          # the text, with the address of that server: host=OLD, -h OLD
 #   my ($status, $output) = run_shell($node, $command);
 #   shell_ok($node, $command, 'a dump');       # an assertion
@@ -469,15 +469,16 @@ sub reads_of_node_rows ($on, $call)
 	return join ' ', map { $after->[$_] - $before->[$_] } 0, 1;
 }
 
-# Makes the registry in the database postgres of that server, which the role uid_fleet may call. Options are the script's
+# Makes a registry in a database of that server (postgres), which the role uid_fleet may call. Other options are the script's
 # variables: keeps (restarts), longest, bound, fleet.
 sub make_registry ($node, %variables)
 {
+	my $dbname = delete $variables{dbname} // 'postgres';
 	%variables = (keeps => 'restarts', %variables);
 	my $script = $node->config_data('--sharedir') . '/extension/uidgen_registry.sql';
 	my @variables = map { ('-v', "$_=$variables{$_}") } sort keys %variables;
 	my $output;
-	IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-1', '-d', $node->connstr('postgres'), @variables, '-f', $script ], '>', \$output, '2>&1')
+	IPC::Run::run([ $node->installed_command('psql'), '-XAtq', '-d', $node->connstr($dbname), @variables, '-f', $script ], '>', \$output, '2>&1')
 	  or die "the script fails: $output";
 	$node->safe_psql('postgres', 'CREATE ROLE uid_fleet LOGIN') unless $node->safe_psql('postgres', "SELECT to_regrole('uid_fleet')");
 	$node->safe_psql('postgres', 'GRANT uid_member TO uid_fleet');
