@@ -190,5 +190,5 @@ $standby->safe_psql('shop', 'INSERT INTO orders SELECT FROM generate_series(1, 1
 is($standby->safe_psql('shop', 'SELECT count(*), count(DISTINCT id) FROM orders'), '36|36', '... inserts go on');
 $standby->stop;
 
-is_deeply([ used_pages() ], [ grep { !/registry|README|zh-CN/ } sort glob 'docs/runbooks/*.md' ], 'each page has been run, but those of 061_registry_runbooks.t');
+is_deeply([ used_pages() ], [ grep { !/registry|README|zh-CN/ } sort glob 'docs/runbooks/*.md' ], 'each page has been run, but those of 061_fleet_runbooks.t');
 done_testing();
