@@ -27,7 +27,7 @@ int64_t wanted_node(Slot *slot) {
     lock_slot(slot);
     if (slot->phase != SlotPhase::ready)
         return -1;
-    const int64_t node = membership_of(slot).fields.membership.held.node;
+    const int64_t node = membership_of(slot).fields.holding.grant.node;
     unlock_slot(slot);
     // expected-warning@+2 {{mutex 'slot_lock' is not held on every path through here}}
     return node;

@@ -12,9 +12,9 @@ enum class FieldType : uint8_t {
     int32,
     int64, // or uint64_t, as bigint
     boolean,
-    flag,    // int64_t, 0 or 1; as boolean
-    time,    // int64_t: microseconds since 1970-01-01 UTC; as timestamptz
-    text,    // NULL is a null pointer
+    flag,   // int64_t, 0 or 1; as boolean
+    time,   // int64_t: microseconds since 1970-01-01 UTC; as timestamptz
+    text,   // NULL is a null pointer
     choice, // int64_t, the number of one of `words`; as text
 };
 

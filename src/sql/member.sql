@@ -23,7 +23,7 @@ COMMENT ON VIEW uid_registry_status IS
   'the server started. registry: service, host, port, dbname and user of uidgen.registry; host: the host that answered '
   'last; both are for members of pg_read_all_settings. heard_at: when it answered last. away_since: since when the '
   'registry has been unusable. last_error and last_error_at: the last error, even if it is over. fleet, and longest, '
-  'the seconds of its longest grant: a registry that is made anew needs both. term: the largest one that this server '
+  'the seconds of its longest grant: a registry that is made again needs both. term: the largest one that this server '
   'has accepted. clock_offset_ms: the clock of this server minus that of the registry.';
 
 CREATE FUNCTION uid_fleet_move() RETURNS void

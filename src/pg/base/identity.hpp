@@ -27,7 +27,7 @@ bool read_data_directory(char *into, size_t bytes);
 
 // All bytes of it are set, so that it can be compared and summed.
 struct FileIdentity {
-    char boot[40]; // the kernel's boot id
+    char boot[40];     // the kernel's boot id
     uint64 network[2]; // device and inode of the network namespace
     uint64 directory_inode;
     uint64 file_inode;

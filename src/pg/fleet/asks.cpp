@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/identity.hpp"
-
 namespace uidgen::pg {
 namespace {
 
@@ -125,12 +123,12 @@ void take_grant(Ask *ask, const GrantAnswer &given, const core::Hello &hello, Ta
     if (answer.why == core::Why::granted)
         note_granted(ask);
     else
-        ereport(WARNING, (errmsg("generator \"%s\" in database \"%s\" loses node %lld, with which another server "
-                                 "continues",
-                                 ask->member.request.generator, ask->member.request.database,
-                                 static_cast<long long>(node)),
-                          errdetail("Until this moment both may have drawn equal ids."),
-                          errhint("If this server or its volume was cloned, stop the clone.")));
+        ereport(WARNING,
+                (errmsg("generator \"%s\" in database \"%s\" loses node %lld, with which another server "
+                        "continues",
+                        ask->member.request.generator, ask->member.request.database, static_cast<long long>(node)),
+                 errdetail("Until this moment both may have drawn equal ids."),
+                 errhint("If this server or its volume was cloned, stop the clone.")));
 }
 
 // Whether the values are those that were asked for. Others could be values that this server had before.

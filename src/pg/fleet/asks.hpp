@@ -5,7 +5,6 @@
 #pragma once
 
 #include "connection.hpp"
-#include "memory/memberships.hpp"
 #include "message.hpp"
 
 namespace uidgen::pg {
@@ -23,10 +22,10 @@ struct Ask {
 };
 
 struct Agenda {
-    bool any;                     // members are in use, or blocks were asked for of late
-    bool wanted;                  // a session waits for one
-    bool draws_blocks;            // blocks were asked for of late
-    Ask *asks[most_requests];     // those that are or become due first, in this order
+    bool any;                 // members are in use, or blocks were asked for of late
+    bool wanted;              // a session waits for one
+    bool draws_blocks;        // blocks were asked for of late
+    Ask *asks[most_requests]; // those that are or become due first, in this order
     int count;
 };
 

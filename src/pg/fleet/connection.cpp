@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <sys/resource.h>
 
-#include "memory/server_state.hpp"
 #include "message.hpp"
 
 namespace uidgen::pg {

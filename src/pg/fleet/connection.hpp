@@ -37,8 +37,8 @@ bool connection_is_open();
 // Waits while nothing is asked, and notices the end of the connection.
 void connection_nap(int64_t us);
 
-// Runs a statement on the open connection. Null: *error says why, and the connection may have been closed. The rows last
-// until the next statement.
+// Runs a statement on the open connection. Null: *error says why, and the connection may have been closed. The rows
+// last until the next statement.
 const PGresult *connection_run(const Statement &statement, GrantError *error);
 
 } // namespace uidgen::pg

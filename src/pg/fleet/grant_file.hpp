@@ -15,8 +15,8 @@
 // grants of a file that counts may be used at once.
 //
 // Each write makes another file and renames it. So a crash leaves the file of before, whose grants are still the
-// memberships' own. The new grant was not used; but the token that its call named is in that file, and a repeat gets the
-// same grant again (core/holding.hpp, 1).
+// memberships' own. The new grant was not used; but the token that its call named is in that file, and a repeat gets
+// the same grant again (core/holding.hpp, 1).
 //
 // A clone of the whole machine with its memory cannot be told here. The registry finds it out, because the two cannot
 // both have the token of the row.

@@ -101,10 +101,10 @@ void send_statement(Host *host) {
 // target_session_attrs would choose among hosts.
 void start_connecting(Host *host) {
     const char *const keywords[] = {
-        "fallback_application_name", "dbname", "client_encoding", "host", "hostaddr", "port", "target_session_attrs",
-        nullptr};
-    const char *const values[] = {"uidgen registrar", host->conninfo, "UTF8", host->host, host->address, host->port,
-                                  "any",              nullptr};
+        "fallback_application_name", "dbname", "client_encoding", "host", "hostaddr", "port",
+        "target_session_attrs",      nullptr};
+    const char *const values[] = {"uidgen registrar", host->conninfo, "UTF8", host->host,
+                                  host->address,      host->port,     "any",  nullptr};
     host->error = {};
     host->connection = PQconnectStartParams(keywords, values, 1);
     host->stage = Stage::connecting;

@@ -6,7 +6,6 @@
 // about a connection name host, port, database and user only.
 #pragma once
 
-#include "base/base.hpp"
 #include "memory/registry_status.hpp"
 
 namespace uidgen::pg {
@@ -37,8 +36,8 @@ struct Host {
     Stage stage;
     uint32 events; // to wait for
     Statement statement;
-    PGresult *result; // of the last statement, if it counts
-    bool was_given_up; // a statement may still run there that nobody waits for
+    PGresult *result;  // of the last statement, if it counts
+    bool was_given_up; // a statement may still run there, for which the registrar does not wait
     char warning[256]; // the first one that came with the result
     GrantError error;  // why there is no result
 };

@@ -8,18 +8,18 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr char hello[] =
-    "SELECT h.fleet, h.term, h.longest, h.clock, "
-    "pg_catalog.set_config('default_transaction_isolation', 'read committed', false), "
-    "pg_catalog.set_config('application_name', $2, false) FROM uid_registry.hello($1) AS h";
+constexpr char hello[] = "SELECT h.fleet, h.term, h.longest, h.clock, "
+                         "pg_catalog.set_config('default_transaction_isolation', 'read committed', false), "
+                         "pg_catalog.set_config('application_name', $2, false) FROM uid_registry.hello($1) AS h";
 
 // The name of the connections tells this server's calls from those of others with its login.
 constexpr char hello_that_ends_calls[] =
     "SELECT h.fleet, h.term, h.longest, h.clock, "
     "pg_catalog.set_config('default_transaction_isolation', 'read committed', false), "
-    "pg_catalog.set_config('application_name', $2, false), (SELECT pg_catalog.count(pg_catalog.pg_cancel_backend(a.pid)) "
-    "FROM pg_catalog.pg_stat_activity AS a WHERE a.usename = session_user AND a.application_name = $2 "
-    "AND a.pid <> pg_catalog.pg_backend_pid()) FROM uid_registry.hello($1) AS h";
+    "pg_catalog.set_config('application_name', $2, false), "
+    "(SELECT pg_catalog.count(pg_catalog.pg_cancel_backend(a.pid)) FROM pg_catalog.pg_stat_activity AS a "
+    "WHERE a.usename = session_user AND a.application_name = $2 AND a.pid <> pg_catalog.pg_backend_pid()) "
+    "FROM uid_registry.hello($1) AS h";
 
 constexpr char grant_call[] = "SELECT request, why, node, since, until, taken, term, fence, detail "
                               "FROM uid_registry.grant($1, $2, $3)";
@@ -61,8 +61,8 @@ char *widths_of(const core::Layout &l) {
 // What the registry's administrator reads.
 char *holder_of(const GrantRequest &request) {
     const ServerAddress address = address_of_server();
-    return psprintf("%s:%s, database %s, generator %s, preset %s, uidgen " UIDGEN_VERSION, address.host, address.port,
-                    request.database, request.generator, request.preset);
+    return psprintf("%s:%s, database %s, generator %s, preset %s, uidgen %s", address.host, address.port,
+                    request.database, request.generator, request.preset, UIDGEN_VERSION);
 }
 
 int64_t length_asked_us(const GrantRequest &request) {
@@ -147,10 +147,8 @@ Statement make_grant_call(const core::FleetSeen &seen, const Member *const *memb
     for (int i = 0; i < count; i++)
         put_request(&requests, *members[i]);
     appendStringInfoChar(&requests, ']');
-    return {grant_call,
-            3,
-            {INT8OID, INT8OID, JSONBOID},
-            {number_text(seen.fleet), number_text(seen.term), requests.data}};
+    return {
+        grant_call, 3, {INT8OID, INT8OID, JSONBOID}, {number_text(seen.fleet), number_text(seen.term), requests.data}};
 }
 
 bool read_grant_answer(const PGresult *rows, int index, int64_t fleet, GrantAnswer *answer) {

@@ -12,7 +12,7 @@ constexpr int most_requests = 100; // of a call
 Statement make_hello(const core::FleetSeen &seen, bool ends_calls);
 bool read_hello(const PGresult *rows, core::Hello *hello); // false: it is none
 
-// What an answer says beside core::Answer.
+// What an answer says in addition to core::Answer.
 struct AnswerNotes {
     int64_t until_us; // of a refusal; 0: unknown
     const char *detail;

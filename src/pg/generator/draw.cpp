@@ -21,8 +21,7 @@ constexpr int64_t grace_us = 1000 * us_per_ms;
 // which node they have. It would refuse to reach further than a grant.
 void join_while_behind(Slot *slot, const DrawReading &reading, int64_t behind_ticks) {
     const core::Layout &layout = generator_of(slot).config.layout;
-    if (reading.grant.in_fleet && !reading.grant.view.granted &&
-        behind_ticks * layout.tick_us <= usual_length_us())
+    if (reading.grant.in_fleet && !reading.grant.view.granted && behind_ticks * layout.tick_us <= usual_length_us())
         membership_want(slot, static_cast<int64_t>((reading.state.last + 1) >> layout.sequence_bits));
 }
 

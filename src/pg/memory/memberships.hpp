@@ -173,8 +173,8 @@ void memberships_begin_again() EXCLUDES(slot_lock, state_lock);
 // What the registry is asked of the segment there that the slot's config names.
 struct BlockAsk {
     int64_t count;
-    int64_t shown;  // the last value that this server was given
-    uint64_t fleet; // that the segment was attached in; 0: any
+    int64_t shown;     // the last value that this server was given
+    uint64_t fleet;    // that the segment was attached in; 0: any
     int64_t increment; // with the fleet: what it was then; 0: any
 };
 
@@ -226,8 +226,8 @@ inline const BlockPlace &block_place_of(const Slot *segment) { return block_plac
 // `config` is the slot's.
 BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t known, int64_t wait_us);
 
-// The block that is ready leaves the slot's place. A count of 0: none is ready that was asked for by that definition and
-// follows the counter. Raises no error.
+// The block that is ready leaves the slot's place. A count of 0: none is ready that was asked for by that definition
+// and follows the counter. Raises no error.
 core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, const core::SequenceState &counter);
 
 BlockAnswer blocks_look(const Slot *segment) EXCLUDES(slot_lock, state_lock);

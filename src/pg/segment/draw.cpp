@@ -138,11 +138,11 @@ const char *how_to_go_on(const SegmentConfig &segment) {
 // An attached segment has no block, because the registry gave none, or the server is in no fleet (`error` is null).
 [[noreturn]] void report_no_block(const SegmentConfig &segment, const GrantError *error, int64_t waited_us) {
     if (error != nullptr)
-        ereport(ERROR,
-                (errcode(error->why == core::Why::used_up ? ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED
-                                                                  : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 error_details(*error, waited_us, error->why == core::Why::other_fleet ? how_to_go_on(segment) : nullptr),
-                 errmsg("segment \"%s\" has no values from the registry", shown(segment.name))));
+        ereport(ERROR, (errcode(error->why == core::Why::used_up ? ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED
+                                                                 : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        error_details(*error, waited_us,
+                                      error->why == core::Why::other_fleet ? how_to_go_on(segment) : nullptr),
+                        errmsg("segment \"%s\" has no values from the registry", shown(segment.name))));
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("segment \"%s\" takes its values from a registry, but uidgen.registry is not set",
                            shown(segment.name)),
