@@ -111,13 +111,6 @@ core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &leng
     return block;
 }
 
-core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int64_t shown) {
-    const core::SequenceRule rule = sequence_rule(e->sequence);
-    const int64_t known = clamped_to_sequence(rule, shown);
-    uint64_t lsn = 0;
-    return reserve_values(e, rule, {1, static_cast<uint64_t>(count), 0}, &known, &lsn);
-}
-
 // What the slot says of that, no alteration changes.
 void check_not_attached(const SessionEntry *e) {
     if (segment_config(e->slot).is_attached())
@@ -128,7 +121,7 @@ void report_attached(Oid sequence) {
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                     errmsg("segment of sequence \"%s\" is attached to a fleet's registry", get_rel_name(sequence)),
                     errdetail("Its values come from the registry, in blocks."),
-                    errhint("Reserve or set values on the registry.")));
+                    errhint("Change the row of uid_registry.segment on the registry.")));
 }
 
 } // namespace uidgen::pg

@@ -37,10 +37,6 @@ struct BlockLength {
 // The caller has refused an attached segment.
 core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &length, int64_t shown);
 
-// On a fleet's registry, for a member: up to `count` (>= 1) values beyond the last value that the member was given. The
-// result has a count of 0 if no value is left. It is as durable as the transaction's commit.
-core::PlannedRange reserve_for_member(const SessionEntry *e, int64_t count, int64_t shown);
-
 // Error if the segment of an open entry is attached: then its sequence is neither set nor reserved from.
 void check_not_attached(const SessionEntry *e);
 [[noreturn]] void report_attached(Oid sequence);

@@ -179,33 +179,6 @@ void mark_segment_stale(Oid sequence, SlotPhase to = SlotPhase::stale) {
         mark_stale(slot, to);
 }
 
-// A segment of the registry that is made anew under its name would give its members' values again.
-void begin_after_given(Oid sequence, const core::SegmentDefinition &segment) {
-    const char *name = segment.name;
-    const Row row = find_row(extension_schema(), "uid_fleet_segment", "name", F_TEXTEQ, CStringGetTextDatum(name));
-    const core::SequenceRule rule = sequence_rule(sequence);
-    if (row.tuple == nullptr || segment.registry_name != nullptr)
-        return;
-    const int64_t given = DatumGetInt64(column(row, "last_value"));
-    Relation rel = relation_open(sequence, NoLock);
-    const int64_t counter = page_state(rel).counter.last_value;
-    relation_close(rel, NoLock);
-    if (rule.increment > 0 ? counter > given : counter < given)
-        return;
-    OidFunctionCall3(F_SETVAL_REGCLASS_INT8_BOOL, ObjectIdGetDatum(sequence), Int64GetDatum(given), BoolGetDatum(true));
-    ereport(NOTICE, (errmsg("segment \"%s\" begins after %lld", shown(name), static_cast<long long>(given)),
-                     errdetail("Members of the fleet were given its values up to that one, when it existed before.")));
-}
-
-void warn_of_given(const char *name) {
-    const Row row = find_row(extension_schema(), "uid_fleet_segment", "name", F_TEXTEQ, CStringGetTextDatum(name));
-    if (row.tuple != nullptr)
-        ereport(WARNING, (errmsg("members of the fleet have values of segment \"%s\", up to %lld", shown(name),
-                                 static_cast<long long>(DatumGetInt64(column(row, "last_value")))),
-                          errdetail("Members that are attached to it get no more of them."),
-                          errhint("If it is created again under that name, it begins after that value.")));
-}
-
 // Another role could take the id of a key that is to be restored, and so get its secrets.
 void check_may_choose_key() {
     if (!is_database_owners_statement())
@@ -239,10 +212,9 @@ void begin(Oid sequence, const core::Definition &definition) {
     CacheInvalidateRelcacheByRelid(sequence);
     if (definition.kind == core::DefinitionKind::generator)
         begin_generator(sequence, definition, extension);
-    else if (definition.kind == core::DefinitionKind::segment) {
+    else if (definition.kind == core::DefinitionKind::segment)
         mark_segment_stale(sequence);
-        begin_after_given(sequence, definition.segment);
-    } else
+    else
         check_key_is_new(sequence, definition.key);
     open_all_again();
 }
@@ -413,8 +385,6 @@ void forget_dropped(Oid relation) {
         return;
     if (dropped.kind == core::DefinitionKind::generator && dropped.generator.is_default != 0)
         note_no_default();
-    if (dropped.kind == core::DefinitionKind::segment)
-        warn_of_given(dropped.segment.name);
     if (dropped.kind == core::DefinitionKind::key)
         write_as_owner(required_table(schema_of_keys(), "uid_key"),
                        "DELETE FROM %1$s WHERE id OPERATOR(pg_catalog.=) $1",
