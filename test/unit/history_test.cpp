@@ -323,7 +323,7 @@ class Generator {
                 continue;
             w_.until[node] = until;
             w_.line[node] = line_;
-            grant_ = {true, static_cast<int64_t>(node), from, until, 0};
+            grant_ = {true, static_cast<int64_t>(node), from, until};
             w_.counts.grants++;
             w_.counts.other_nodes++;
             return true;
@@ -383,7 +383,7 @@ World random_world(uint64_t seed, bool registry, WhenFull full, WhenBack back) {
     }
     w.until.resize(static_cast<size_t>(largest(drawn_node_bits(l)) + 1));
     w.line.resize(w.until.size());
-    w.alone = {true, w.up_to(largest(drawn_node_bits(l))), 0, no_limit, 0};
+    w.alone = {true, w.up_to(largest(drawn_node_bits(l))), 0, no_limit};
     return w;
 }
 
@@ -484,7 +484,7 @@ World alone(int32_t sequence_bits, int32_t time_bits, int64_t lease) {
     World w = {};
     w.layout = {0, 1, time_bits, 0, 1, sequence_bits};
     w.policy = {sequence_bits, INT64_C(1) << time_bits, lease, 2 * lease};
-    w.alone = {true, 0, 0, no_limit, 0};
+    w.alone = {true, 0, 0, no_limit};
     return w;
 }
 
