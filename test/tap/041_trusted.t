@@ -46,7 +46,7 @@ sub is_harmless ($what)
 		'5000|5006', 'and draws');
 	is(sql_as('nobody', 'test_app', 'SELECT count(*) FROM uid_generator_status'), 2, 'other roles see the status');
 	wait_for_node_rows($node, 'uid_generators.own', 1, dbname => 'test_app');
-	like(error_of('app', 'test_app', 'DELETE FROM uid_fleet_state'), qr/^42501/, 'the tables belong to a superuser');
+	like(error_of('app', 'test_app', 'DELETE FROM uid_secrets.uid_key'), qr/^42501/, 'the tables belong to a superuser');
 	is(sql_as('app', 'test_app', 'BEGIN; DELETE FROM worker_node; ROLLBACK; SELECT count(*) FROM worker_node'), 1, '... and worker_node to the owner of the database');
 	is($node->safe_psql('test_app', "SELECT extowner::regrole FROM pg_extension WHERE extname = 'uidgen'"), 'app', 'the extension to the role');
 
@@ -88,13 +88,14 @@ DECLARE
 BEGIN
   IF TG_EVENT = 'ddl_command_start' AND state = 'exchanged'
        AND (TG_TAG <> 'CREATE VIEW' OR to_regclass('home.uid_stat_server') IS NOT NULL)
+       AND (TG_TAG <> 'ALTER TABLE' OR to_regclass('home.uid_stat_server') IS NULL)
      OR TG_EVENT = 'ddl_command_end' AND EXISTS (
        SELECT FROM pg_event_trigger_ddl_commands() WHERE object_identity ~ state) THEN
     PERFORM set_config('test.exchange', CASE state WHEN 'exchanged' THEN '^$' ELSE 'exchanged' END, true);
     PERFORM public.exchange();
   END IF;
 END $$;
-CREATE EVENT TRIGGER watch_start ON ddl_command_start WHEN TAG IN ('CREATE FUNCTION', 'CREATE VIEW', 'CREATE TRIGGER') EXECUTE FUNCTION watch();
+CREATE EVENT TRIGGER watch_start ON ddl_command_start WHEN TAG IN ('CREATE FUNCTION', 'CREATE VIEW', 'CREATE TRIGGER', 'ALTER TABLE') EXECUTE FUNCTION watch();
 CREATE EVENT TRIGGER watch_end ON ddl_command_end WHEN TAG IN ('CREATE FUNCTION') EXECUTE FUNCTION watch();
 SQL
 
@@ -103,7 +104,7 @@ sub create_and_rename ($function)
 	return error_of('mallory', 'renaming', "SET test.exchange = '[.]$function\\('; CREATE EXTENSION uidgen SCHEMA home; SHOW test.exchange");
 }
 
-# From the event trigger's function to the next CREATE FUNCTION or TRIGGER.
+# From the event trigger's function to the ALTER TABLE at the end.
 is(create_and_rename('uid_load'), 'no error', 'the schema is another one while the event trigger is made');
 $node->safe_psql('renaming', 'CREATE SEQUENCE something; SECURITY LABEL FOR uidgen ON SEQUENCE something IS NULL; DROP SEQUENCE something');
 is_harmless('a superuser labels something');
@@ -169,7 +170,7 @@ foreach my $sql (
 	'ALTER FUNCTION uid_internal.uid_home() SET search_path = home',
 	'ALTER FUNCTION home.uid_fleet_move() RENAME TO other',
 	'GRANT EXECUTE ON FUNCTION home.uid_fleet_move TO nobody',
-	'ALTER EXTENSION uidgen DROP TABLE home.worker_node',
+	'ALTER EXTENSION uidgen DROP VIEW home.uid_preset',
 	'ALTER EXTENSION uidgen SET SCHEMA public',
 	'DROP TABLE home.worker_node',
 	'DROP EVENT TRIGGER uid_load',
