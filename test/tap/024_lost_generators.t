@@ -86,6 +86,22 @@ foreach my $case ([ 'a transaction', "BEGIN; $create; ROLLBACK" ], [ 'a savepoin
 	sql("SELECT uid_generator_drop('uid_generators.made'), uid_generator_drop('uid_generators.other')");
 }
 
+# Without the preload, a DROP that the library has not seen, as in a session that has not loaded it, counts from the next
+# definition of any generator on.
+foreach my $next (sql('SHOW shared_preload_libraries') =~ /uidgen/ ? () : ('made', 'another'))
+{
+	$now += $day;
+	freeze_clock($node, $now);
+	my $lost = (split /\n/, sql($create))[1];
+	my $oid = sql(q{SELECT 'uid_generators.made'::regclass::oid});
+	sql(join '; ', map { "DELETE FROM $_ = $oid" } 'pg_seclabel WHERE objoid', 'pg_depend WHERE objid', 'pg_sequence WHERE seqrelid',
+		'pg_attribute WHERE attrelid', 'pg_class WHERE oid');
+	freeze_clock($node, $now - 0.5);
+	my $id = (split /\n/, sql($create =~ s/made/$next/gr))[1];
+	cmp_ok($id, '>', $lost, "a DROP that was not seen: generator $next starts above it");
+	sql("SELECT uid_generator_drop('uid_generators.$next')");
+}
+
 # A slot that was made anew and not drawn from, and a database that has moved, forget nothing.
 foreach my $reset (q{uid_generator_alter('uid_generators.made', lease_ms => 2000)}, q{uid_generator_raise('uid_generators.made', 5)})
 {

@@ -248,8 +248,10 @@ void lose_generator(Oid generator) {
     open_all_again();
 }
 
+// Where the server preloads the library, every session has noted what it dropped.
 void note_all_lost() {
-    for_each_lost([](Slot *slot, const SlotSummary &look) { note_lost(slot, look.key); });
+    if (!settings::is_preloaded)
+        for_each_lost([](Slot *slot, const SlotSummary &look) { note_lost(slot, look.key); });
 }
 
 void forget_generator(Oid generator) {
