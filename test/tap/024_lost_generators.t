@@ -181,10 +181,14 @@ foreach my $again ('', "SELECT uid_generator_create('made')")
 {
 	$now += $day;
 	freeze_clock($node, $now + 30 * $day);
-	sql("$create; SELECT uid_generator_drop('uid_generators.made')");
+	my $far = (split /\n/, sql("$create; SELECT uid_generator_drop('uid_generators.made')"))[1];
 	freeze_clock($node, $now);
 	my ($code, $lost, $err) = $node->psql('postgres', $create);
 	like($err, qr/WARNING:  generator "made" starts below ids that this database has drawn/, 'a generator that was 30 days ahead holds up no new one, which says so');
+	my ($earlier) = $err =~ /HINT:  To stay above them, create another generator whose epoch is earlier by (\d+) s\./;
+	my $above = sql("SELECT uid_generator_create('above', template => generator, epoch => epoch - $earlier * interval '1 s') FROM uid_generator"
+		  . " WHERE generator = 'uid_generators.made'::regclass; SELECT uid_next('uid_generators.above'); SELECT uid_generator_drop('uid_generators.above')");
+	cmp_ok((split /\n/, $above)[1], '>', $far, '... and the generator of the hint draws above');
 	sql("SELECT uid_generator_drop('uid_generators.made')");
 	freeze_clock($node, $now - 0.5);
 	cmp_ok((split /\n/, sql($create))[1], '>', (split /\n/, $lost)[1], '... and hides none that is near');

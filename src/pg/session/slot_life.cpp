@@ -119,7 +119,9 @@ int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config) {
                 (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
                  errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
                            instant(core::start_of(layout, latest))),
-                 errhint("Use another worker id, or wait until then.")));
+                 errhint("To stay above them, create another generator whose epoch is earlier by %lld s.",
+                         static_cast<long long>((core::start_of(layout, latest + 1) - wall_clock_us()) / us_per_second +
+                                                1))));
     return to_pass;
 }
 
