@@ -128,9 +128,9 @@ SELECT nodes();
 -- The cap: no grant begins later than a bound after the clock, and none is longer than the longest.
 SELECT ask('{"new_token": 21, "prefer": 0, "at": 1305, "length": 9000000000000000000}');
 SELECT ask('{"new_token": 22, "prefer": 1, "at": 1400}', '{"new_token": 23, "prefer": 3, "at": 1400, "length": 1}', '{"new_token": 24, "at": 1910}');
--- A renewal keeps its beginning, and ends where the row does if that is later. What it shows counts only up to a cap.
+-- A renewal keeps its beginning, and ends where the row does if that is later.
 SELECT ask('{"new_token": 14, "held": [2, 1000, 1900, 0, 12], "length": 1}');
-SELECT ask('{"new_token": 15, "held": [2, 9000, 1900, 0, 14]}');
+SELECT ask('{"new_token": 15, "held": [2, 1500, 1900, 0, 14]}');
 -- A node outside its range it does not keep. A full pool says until when.
 SELECT ask('{"new_token": 16, "lowest": 0, "highest": 1, "held": [2, 1000, 1900, 0, 15]}');
 SELECT ask('{"new_token": 31}', '{"new_token": 32}', '{"new_token": 33, "lowest": 0, "highest": 0}');
@@ -158,7 +158,7 @@ SELECT called(0, 0, VARIADIC '{"new_token": 51, "prefer": 0}'::jsonb || array_ag
     '{"lowest": -9223372036854775808}', '{"earliest": null}', '{"earliest": 0}', '{"earliest": -9223372036854775808}',
     '{"earliest": 9223372036854775807}', '{"length": null}', '{"length": 0}', '{"length": -9223372036854775808}', '{"new_token": null}',
     '{"new_token": 0}', '{"holder": null}', '{"node": 3}', '{"held": [-1, 1, 2, 0, 5]}', '{"held": [1, -1, 2, 0, 5]}',
-    '{"held": [1, 1, null, 0, 5]}', '{"held": [1, 1, 2, -1, 5]}', '{"held": [1, 1, 2, 0, 0]}', '{"held": [1, 1, 2, 0, null]}', '{"held": [1, 1, 2, 0, 130]}'])
+    '{"held": [1, 1, null, 0, 5]}', '{"held": [1, 1, 2, -1, 5]}', '{"held": [1, 1, 2, 0, 0]}', '{"held": [1, 1, 2, 0, null]}', '{"held": [1, 1, 2, 0, 130]}', '{"held": [1, 3, 2, 0, 5]}'])
   WITH ORDINALITY AS u (wrong, n);
 SELECT ask(jsonb_build_object('new_token', 61, 'layout', repeat('x', 1001)), jsonb_build_object('new_token', 62, 'widths', repeat('x', 1001)),
            '{"new_token": 9223372036854775807, "node": 9223372036854775807, "since": 9223372036854775807, "until": 9223372036854775807, "fence": 9223372036854775807, "token": 1}',
@@ -243,6 +243,8 @@ SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000020, 0, 5]}');
 SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000021, 0, 5]}');
 SELECT trial('{"new_token": 96, "held": [1, 1000000, 1000300, 0, 5]}');
 SELECT trial('{"new_token": 96, "held": [0, 1000000, 1000620, 0, 5]}');
+SELECT trial('{"new_token": 96, "held": [0, 1000000, 1000600, 0, 5]}', 'UPDATE uid_registry.node SET fence = 1 WHERE node = 0');
+SELECT trial('{"new_token": 96, "held": [2, 1000000, 9223372036854, 0, 5]}');
 -- One of the present fence that is not here proves a loss. One of the fence before says what the present one is for.
 SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000300, 1, 5]}');
 SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000300, 2, 5]}');

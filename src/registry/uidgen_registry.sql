@@ -5,7 +5,7 @@
 --
 --   keeps    what never loses a commit on this server, see below. uid_registry.promise('...') changes it.
 --   longest  the length of the longest grant in seconds, 600 by default. It never changes.
---   fleet    the number of a fleet whose registry is lost. The new one begins with a fence. It needs its former longest.
+--   fleet    the number of a fleet whose registry is lost. The new one begins with a fence, and needs `longest`, too.
 --
 -- The role uid_member belongs to all databases of the server. CONNECT decides which registries a login reaches.
 --
@@ -281,7 +281,7 @@ CREATE FUNCTION uid_registry.is_well_formed(q uid_registry.request) RETURNS bool
                   AND q.earliest BETWEEN 1 AND 1::bigint << 62 AND q.length > 0
                   AND q.new_token <> 0 AND q.new_token IS DISTINCT FROM q.token
                   AND (q.node IS NULL
-                       OR (q.node >= 0 AND q.since >= 0 AND q.until >= 0 AND q.fence >= 0 AND q.token <> 0)), false)
+                       OR (q.node >= 0 AND q.since BETWEEN 0 AND q.until AND q.fence >= 0 AND q.token <> 0)), false)
 $$;
 
 -- The row to judge by, or why it is the wrong registry.
@@ -341,38 +341,46 @@ CREATE TYPE uid_registry.answer AS (
   detail  text
 );
 
--- A node for a newcomer: one that was given away up to a time that it can use (rule 2). The preferred one; then
--- any, so that many that come at once do not meet; then the one that ended first, or one without a row. It waits
--- for no other call: a node that one is about to give away is passed over.
+-- A node for a newcomer: one that was given away up to a time that it can use (rule 2). The preferred one; then any, so
+-- that many that come at once do not meet; then the one that ended first; then one without a row. It waits for no other
+-- call: a node that one is about to give away is passed over.
 CREATE FUNCTION uid_registry.pick(q uid_registry.request, fence bigint, begins bigint, ends bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
-DECLARE candidate bigint; somewhere bigint;
+DECLARE candidate bigint;
 BEGIN
-  FOR attempt IN 1 .. 12 LOOP
-    somewhere := least(q.highest, q.lowest + floor(random() * (q.highest - q.lowest + 1))::bigint);
-    IF attempt = 1 AND q.prefer BETWEEN q.lowest AND q.highest THEN
-      candidate := q.prefer;
-    ELSIF attempt <= 5 THEN
-      candidate := somewhere;
-    ELSE
+  FOR attempt IN 1 .. 6 LOOP
+    IF attempt = 6 THEN
       SELECT n.node INTO candidate FROM uid_registry.node AS n
        WHERE n.layout = q.layout AND n.until <= begins AND n.node BETWEEN q.lowest AND q.highest
        ORDER BY n.until LIMIT 1 FOR UPDATE SKIP LOCKED;
-      candidate := coalesce(candidate, uid_registry.gap(q.layout, somewhere, q.highest),
-                            uid_registry.gap(q.layout, q.lowest, somewhere));
-      EXIT WHEN candidate IS NULL;
+      EXIT WHEN NOT FOUND;
+    ELSIF attempt = 1 AND q.prefer BETWEEN q.lowest AND q.highest THEN
+      candidate := q.prefer;
+    ELSE
+      candidate := uid_registry.any_of(q);
     END IF;
     UPDATE uid_registry.node AS n
        SET until = ends, token = q.new_token, fence = pick.fence, login = session_user, holder = left(q.holder, 200),
            heard = clock_timestamp()
      WHERE n.layout = q.layout AND n.node = (
-       SELECT m.node FROM uid_registry.node AS m
-        WHERE m.layout = q.layout AND m.node = candidate AND m.until <= begins FOR UPDATE SKIP LOCKED);
-    IF FOUND THEN RETURN candidate; END IF;
+       SELECT m.node FROM uid_registry.node AS m                 -- + 0 keeps the planner to the primary key
+        WHERE m.layout = q.layout AND m.node = candidate AND m.until + 0 <= begins FOR UPDATE SKIP LOCKED);
+    IF FOUND OR uid_registry.add(q, candidate, ends, fence) THEN RETURN candidate; END IF;
+  END LOOP;
+  candidate := uid_registry.any_of(q);
+  FOR attempt IN 1 .. 1000 LOOP                                  -- more than calls of one moment are about to add
+    candidate := coalesce(uid_registry.gap(q.layout, candidate, q.highest),
+                          uid_registry.gap(q.layout, q.lowest, candidate));
+    EXIT WHEN candidate IS NULL;
     IF uid_registry.add(q, candidate, ends, fence) THEN RETURN candidate; END IF;
+    candidate := CASE WHEN candidate < q.highest THEN candidate + 1 ELSE q.lowest END;
   END LOOP;
   RETURN NULL;
 END $$;
+
+CREATE FUNCTION uid_registry.any_of(q uid_registry.request) RETURNS bigint LANGUAGE sql VOLATILE AS $$
+  SELECT least(q.highest, q.lowest + floor(random() * (q.highest - q.lowest + 1))::bigint)
+$$;
 
 -- The smallest node of these that has no row.
 CREATE FUNCTION uid_registry.gap(layout text, lowest bigint, highest bigint) RETURNS bigint LANGUAGE sql STABLE AS $$
@@ -435,7 +443,7 @@ BEGIN
                ELSE greatest(k.until, shown) > r.lost_from           -- rule 7
                     AND (mine OR shown > coalesce(k.until, 0)) END) THEN
     a.until := greatest(k.until, ends, shown);
-    a.since := CASE WHEN k.token = q.new_token THEN begins ELSE least(q.since, begins) END;
+    a.since := CASE WHEN a.node = q.node THEN q.since ELSE begins END;
     IF k.node IS NULL THEN
       written := uid_registry.add(q, a.node, a.until, r.fence);
     ELSE

@@ -153,7 +153,7 @@ sub notices ($what, $function, $old, $new)
 notices('no fence after a takeover', 'arrive', "r.timeline <> h.timeline AND keeps <> 'failovers'", 'false');
 notices('nothing_was_lost() forgets the fence before', 'arrive', 'ELSE x.lost_from END', 'ELSE 0 END');
 notices('a grant that ends before lost ones could begin', 'judge', '> r.lost_from', '> 0');
-notices('the beginning of a grant', 'judge', 'least(q.since, begins)', 'begins');
+notices('the beginning of a grant', 'judge', 'THEN q.since', 'THEN begins');
 notices('a node is taken only if its holder has a successor', 'judge', 'k.until >= q.until', 'true');
 notices('a grant begins within a bound of the clock', 'judge', 'least(q.earliest, now_us + r.bound)', 'q.earliest');
 notices('a lost grant that is shown fences', 'enter', 's.until > coalesce(n.until, 0)', 'false');

@@ -336,7 +336,7 @@ class RegistryModel {
         if (!(is_of_fence ? mine : outlasts && (mine || is_later)))
             return false;
         *events |= extended_grant | (is_repeat && !has_old ? answered_repeat : 0) | (is_of_fence ? 0 : survived_fence);
-        reply->since = static_cast<int8_t>(is_repeat ? begins : std::min<int>(request.since, begins));
+        reply->since = static_cast<int8_t>(is_shown ? request.since : begins);
         reply->until = static_cast<int8_t>(std::max({ends, shown, static_cast<int>(row.until)}));
         reply->node = static_cast<int8_t>(node);
         row = {reply->until, request.new_token, begun.fence, static_cast<int8_t>(1 + request.member)};
