@@ -643,6 +643,13 @@ SELECT r.fleet, r.keeps, r.longest * interval '1 us' AS longest, r.term,
        LATERAL (SELECT 'epoch'::timestamptz + (r.lost_from + r.longest) * interval '1 us') AS u (until);
 COMMENT ON VIEW uid_registry.status IS 'The registry in a row: why the last fence was raised, until when newcomers wait (NULL: they do not), the larger term that a member has shown, segments that give no block because of a fence, and when a segment last lacked values that a member had.';
 
+-- Members write widths so that the second number is that of the node's bits.
+CREATE VIEW uid_registry.pools AS
+SELECT p.layout, p.own_pool, count(n.node) FILTER (WHERE n.until > extract(epoch FROM clock_timestamp()) * 1000000) AS nodes_used,
+       CASE WHEN p.widths ~ '^\d{1,2}/\d{1,2}/' THEN 2 ^ split_part(p.widths, '/', 2)::integer END AS nodes
+  FROM uid_registry.pool AS p LEFT JOIN uid_registry.node AS n USING (layout) GROUP BY p.layout;
+COMMENT ON VIEW uid_registry.pools IS 'Layouts, each with the number of its nodes, and of those that are granted now.';
+
 -- Rights, whatever default privileges say; then the row, with which it begins to answer. ------------------------------
 
 DO $$
@@ -660,7 +667,7 @@ END $$;
 GRANT ALL ON ALL TABLES IN SCHEMA uid_registry TO CURRENT_USER;
 GRANT ALL ON ALL FUNCTIONS IN SCHEMA uid_registry TO CURRENT_USER;
 GRANT USAGE ON SCHEMA uid_registry TO uid_member, pg_monitor;
-GRANT SELECT ON uid_registry.status TO pg_monitor;
+GRANT SELECT ON uid_registry.status, uid_registry.pools TO pg_monitor;
 GRANT EXECUTE ON FUNCTION uid_registry.hello(bigint), uid_registry.grant(bigint, bigint, jsonb),
                           uid_registry.block(bigint, bigint, text, bigint, bigint) TO uid_member;
 COMMENT ON SCHEMA uid_registry IS 'Grants the nodes of a fleet of uidgen. In a copy UPDATE uid_registry.registry SET fleet = DEFAULT before members reach it.';

@@ -20,7 +20,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
 
-our @EXPORT = qw(run_page symptom used_pages checks_fail fires quiet leads_to);
+our @EXPORT = qw(run_page symptom used_pages checks_fail fires quiet);
 
 my %used;
 
@@ -125,7 +125,7 @@ sub holds ($node, $alert, %opts)
 {
 	my ($condition) = slurp_file('docs/monitoring/rules.yaml') =~ /- alert: $alert\n +expr: (\N+)/ or die "no alert $alert";
 	$condition =~ s/\S+$/$opts{bound}/ if defined $opts{bound};
-	my %queries = slurp_file('docs/monitoring/queries.yaml') =~ /^(\w+):\n  query: \|\n((?:    \N*\n)+)/mg;
+	my %queries = join('', map { slurp_file("docs/monitoring/$_.yaml") } 'queries', 'registry') =~ /^(\w+):\n  query: \|\n((?:    \N*\n)+)/mg;
 	my ($query) = grep { $condition =~ /\b${_}_/ } keys %queries or die "no query for $condition";
 	$condition =~ s/\b${query}_//g;
 	my $sql = "SET search_path = public, uidgen; SELECT coalesce(bool_or($condition), false) FROM ($queries{$query}) q" =~ s/\buidgen\.//gr;
@@ -133,12 +133,5 @@ sub holds ($node, $alert, %opts)
 }
 sub fires { my @alert = @_; return ok(poll_until($alert[1], sub { holds(@alert) }), "... $alert[1] fires") }
 sub quiet { my @alert = @_; return ok(!holds(@alert), "... $alert[1] does not fire") }
-
-# The table of the page that says which runbook it is.
-sub leads_to ($name, $word)
-{
-	my ($rows) = join "\n", grep { /^ *\|/ } split /\n/, page('registry');
-	return like($rows, qr/^ *\| [^|\n]*`\Q$word\E`[^|\n]*\| [^|\n]*\(\Q$name\E\.md\)/m, "... $word leads to $name");
-}
 
 1;
