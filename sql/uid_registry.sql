@@ -151,6 +151,11 @@ DELETE FROM uid_registry.pool WHERE layout = 'B' RETURNING layout;
 SELECT at(88901);
 SELECT layout, count(*) FROM uid_registry.node GROUP BY layout ORDER BY layout;
 
+-- The number of nodes is known from the widths that a member writes; a login that writes others is in nobody's way.
+SELECT count(*) FROM ask('{"new_token": 45, "layout": "E", "widths": "41/2/12, tick 1000 us"}', '{"new_token": 46, "layout": "F", "widths": "1/99/1"}',
+           '{"new_token": 47, "layout": "G", "widths": "1/999/1"}', '{"new_token": 48, "layout": "H", "widths": "1//"}');
+SELECT layout, own_pool, nodes FROM uid_registry.pools WHERE layout IN ('E', 'F', 'G', 'H') ORDER BY layout;
+
 -- What is malformed gets nothing, and spoils nothing else.
 SELECT called(0, 0, VARIADIC '{"new_token": 51, "prefer": 0}'::jsonb || array_agg(jsonb_build_object('new_token', 100 + n) || wrong::jsonb ORDER BY n))
   FROM unnest(ARRAY['{"layout": null}', '{"layout": ""}', '{"widths": null}', '{"widths": ""}', '{"own_pool": null}', '{"lowest": null}',
