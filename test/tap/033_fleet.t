@@ -108,6 +108,7 @@ sub keep_nodes ($what, %before)
 }
 
 my $fences;    # before a story
+my $still;     # a registrar that stands still until the newcomer is judged
 sub story ($what, $must_wait, $happens)
 {
 	begin_newcomer();
@@ -118,6 +119,8 @@ sub story ($what, $must_wait, $happens)
 	my $state;
 	poll_until("$what: the newcomer is judged", sub { try_sql($members{c}, "SELECT uid_next('uid_generators.$newcomer')"); ($state = state_of($newcomer)) =~ /fenced|granted/ });
 	is($state, $must_wait ? 'fenced' : 'granted', "$what: a newcomer " . ($must_wait ? 'waits' : 'waits for nothing'));
+	thaw($still) if defined $still;
+	undef $still;
 	my $expected = $must_wait ? $fences + 1 : $fences;
 	is(row('fence'), $expected, '... and the registry has ' . ($must_wait ? 'raised one fence' : 'raised none'));
 	goes_on("$what: all members go on", grep { !$_->{ended} } @loops);
@@ -146,13 +149,16 @@ sub put_back ($backup)
 	system_or_bail('cp', '-a', $backup, $registry->data_dir);
 }
 
-# A grant that nobody but its holder knows after the failover. The fourth node is its own, until it is dropped.
+# A grant that nobody but its holder knows after the failover, and that it does not show at first. The fourth node is its
+# own, until it is dropped.
 sub lose_a_grant ($standby)
 {
 	my $walsender = freeze_walsender($registry, $standby->name);
 	create_small($members{a}, 'lost');
 	poll_until('a grant that is lost', sub { try_sql($members{a}, "SELECT uid_next('uid_generators.lost')") =~ /^\d+$/ }) or die 'no grant';
 	push @loops, $lost_loop = load_small($members{a}, 'lost');
+	($still) = background_pids($members{a}, 'registrar');
+	freeze_process($still);
 	kill_hard($registry);
 	kill 'KILL', $walsender;
 	poll_until('the end of the walsender', sub { !kill 0, $walsender }) or die 'the walsender lives';
