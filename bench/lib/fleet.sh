@@ -52,7 +52,7 @@ many_generators() {
     {
         echo "port = 5471"
         echo "max_connections = 200"
-        echo "uidgen.registry = 'host=$PGHOST port=$PGPORT dbname=postgres user=uid_fleet'"
+        echo "uidgen.registry = 'host=$PGHOST port=${PGPORT:-5432} dbname=postgres user=uid_fleet'"
     } >>"$directory/postgresql.conf"
     start_server server-member "$tree"
     (
