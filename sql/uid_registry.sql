@@ -152,8 +152,8 @@ SELECT at(88901);
 SELECT layout, count(*) FROM uid_registry.node GROUP BY layout ORDER BY layout;
 
 -- The number of nodes is known from the widths that a member writes; a login that writes others is in nobody's way.
-SELECT count(*) FROM ask('{"new_token": 45, "layout": "E", "widths": "41/2/12, tick 1000 us"}', '{"new_token": 46, "layout": "F", "widths": "1/99/1"}',
-           '{"new_token": 47, "layout": "G", "widths": "1/999/1"}', '{"new_token": 48, "layout": "H", "widths": "1//"}');
+SELECT count(*) FROM ask('{"new_token": 45, "prefer": 3, "layout": "E", "widths": "41/2/12, tick 1000 us"}', '{"new_token": 46, "prefer": 3, "layout": "F", "widths": "1/99/1"}',
+           '{"new_token": 47, "prefer": 3, "layout": "G", "widths": "1/999/1"}', '{"new_token": 48, "prefer": 3, "layout": "H", "widths": "1//"}');
 SELECT layout, own_pool, nodes FROM uid_registry.pools WHERE layout IN ('E', 'F', 'G', 'H') ORDER BY layout;
 
 -- What is malformed gets nothing, and spoils nothing else.
