@@ -66,6 +66,20 @@ my $refused = q{SET uidgen.max_wait = '100ms'; SELECT uid_next('uid_generators.l
 like((sqlstate($member, $refused))[1] // '', qr/55000/, 'a layout whose ids could be equal is refused');
 is(status('state, why', 'uid_generators.later'), 'refused|layout_differs', '... as the status says');
 
+# What no registry answers: a node outside the generator's range, values that nobody asked for.
+sql($registry, q{INSERT INTO uid_registry.segment (name) VALUES ('orders')});
+sql($member, q{SELECT uid_generator_create('wrong', datacenter_id => 9); SELECT segment_attach('orders')});
+sql($registry, q{ALTER FUNCTION uid_registry.grant RENAME TO grant_truly; ALTER FUNCTION uid_registry.block RENAME TO block_truly;
+	CREATE FUNCTION uid_registry.grant(fleet bigint, seen bigint, requests jsonb) RETURNS SETOF uid_registry.answer LANGUAGE sql SECURITY DEFINER AS
+	$$ SELECT request, why, node - 32, since, until, taken, term, fence, detail FROM uid_registry.grant_truly($1, $2, $3) $$;
+	CREATE FUNCTION uid_registry.block(fleet bigint, seen bigint, segment text, count bigint, last bigint, OUT why text, OUT first bigint, OUT given bigint,
+	OUT increment bigint, OUT term bigint, OUT detail text) LANGUAGE sql SECURITY DEFINER AS
+	$$ SELECT why, 1, given, increment, term, detail FROM uid_registry.block_truly($1, $2, $3, $4, $5) $$});
+foreach my $draw (q{uid_next('uid_generators.wrong')}, q{segment_next('orders') FROM generate_series(1, 3000)})
+{
+	like((sqlstate($member, "SET uidgen.max_wait = '1s'; SELECT $draw"))[1] // '', qr/55000.*(answer is not valid|had before)/s, "a wrong answer: $draw fails");
+}
+
 is(repeated(@ids), '', 'no id came twice');
 $_->stop foreach $member, $registry;
 done_testing();
