@@ -66,6 +66,21 @@ my $refused = q{SET uidgen.max_wait = '100ms'; SELECT uid_next('uid_generators.l
 like((sqlstate($member, $refused))[1] // '', qr/55000/, 'a layout whose ids could be equal is refused');
 is(status('state, why', 'uid_generators.later'), 'refused|layout_differs', '... as the status says');
 
+# The registry waits for a standby that never comes. Calls that the member has given up do not stay.
+set_conf($registry, "synchronous_standby_names = 'nobody'");
+sql($member, q{SELECT uid_generator_create('late')});
+my $session = hold_open($member);
+send_query($session, q{SELECT uid_next('uid_generators.late')});
+my (%pids, $waiting);
+poll_until('three calls', sub { my ($pid) = split /\n/, sql($registry, q{SELECT pid FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event = 'SyncRep' ORDER BY backend_start DESC});
+	$pids{$pid} = 1 if $pid; keys %pids >= 3 });
+$waiting = sql($registry, q{SELECT count(*) FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event = 'SyncRep'});
+is($waiting, 1, 'of three calls that wait for a standby, one is left');
+set_conf($registry, "synchronous_standby_names = ''");
+push @ids, (finish_query($session))[0];
+like($ids[-1], qr/^\d+$/, '... and when there is no standby to wait for, the grant comes');
+$session->quit;
+
 # What no registry answers: a node outside the generator's range, values that nobody asked for.
 sql($registry, q{INSERT INTO uid_registry.segment (name) VALUES ('orders')});
 sql($member, q{SELECT uid_generator_create('wrong', datacenter_id => 9); SELECT segment_attach('orders')});
