@@ -20,12 +20,8 @@ WITH subject(place, title, members) AS (VALUES
   (6, 'Concealed ids', '{uid_key_create,uid_conceal,uid_reveal,uid_key_rotate,uid_key_config,uid_secrets.uid_key}'),
   (7, 'Moving a column', '{uid_adopt,uid_release}'),
   (8, 'Statistics', '{uid_stat,uid_stat_server}'),
-  (9, 'Fleet: on a member', '{segment_attach,uid_registry_status,uid_fleet_move}'),
-  (10, 'Fleet: on the registry', '{uid_fleet_admit,uid_fleet_expel,uid_fleet,uid_fleet_pools,uid_fleet_fence,
-      uid_fleet_handover,uid_fleet_takeover,uid_fleet_fork,uid_fleet_reserve,uid_fleet_drop_pool,uid_fleet_key,
-      uid_fleet_state,uid_fleet_claim,
-      uid_fleet_pool,uid_fleet_node,uid_fleet_segment,uid_fleet_serial,uid_secrets.uid_fleet_key}'),
-  (11, 'Schemas', '{uid_generators,uid_segments,uid_keys,uid_internal,uid_secrets}')
+  (9, 'Fleet', '{segment_attach,uid_registry_status,uid_fleet_move}'),
+  (10, 'Schemas', '{uid_generators,uid_segments,uid_keys,uid_internal,uid_secrets}')
 ), member AS (
   SELECT e.extnamespace AS home, d.classid, d.objid
     FROM pg_extension e JOIN pg_depend d ON d.refclassid = e.tableoid AND d.refobjid = e.oid AND d.deptype = 'e'
@@ -84,11 +80,13 @@ WITH subject(place, title, members) AS (VALUES
            CASE o.kind WHEN 'function' THEN format('`%s`', o.form) ELSE initcap(o.kind) || '. ' END
              || CASE o.kind WHEN 'function' THEN E'\n\n' ELSE '' END
              || obj_description(o.objid, o.classid::regclass::name),
-           CASE WHEN o.kind = 'view' AND col_description(o.objid, 1) IS NULL THEN 'Columns: ' || o.form
+           CASE WHEN o.kind = 'view' AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = o.objid
+                                                      AND col_description(o.objid, a.attnum) IS NOT NULL)
+                THEN 'Columns: ' || o.form
                 WHEN o.kind IN ('table', 'view') THEN
-             (SELECT string_agg(format('- `%s` %s%s: %s', a.attname, format_type(a.atttypid, a.atttypmod),
+             (SELECT string_agg(format('- `%s` %s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
                        ' (default ' || regexp_replace(pg_get_expr(d.adbin, d.adrelid), '::[a-z ]+$', '') || ')',
-                       col_description(o.objid, a.attnum)), E'\n' ORDER BY a.attnum)
+                       ': ' || col_description(o.objid, a.attnum)), E'\n' ORDER BY a.attnum)
                 FROM pg_attribute a
                 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated = ''
                WHERE a.attrelid = o.objid AND a.attnum > 0) END,
@@ -117,13 +115,13 @@ This page says what each function, view, table and setting does, and who may use
    UNION ALL
   SELECT s.place, 0, 0::oid, '', '## ' || s.title FROM subject s
    UNION ALL
-  SELECT DISTINCT 12, 0, 0::oid, '', '## Other' FROM described d WHERE d.place IS NULL
+  SELECT DISTINCT 11, 0, 0::oid, '', '## Other' FROM described d WHERE d.place IS NULL
    UNION ALL
-  SELECT coalesce(d.place, 12), d.rank, d.creation, d.name, d.text FROM described d
+  SELECT coalesce(d.place, 11), d.rank, d.creation, d.name, d.text FROM described d
    UNION ALL
-  SELECT 13, 0, 0::oid, '', '## Settings'
+  SELECT 12, 0, 0::oid, '', '## Settings'
    UNION ALL
-  SELECT 13, 1, 0::oid, s.name, s.text FROM setting s
+  SELECT 12, 1, 0::oid, s.name, s.text FROM setting s
 )
 -- In Markdown, in lines of at most 120 characters that do not begin a list.
 SELECT rtrim(string_agg(regexp_replace(

@@ -93,8 +93,12 @@ CREATE TABLE uid_registry.node (
 );
 CREATE INDEX ON uid_registry.node (layout, until);
 CREATE INDEX ON uid_registry.node (token);
-COMMENT ON TABLE uid_registry.registry IS 'The one row of this registry. Functions change it; in a copy UPDATE uid_registry.registry SET fleet = DEFAULT before members reach it.';
-COMMENT ON TABLE uid_registry.pool IS 'Layouts of which nodes were given away. Of one that a login invented: UPDATE ... SET own_pool = true frees its widths at once, DELETE removes it a day after its last grant.';
+COMMENT ON TABLE uid_registry.registry IS
+  'The one row of this registry. Functions change it; in a copy UPDATE uid_registry.registry SET fleet = DEFAULT '
+  'before members reach it.';
+COMMENT ON TABLE uid_registry.pool IS
+  'Layouts of which nodes were given away. Of one that a login invented: UPDATE ... SET own_pool = true frees its '
+  'widths at once, DELETE removes it a day after its last grant.';
 COMMENT ON TABLE uid_registry.node IS 'Nodes that were given away, each up to a time in microseconds since 1970.';
 
 -- Plain functions. The clock, and this server, as far as SQL shows it. ------------------------------------------------
@@ -140,7 +144,9 @@ CREATE TABLE uid_registry.segment (
   lost_at    timestamptz,                    -- a member had values that next_value had not passed: commits were lost
   fence      bigint NOT NULL DEFAULT uid_registry.fences()            -- the one after which it gives blocks
 );
-COMMENT ON TABLE uid_registry.segment IS 'Segments whose values members take in blocks. INSERT makes one; after a fence raise next_value and SET fence = DEFAULT.';
+COMMENT ON TABLE uid_registry.segment IS
+  'Segments whose values members take in blocks. INSERT makes one; after a fence raise next_value and SET fence = '
+  'DEFAULT.';
 
 -- What nobody may do by hand. -----------------------------------------------------------------------------------------
 
@@ -326,7 +332,9 @@ BEGIN
     FROM uid_registry.registry AS r, uid_registry.here() AS h;
   IF seen > term THEN PERFORM uid_registry.see_larger_term(seen); END IF;
 END $$;
-COMMENT ON FUNCTION uid_registry.hello IS 'For members: the fleet, the term that a caller who has seen that one finds here, the longest grant and the clock, in microseconds. A larger term than the registry''s raises a fence.';
+COMMENT ON FUNCTION uid_registry.hello IS
+  'For members: the fleet, the term that a caller who has seen that one finds here, the longest grant and the clock, '
+  'in microseconds. A larger term than the registry''s raises a fence.';
 
 CREATE TYPE uid_registry.answer AS (
   request integer,   -- which of the requests, from 1
@@ -511,7 +519,9 @@ BEGIN
     RAISE EXCEPTION 'a fence was raised meanwhile' USING ERRCODE = 'serialization_failure';
   END IF;
 END $$;
-COMMENT ON FUNCTION uid_registry.grant IS 'For members: judges up to 100 requests (uid_registry.request) in one transaction, each with an answer (uid_registry.answer). An answer counts after the commit, if that gave no warning.';
+COMMENT ON FUNCTION uid_registry.grant IS
+  'For members: judges up to 100 requests (uid_registry.request) in one transaction, each with an answer '
+  '(uid_registry.answer). An answer counts after the commit, if that gave no warning.';
 
 CREATE FUNCTION uid_registry.block(fleet bigint, seen bigint, segment text, count bigint, last bigint,
     OUT why text, OUT first bigint, OUT given bigint, OUT increment bigint, OUT term bigint, OUT detail text)
@@ -549,7 +559,9 @@ BEGIN
   UPDATE uid_registry.segment AS x SET next_value = x.next_value + given::numeric * x.increment WHERE x.name = segment;
   why := ''; first := s.next_value; increment := s.increment;
 END $$;
-COMMENT ON FUNCTION uid_registry.block IS 'For members: up to `count` values of a segment. `last` is the last one that the member has; if it is not below next_value, commits were lost, and next_value rises above it.';
+COMMENT ON FUNCTION uid_registry.block IS
+  'For members: up to `count` values of a segment. `last` is the last one that the member has; if it is not below '
+  'next_value, commits were lost, and next_value rises above it.';
 
 -- What administrators call: the owner of the schema, or a superuser. --------------------------------------------------
 
@@ -584,7 +596,9 @@ BEGIN
   RETURNING * INTO r;
   RETURN r;
 END $$;
-COMMENT ON FUNCTION uid_registry.fence IS 'For administrators: this is the registry from now on, or commits of it may be lost. Newcomers wait for the longest grant and two clock bounds. above: the term that members name when they refuse this registry.';
+COMMENT ON FUNCTION uid_registry.fence IS
+  'For administrators: this is the registry from now on, or commits of it may be lost. Newcomers wait for the '
+  'longest grant and two clock bounds. above: the term that members name when they refuse this registry.';
 
 CREATE FUNCTION uid_registry.nothing_was_lost() RETURNS uid_registry.registry LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -604,7 +618,9 @@ BEGIN
   UPDATE uid_registry.segment AS x SET fence = r.fence WHERE x.fence = r.fence - 1;
   RETURN r;
 END $$;
-COMMENT ON FUNCTION uid_registry.nothing_was_lost IS 'For administrators: ends the present fence, or the one that the first call after a takeover would raise, because no commit was lost. Earlier fences stay. Refused after a proof.';
+COMMENT ON FUNCTION uid_registry.nothing_was_lost IS
+  'For administrators: ends the present fence, or the one that the first call after a takeover would raise, because '
+  'no commit was lost. Earlier fences stay. Refused after a proof.';
 
 -- What happened before is judged by the weaker promise of both.
 CREATE FUNCTION uid_registry.promise(keeps text) RETURNS uid_registry.registry LANGUAGE plpgsql VOLATILE
@@ -631,7 +647,9 @@ BEGIN
   END IF;
   RETURN r;
 END $$;
-COMMENT ON FUNCTION uid_registry.promise IS 'For administrators: what never loses a commit here from now on. nothing; restarts: a start of this server; failovers: a failover, too. Weaken it before you turn a standby off.';
+COMMENT ON FUNCTION uid_registry.promise IS
+  'For administrators: what never loses a commit here from now on. nothing; restarts: a start of this server; '
+  'failovers: a failover, too. Weaken it before you turn a standby off.';
 
 CREATE VIEW uid_registry.status AS
 SELECT r.fleet, r.keeps, r.longest * interval '1 us' AS longest, r.term,
@@ -641,7 +659,10 @@ SELECT r.fleet, r.keeps, r.longest * interval '1 us' AS longest, r.term,
        (SELECT max(s.lost_at) FROM uid_registry.segment AS s) AS lost_at
   FROM uid_registry.registry AS r,
        LATERAL (SELECT 'epoch'::timestamptz + (r.lost_from + r.longest) * interval '1 us') AS u (until);
-COMMENT ON VIEW uid_registry.status IS 'The registry in a row: why the last fence was raised, until when newcomers wait (NULL: they do not), the larger term that a member has shown, segments that give no block because of a fence, and when a segment last lacked values that a member had.';
+COMMENT ON VIEW uid_registry.status IS
+  'The registry in a row: why the last fence was raised, until when newcomers wait (NULL: they do not), the larger '
+  'term that a member has shown, segments that give no block because of a fence, and when a segment last lacked '
+  'values that a member had.';
 
 -- Members write widths so that the second number is that of the node's bits.
 CREATE VIEW uid_registry.pools AS
@@ -670,7 +691,9 @@ GRANT USAGE ON SCHEMA uid_registry TO uid_member, pg_monitor;
 GRANT SELECT ON uid_registry.status, uid_registry.pools TO pg_monitor;
 GRANT EXECUTE ON FUNCTION uid_registry.hello(bigint), uid_registry.grant(bigint, bigint, jsonb),
                           uid_registry.block(bigint, bigint, text, bigint, bigint) TO uid_member;
-COMMENT ON SCHEMA uid_registry IS 'Grants the nodes of a fleet of uidgen. In a copy UPDATE uid_registry.registry SET fleet = DEFAULT before members reach it.';
+COMMENT ON SCHEMA uid_registry IS
+  'Grants the nodes of a fleet of uidgen. In a copy UPDATE uid_registry.registry SET fleet = DEFAULT before members '
+  'reach it.';
 INSERT INTO uid_registry.registry (keeps, longest, bound, term, place, timeline, started, fence, reason, lost_from)
 SELECT :'keeps', :'longest'::numeric * 1000000, :'bound'::numeric * 1000000, c.now_us, h.place, h.timeline, h.started,
        :'anew'::boolean::int, CASE WHEN :'anew' THEN 'anew' ELSE 'none' END,

@@ -3,9 +3,9 @@
 \echo Use "CREATE EXTENSION uidgen" to load this file. \quit
 
 -- ---------------------------------------------------------------------------------------------------------
--- Names. A role that is no superuser may run this script, with the rights of a superuser, in a schema of its own. It may
--- create functions and operators there beforehand, and rename the schema meanwhile. So in this script and in those that
--- will update to later versions:
+-- Names. A role that is no superuser may run this script, with the rights of a superuser, in a schema of its own. It
+-- may create functions and operators there beforehand, and rename the schema meanwhile. So in this script and in those
+-- that will update to later versions:
 --
 --   1. The first statement locks the schema's name until the end of the transaction. The last one checks that all
 --      objects are in the schemas that they were made in, and depend on nothing elsewhere. An update also checks
@@ -35,20 +35,19 @@ $$;
 -- ---------------------------------------------------------------------------------------------------------
 
 CREATE SCHEMA uid_internal;
-COMMENT ON SCHEMA uid_internal IS
-  'Objects of uidgen that applications do not use.';
+COMMENT ON SCHEMA uid_internal IS 'Objects of uidgen that applications do not use.';
 CREATE SCHEMA uid_secrets;
 COMMENT ON SCHEMA uid_secrets IS
   'Tables of uidgen with secrets. Only the owner of the database may name them, for dumps.';
--- The owner of the extension's schema can rename it, and the owner of the extension can drop it, and put other objects in
--- its place while a function runs. So a function in PL/pgSQL that a user calls begins with uid_home(), outside of any
--- subtransaction. From then on the names of the extension keep their meaning. The types of arguments match exactly,
--- because another role that may create in the extension's schema could add a better match.
+-- The owner of the extension's schema can rename it, and the owner of the extension can drop it, and put other objects
+-- in its place while a function runs. So a function in PL/pgSQL that a user calls begins with uid_home(), outside of
+-- any subtransaction. From then on the names of the extension keep their meaning. The types of arguments match
+-- exactly, because another role that may create in the extension's schema could add a better match.
 CREATE FUNCTION uid_internal.uid_home() RETURNS text
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_home';
 COMMENT ON FUNCTION uid_internal.uid_home() IS
-  'Returns the name of the extension''s schema, quoted. Until the end of the transaction it keeps this name, and DROP '
-  'EXTENSION waits. It fails if the extension was dropped.';
+  'Returns the name of the extension''s schema, quoted. Until the end of the transaction it cannot be renamed, nor '
+  'the extension dropped.';
 CREATE FUNCTION uid_internal.uid_lock_first(relation regclass) RETURNS void
 LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_lock_first';
 COMMENT ON FUNCTION uid_internal.uid_lock_first(regclass) IS
@@ -56,6 +55,5 @@ COMMENT ON FUNCTION uid_internal.uid_lock_first(regclass) IS
 CREATE SCHEMA uid_generators;
 CREATE SCHEMA uid_segments;
 COMMENT ON SCHEMA uid_generators IS
-  'Lease sequences of uidgen''s generators, one for each generator. last_value is the generator''s high-water mark: '
-  'the highest tick ever leased.';
+  'Lease sequences of generators. last_value is the generator''s high-water mark: the highest tick ever leased.';
 COMMENT ON SCHEMA uid_segments IS 'Sequences of uidgen''s named segments, one for each segment.';

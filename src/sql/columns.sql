@@ -54,7 +54,8 @@ BEGIN
       USING ERRCODE = 'wrong_object_type', HINT = 'Use a column of a table of your own.';
   ELSIF is_inherited THEN
     RAISE EXCEPTION 'column "%" of table % is inherited', column_name, table_name
-      USING ERRCODE = 'wrong_object_type', HINT = 'Name the parent instead. Its partitions and children change with it.';
+      USING ERRCODE = 'wrong_object_type',
+            HINT = 'Name the parent instead. Its partitions and children change with it.';
   ELSIF NOT is_integer THEN
     RAISE EXCEPTION 'column "%" of table % cannot draw ids', column_name, table_name
       USING ERRCODE = 'datatype_mismatch',
@@ -85,10 +86,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_movable_column(regclass, name) IS
-  'Returns what uid_adopt() and uid_release() need to know of a column. It fails if they cannot change it. source: the '
-  'sequence that the function drawn_by in its default names; sequence: the one that the column owns, with options that '
-  'make one like it, its comment, and what uid_adopt() has noted at its end; floor: ids of its generator are not below '
-  'it; next: the first value that no sequence of the column has given, if it is known.';
+  'Returns what uid_adopt() and uid_release() need to know of a column; fails if they cannot change it.';
 
 CREATE FUNCTION uid_internal.uid_check_width(table_name regclass, column_name name) RETURNS void
 LANGUAGE plpgsql
@@ -129,5 +127,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_check_width(regclass, name) IS
-  'Fails unless the ids of a column fit all columns that would have to hold them: itself, the columns that refer to '
-  'it by foreign keys, and so on, each with its partitions and children.';
+  'Fails unless a column, and all that refer to it by foreign keys, with their partitions and children, can hold ids.';

@@ -26,12 +26,11 @@ CREATE TABLE uid_secrets.uid_key (
   rotated      timestamptz
 );
 COMMENT ON TABLE uid_secrets.uid_key IS
-  'One row for each key, with its secrets. The label of the key''s sequence has its id. uid_key_create() inserts the row, and a drop of the sequence deletes it. '
-  'Only the owner of the table, the owner of the database, members of pg_read_all_data and superusers may read it. '
-  'uid_key_config shows the other columns to every role.';
+  'The secrets of keys, one row for each. Only its owner, the owner of the database, members of pg_read_all_data and '
+  'superusers may read it.';
 COMMENT ON COLUMN uid_secrets.uid_key.secrets IS
-  'a warning of 105 characters, which messages may show, and a key of AES-256 for each version, 32 random bytes in '
-  'hexadecimal digits; NULL in a new row: the trigger makes them';
+  'a warning of 105 characters, which messages may show, and for each version an AES-256 key in hexadecimal; NULL in '
+  'a new row: made at random';
 COMMENT ON COLUMN uid_secrets.uid_key.id IS 'random number of the key, which the label of its sequence has, too';
 COMMENT ON COLUMN uid_secrets.uid_key.width IS 'bits of a concealed id, 20 + version_bits to 63';
 COMMENT ON COLUMN uid_secrets.uid_key.version_bits IS
@@ -71,10 +70,11 @@ BEGIN
   IF (NEW.versions BETWEEN 1 AND 1 << NEW.version_bits) IS NOT TRUE THEN
     RAISE EXCEPTION 'key "%" cannot have % versions', key, NEW.versions
       USING ERRCODE = 'program_limit_exceeded',
-            HINT = format('Create another key with uid_key_create(), with more version_bits than %s.', NEW.version_bits);
+            HINT = format('Create another key with uid_key_create(), with more version_bits than %s.',
+                          NEW.version_bits);
   END IF;
-  -- A secret is made here and nowhere else, so it is in no statement, no parameter and no log. A random uuid is 122 bits
-  -- of the server's strong random numbers.
+  -- A secret is made here and nowhere else, so it is in no statement, no parameter and no log. A random uuid is 122
+  -- bits of the server's strong random numbers.
   IF NEW.secrets IS NULL OR TG_OP = 'UPDATE' THEN
     NEW.secrets := coalesce(NEW.secrets, warning);
     WHILE length(NEW.secrets) < length(warning) + 64 * NEW.versions LOOP
@@ -121,33 +121,24 @@ CREATE FUNCTION uid_key_create(name text, width integer DEFAULT 63, version_bits
     if_not_exists boolean DEFAULT false) RETURNS regclass
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_create';
 COMMENT ON FUNCTION uid_key_create(text, integer, integer, boolean) IS
-  'Creates a key for uid_conceal() and uid_reveal(), with a random secret that no function returns, although roles '
-  'with REPLICATION read it from change streams. Concealed ids '
-  'have width bits, from 20 + version_bits to 63; use 53 for JavaScript. The upper version_bits, 0 to 10, show the '
-  'version of the key, so that uid_key_rotate() can make 2^version_bits versions; ids then have width - version_bits '
-  'bits. The call fails if the key exists; with if_not_exists it then issues a NOTICE and changes nothing. The caller '
-  'owns the key, and needs CREATE on the schema uid_keys. Let other roles use it with GRANT USAGE ON SEQUENCE. DROP '
-  'SEQUENCE drops it; what was concealed with it can then never be revealed, unless a dump has the key.';
+  'Creates a key with a random secret, for concealed ids of width bits (20 + version_bits to 63), whose upper '
+  'version_bits (0 to 10) show the version. If it exists, the call fails, or with if_not_exists changes nothing. '
+  'Needs CREATE on the schema uid_keys; USAGE on the sequence lets a role use the key, and DROP SEQUENCE drops it.';
 
 CREATE FUNCTION uid_key_rotate(name text) RETURNS integer
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_rotate';
 COMMENT ON FUNCTION uid_key_rotate(text) IS
-  'Makes a new version of a key and returns its number. uid_conceal() uses it from then on, in other transactions from '
-  'the commit on. Show no value of it before the commit, because a rollback frees its number for another secret. '
-  'uid_reveal() still reveals what the former versions concealed, because each concealed id shows its version. It fails '
-  'if the version bits of the key are used up, or if it has none. Only the owner of the key may call it.';
+  'Makes a new version of a key, which other transactions use from the commit on, and returns its number. Fails if '
+  'no version bit is left. Only the owner of the key may call it.';
 
 CREATE FUNCTION uid_conceal(id bigint, key_name text) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_conceal';
 COMMENT ON FUNCTION uid_conceal(bigint, text) IS
-  'Returns the concealed id for an id: FF1 (NIST SP 800-38G) of its bits, with the newest version of the key. With '
-  'one version of a key, different ids have different concealed ids. The id must be from 0 to largest_id of '
-  'uid_key_config. The caller needs USAGE on the key''s sequence in uid_keys. Concealment hides order, time and '
-  'number of ids, and is no access control.';
+  'Returns the concealed id for an id from 0 to the key''s largest_id: FF1 (NIST SP 800-38G) with its newest '
+  'version. Needs USAGE on the key''s sequence.';
 
 CREATE FUNCTION uid_reveal(value bigint, key_name text) RETURNS bigint
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_reveal';
 COMMENT ON FUNCTION uid_reveal(bigint, text) IS
-  'Returns the id behind a concealed id. A key with version bits finds the version in the value. A key without them '
-  'has one permutation of all values, so each value from 0 to 2^width - 1 is some concealed id. A value that the key '
-  'cannot have concealed fails with numeric_value_out_of_range.';
+  'Returns the id behind a concealed id. A value that the key cannot have concealed fails with '
+  'numeric_value_out_of_range. Needs USAGE on the key''s sequence.';

@@ -1,8 +1,8 @@
--- The end of the install script: privileges, a notice for the role that creates the extension, and a check of all names.
+-- The end of the install script: privileges, a notice for the role that creates the extension, a check of all names.
 
 -- ---------------------------------------------------------------------------------------------------------
--- Privileges: all of them, and only here. Each object gets those that are named below, whatever ALTER DEFAULT PRIVILEGES
--- says of the objects of the superuser.
+-- Privileges: all of them, and only here. Each object gets those that are named below, whatever ALTER DEFAULT
+-- PRIVILEGES says of the objects of the superuser.
 -- ---------------------------------------------------------------------------------------------------------
 
 DO $$
@@ -87,7 +87,8 @@ BEGIN
     PERFORM pg_catalog.set_config('client_min_messages', 'notice', true);
     RAISE NOTICE 'ids of this database could collide with ids of other databases, although this is unlikely'
       USING DETAIL = 'In the default layout, two databases have the same node with a probability of 1 in 1024.',
-            HINT = 'To rule collisions out, set uidgen.datacenter_id or uidgen.registry (see README.md, More than one database).';
+            HINT = 'To rule collisions out, set uidgen.datacenter_id or uidgen.registry (see README.md, More than one '
+                   'database).';
   END IF;
 END
 $$;

@@ -35,8 +35,8 @@ SELECT l.objoid::regclass AS generator,
  WHERE l.classoid = 'pg_catalog.pg_class'::regclass::oid AND l.objsubid = 0 AND l.provider = 'uidgen'::text
    AND pg_catalog.starts_with(l.label, 'generator '::text);
 COMMENT ON VIEW uid_generator IS
-  'The generators: layout, limits and policies of each, as the security label of its sequence defines them. '
-  'uid_generator_create() creates one. All columns but the first are NULL if the label cannot be read.';
+  'The generators, as the security labels of their sequences define them. All columns but the first are NULL if a '
+  'label cannot be read.';
 COMMENT ON COLUMN uid_generator.generator IS 'lease sequence; USAGE on it lets a role draw';
 COMMENT ON COLUMN uid_generator.preset IS 'preset that the fields were copied from';
 COMMENT ON COLUMN uid_generator.epoch IS 'time of tick 0';
@@ -52,32 +52,28 @@ COMMENT ON COLUMN uid_generator.backup_worker IS
 COMMENT ON COLUMN uid_generator.lease_ms IS
   'time that one record in the write-ahead log leases, in milliseconds, up to max_ahead_ms';
 COMMENT ON COLUMN uid_generator.max_ahead_ms IS
-  'limit on how far the time in an id may be ahead of the clock, in milliseconds, up to ten minutes';
+  'how far the time in an id may be ahead of the clock, in milliseconds, up to ten minutes';
 COMMENT ON COLUMN uid_generator.when_full IS
-  'policy when the sequence numbers of a tick are used up; wait: wait for the next tick; borrow: use the next tick '
-  'early, up to max_ahead_ms; backup: use the backup worker, which borrows';
+  'if the numbers of a tick are used up; wait: for the next tick; borrow: use the next one early, up to '
+  'max_ahead_ms; backup: use the backup worker';
 COMMENT ON COLUMN uid_generator.when_back IS
-  'policy when the clock moves backwards; hold: stay at the last tick within the tolerance; wait: wait within the '
-  'tolerance; backup: use the backup worker; error: fail';
+  'if the clock moves backwards; hold: stay at the last tick, up to the tolerance; wait: up to the tolerance; '
+  'backup: use the backup worker; error: fail';
 COMMENT ON COLUMN uid_generator.tolerance_ms IS
-  'limit on how far the clock may move backwards before when_back fails, in milliseconds; with when_back '
-  'backup: how far ids of the backup worker may be ahead of the clock; NULL: max_ahead_ms is the only limit';
+  'how far the clock may move backwards, or with when_back backup, ids of the backup worker may be ahead, in '
+  'milliseconds; NULL: up to max_ahead_ms';
 COMMENT ON COLUMN uid_generator.spread IS
-  'true: the sequence numbers of a tick start at a varying number instead of 0, so that id % n is even on a quiet '
-  'generator: at one of the first 3000, with when_full wait of the first 100';
+  'true: a tick starts at one of its first 3000 numbers (with when_full wait 100) instead of 0, so that id % n is even';
 COMMENT ON COLUMN uid_generator.worker_policy IS
-  'disposable: a new worker id at each server start; sticky: the last datacenter and worker id of this host and port, '
-  'with protection auto in this data directory; '
+  'disposable: a new worker id at each server start; sticky: the last node of this host, port and data directory; '
   'static: worker_number';
 COMMENT ON COLUMN uid_generator.worker_number IS 'worker id with worker_policy static';
 COMMENT ON COLUMN uid_generator.datacenter_id IS
   'datacenter id of this generator''s ids; NULL: the setting uidgen.datacenter_id';
 COMMENT ON COLUMN uid_generator.own_pool IS
-  'true: in a fleet, ids of this generator may be equal to those of generators with another epoch, or with another split '
-  'of the node into datacenter and worker bits';
+  'true: in a fleet, ids may be equal to those of generators with another epoch or another split of the node';
 COMMENT ON COLUMN uid_generator.mode IS
-  'snowflake: each call makes ids from the clock; cached: ids are made ahead of time, into a ring. '
-  'The columns boost_power to max_staleness_ms apply to cached mode';
+  'snowflake: each call makes ids from the clock; cached: ids are made ahead of time (boost_power to max_staleness_ms)';
 COMMENT ON COLUMN uid_generator.boost_power IS
   'size of the ring, which holds 2^sequence_bits << boost_power ids, 0 to 20';
 COMMENT ON COLUMN uid_generator.padding_factor IS
@@ -85,23 +81,20 @@ COMMENT ON COLUMN uid_generator.padding_factor IS
 COMMENT ON COLUMN uid_generator.schedule_ms IS
   'interval of scheduled refills, in milliseconds; NULL: no scheduled refills';
 COMMENT ON COLUMN uid_generator.when_ring_empty IS
-  'policy of a call that finds the ring empty; pad: the call refills the ring; wait: it waits for the refiller; '
-  'error: it fails';
+  'if a call finds the ring empty; pad: it refills the ring; wait: for the refiller; error: it fails';
 COMMENT ON COLUMN uid_generator.max_staleness_ms IS
-  'limit on how far the time in an id may be behind the clock, in milliseconds, at least two ticks';
+  'how far the time in an id may be behind the clock, in milliseconds, at least two ticks';
 COMMENT ON COLUMN uid_generator.created IS
   'creation time of the generator; of the builtin generator: a time before its first id';
 COMMENT ON COLUMN uid_generator.builtin IS
   'true for the generator that comes with the extension, which cannot be altered';
 COMMENT ON COLUMN uid_generator.is_default IS
-  'true for the generator behind uid_next(), which uid_default_set() chooses. If no row has true, the default was '
-  'dropped, and the database has none';
+  'true for the generator behind uid_next(), which uid_default_set() chooses';
 
 CREATE FUNCTION uid_internal.uid_keep_local() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_keep_local';
 COMMENT ON FUNCTION uid_internal.uid_keep_local() IS
-  'Trigger function of worker_node. Its rows describe sequences of this server, so it skips rows that logical '
-  'replication brings from another server.';
+  'Trigger function of worker_node. It skips rows that logical replication brings from another server.';
 
 -- Sources of the published presets:
 -- twitter: github.com/twitter-archive/snowflake, 2010
@@ -134,8 +127,8 @@ VALUES
   ('baidu_cached', NULL, 1000000, 28, 0, 22, 13,
    false, false, 16000, 32000, 'borrow', 'hold', NULL, false, 'cached', 'disposable');
 COMMENT ON VIEW uid_preset IS
-  'The presets whose fields uid_generator_create() copies into a new generator. If epoch is NULL, the generator '
-  'starts at midnight UTC of the day of its creation, so that no time of the layout is lost.';
+  'The presets of uid_generator_create(). If epoch is NULL, it is midnight UTC of the day of the generator''s '
+  'creation.';
 
 -- The builtin generator, the same in each database: no dump has it. It is the default until another one is chosen.
 SECURITY LABEL FOR uidgen ON SEQUENCE uid_generators.uid_default IS

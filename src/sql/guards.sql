@@ -1,5 +1,4 @@
--- What keeps labels and tables true: drops of sequences, restores, replication. PostgreSQL calls all of this; nobody else
--- does.
+-- What keeps labels and tables true: drops of sequences, restores, replication. Only PostgreSQL calls all of this.
 
 -- A restore may set security labels of uidgen in a session that has not loaded the library, which a call does. So may
 -- a DROP SEQUENCE come, whose rows the library deletes. The function is in C, because no role can put another one in

@@ -14,31 +14,46 @@ COMMENT ON FUNCTION uid_internal.uid_registrar() IS
 
 CREATE VIEW uid_registry_status AS SELECT * FROM uid_internal.uid_registrar();
 COMMENT ON VIEW uid_registry_status IS
-  'The grants of the generators in all databases of this server, and its fleet''s registry. There is a row for each '
-  'generator that has drawn with the registry since the server started, or one without a generator. state: granted; '
-  'waiting (for the first answer, or idle: it has not drawn for ten grants'' length, so its grant is not renewed); '
-  'unreachable (no host answers, or only a former registry); fenced (no other nodes until fenced_until); or refused. '
-  'Whatever the state, the generator draws with its node until granted_until. why: the reason in a word, such as '
-  'none_free, layout_differs, other_fleet or outdated; error and hint: the same in sentences. renewals: grants since '
-  'the server started. registry: service, host, port, dbname and user of uidgen.registry; host: the host that answered '
-  'last; both are for members of pg_read_all_settings. heard_at: when it answered last. away_since: since when the '
-  'registry has been unusable. last_error and last_error_at: the last error, even if it is over. fleet, and longest, '
-  'the seconds of its longest grant: a registry that is made again needs both. term: the largest one that this server '
-  'has accepted. clock_offset_ms: the clock of this server minus that of the registry.';
+  'The grants of this server''s generators, a row for each that has drawn with the registry since the server '
+  'started, and the state of the registry. For members of pg_monitor.';
+COMMENT ON COLUMN uid_registry_status.database IS 'database of the generator';
+COMMENT ON COLUMN uid_registry_status.generator IS 'generator; NULL in the row of a server without one';
+COMMENT ON COLUMN uid_registry_status.state IS
+  'granted, waiting (not yet asked, or idle), unreachable, fenced (no other node until fenced_until), or refused';
+COMMENT ON COLUMN uid_registry_status.node IS 'node of the grant';
+COMMENT ON COLUMN uid_registry_status.granted_until IS
+  'end of the grant; until then the generator draws, whatever the state';
+COMMENT ON COLUMN uid_registry_status.fenced_until IS 'end of the registry''s fence';
+COMMENT ON COLUMN uid_registry_status.why IS
+  'reason in a word, such as none_free, layout_differs, other_fleet or outdated';
+COMMENT ON COLUMN uid_registry_status.error IS 'the same in a sentence';
+COMMENT ON COLUMN uid_registry_status.hint IS 'what to do about it';
+COMMENT ON COLUMN uid_registry_status.renewals IS 'grants since the server started';
+COMMENT ON COLUMN uid_registry_status.registry IS
+  'service, host, port, dbname and user of uidgen.registry, for members of pg_read_all_settings';
+COMMENT ON COLUMN uid_registry_status.host IS 'host that answered last, for the same roles';
+COMMENT ON COLUMN uid_registry_status.heard_at IS 'time of its answer';
+COMMENT ON COLUMN uid_registry_status.away_since IS 'since when the registry has been unusable';
+COMMENT ON COLUMN uid_registry_status.last_error IS 'last error, even if it is over';
+COMMENT ON COLUMN uid_registry_status.last_error_at IS 'time of that error';
+COMMENT ON COLUMN uid_registry_status.fleet IS 'identity of the fleet';
+COMMENT ON COLUMN uid_registry_status.term IS 'largest term that this server has accepted';
+COMMENT ON COLUMN uid_registry_status.longest IS 'longest grant of the fleet, in seconds';
+COMMENT ON COLUMN uid_registry_status.clock_offset_ms IS
+  'clock of this server minus that of the registry, in milliseconds';
 
 CREATE FUNCTION uid_fleet_move() RETURNS void
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_fleet_move';
 COMMENT ON FUNCTION uid_fleet_move() IS
-  'Abandons the grants of all generators of this server, in all databases. At their next draw these get new nodes '
-  'from the fleet that uidgen.registry names. Run it after uidgen.registry was changed to another fleet, and on a '
-  'copy of a server. Only superusers may call it.';
+  'Abandons all grants of this server; its generators get new nodes from the fleet that uidgen.registry names now. '
+  'For a change of the fleet, and for a copy of a server. Only superusers may call it.';
 
 CREATE FUNCTION uid_internal.uid_look_up_segment(sequence regclass, name text, registry_name text,
     OUT fleet bigint, OUT increment bigint) RETURNS record
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_look_up_segment';
 COMMENT ON FUNCTION uid_internal.uid_look_up_segment(regclass, text, text) IS
-  'Asks the registry of the fleet for a first block of its segment registry_name, and returns what that is like. It waits for at most uidgen.max_wait. '
-  'segment_attach() calls it. Only the owner of the sequence may call it, which must be in the schema uid_segments.';
+  'Asks the registry for a first block of its segment registry_name, for at most uidgen.max_wait. Only the owner of '
+  'the sequence, in the schema uid_segments, may call it.';
 
 -- INCREMENT, the bounds and is_called make nextval fail without moving the counter, so that every value comes from the
 -- registry. The counter is the last value that the registry gave, or, at first, the value before all of them.
@@ -92,9 +107,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION segment_attach(text, text, bigint, bigint) IS
-  'Creates a named segment whose values come from the segment registry_name (NULL: the same name) of the fleet''s '
-  'registry, a row of uid_registry.segment there, in blocks. All members that attach to that segment share its values, '
-  'and none repeats. The registry must be reachable, and promise that it loses no commits (failovers). Let other roles '
-  'draw with GRANT USAGE ON SEQUENCE. If the segment is attached already, it continues with the segment as it is at '
-  'the registry now: after a change of its increment there, or with the fleet that uidgen.registry names now. step and '
-  'max_step are those of segment_create(): the length of a block.';
+  'Creates a segment whose values come in blocks of step to max_step values from a segment of the fleet''s registry '
+  '(NULL: of the same name), or continues an attached one as that is now. Fails unless the registry is reachable and '
+  'promises failovers. Needs CREATE on the schema uid_segments; USAGE on the sequence lets a role draw.';

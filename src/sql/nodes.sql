@@ -43,12 +43,9 @@ CREATE SEQUENCE worker_node_id_seq;
 CREATE INDEX worker_node_sequence_idx ON worker_node (sequence);
 CREATE INDEX worker_node_generator_idx ON worker_node (generator);
 COMMENT ON TABLE worker_node IS
-  'One row for each worker id that a generator drew. A generator draws a worker id at its first use after a server '
-  'start or an alteration, or with another uidgen.datacenter_id. A background process writes the row after that transaction, and no session waits for it. '
-  'To record more about a row, create a table that references (system_identifier, id).';
-COMMENT ON COLUMN worker_node.id IS
-  'number drawn from worker_node_id_seq; with uidgen.datacenter_id, worker_id is this number modulo 2^worker_bits, and '
-  'without it the number is added to a random one of the server''s start; a draw skips nodes of live generators';
+  'The worker ids that generators drew, a row for each. A background process writes it after the transaction. Data '
+  'of your own belong in a table that references (system_identifier, id).';
+COMMENT ON COLUMN worker_node.id IS 'number drawn from worker_node_id_seq';
 COMMENT ON COLUMN worker_node.host_name IS 'host name of the server';
 COMMENT ON COLUMN worker_node.port IS 'port of the server';
 COMMENT ON COLUMN worker_node.type IS '1: in a container; 2: on a machine';
@@ -57,8 +54,7 @@ COMMENT ON COLUMN worker_node.modified IS
   'last time at which the server recorded that the worker id is in use, accurate to an hour';
 COMMENT ON COLUMN worker_node.created IS 'time at which the worker id was drawn';
 COMMENT ON COLUMN worker_node.generator IS
-  'name of the generator when the row was last modified; NULL in a row that an application inserted, like sequence, '
-  'worker_id, datacenter_id, timeline, database, layout and place';
+  'name of the generator when the row was last modified; NULL in a row of an application';
 COMMENT ON COLUMN worker_node.sequence IS 'oid of the generator in its database, which a rename keeps';
 COMMENT ON COLUMN worker_node.worker_id IS 'worker id in the generator''s ids';
 COMMENT ON COLUMN worker_node.datacenter_id IS 'datacenter id in the generator''s ids';
@@ -67,11 +63,9 @@ COMMENT ON COLUMN worker_node.system_identifier IS
 COMMENT ON COLUMN worker_node.timeline IS 'timeline of the server at that time';
 COMMENT ON COLUMN worker_node.database IS 'oid of the database';
 COMMENT ON COLUMN worker_node.layout IS
-  'layout of the ids: widths of time, datacenter, worker and sequence; length of a tick and epoch in microseconds; '
-  'field order; backup worker';
+  'layout of the ids: widths, length of a tick and epoch in microseconds, field order, backup worker';
 COMMENT ON COLUMN worker_node.place IS
-  'hash of the host name, the data directory, and the inode and time of birth of the file PG_VERSION in it, which '
-  'differ in a copy of the server';
+  'hash of the host name, the data directory and its file PG_VERSION, which differs in a copy of the server';
 SELECT pg_catalog.pg_extension_config_dump('worker_node', '');
 SELECT pg_catalog.pg_extension_config_dump('worker_node_id_seq', '');
 COMMENT ON SEQUENCE worker_node_id_seq IS
@@ -134,8 +128,7 @@ SELECT g.generator, c.table_name, c.column_name, c.column_default
         WHERE p.classid = 'pg_catalog.pg_type'::regclass::oid AND t.oid = p.objid AND t.typdefaultbin IS NOT NULL
        ) c(table_name, column_name, column_default);
 COMMENT ON VIEW uid_generator_columns IS
-  'The columns whose default, or that of their domain, draws from each generator. Together with worker_node, which names the generator, it '
-  'leads from an id back to its table.';
+  'The columns whose default, or that of their domain, draws from each generator.';
 
 CREATE FUNCTION uid_internal.uid_layout(generator regclass) RETURNS text
 LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'uid_layout';
@@ -191,11 +184,6 @@ BEGIN ATOMIC
             LIMIT 1) w ON true;
 END;
 COMMENT ON FUNCTION uid_origin(bigint, regclass) IS
-  'Returns where an id of a generator (NULL: the default one) comes from: the server, the database and the generator '
-  'of its row of worker_node, whose id is node_id, when that row was created and last modified, and the columns of '
-  'this database whose default draws from the generator. All are NULL if no row fits. If several rows have the id''s '
-  'worker id, datacenter id and layout, those of the given generator take precedence, and among these the one that '
-  'was in use at the id''s time, that is, from its creation until its generator''s next row. The result is exact if '
-  'the clock was right, no row is missing and no other database had the same node. Otherwise, and for ids made within '
-  'max_ahead_ms of the creation of a row, it is the row that was in use at the nearest time. The caller needs SELECT '
-  'on worker_node.';
+  'Returns the row of worker_node for an id of a generator (NULL: the default one), and the columns that draw from '
+  'the generator; NULLs if no row fits. Exact if the clock was right, no row is missing and no other database had '
+  'the same node. Needs SELECT on worker_node.';

@@ -4,9 +4,8 @@
 CREATE FUNCTION uid_internal.uid_reserve_block() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'uid_reserve_block';
 COMMENT ON FUNCTION uid_internal.uid_reserve_block() IS
-  'Trigger function of t_sequence, which passes an argument, and of leaf_alloc. It reserves a block of values for each '
-  'version of a row, and writes into the row what was reserved. An INSERT or another name creates a segment, unless it '
-  'exists. The caller needs USAGE on the sequence of the segment.';
+  'Trigger function of t_sequence, which passes an argument, and of leaf_alloc. Reserves a block of values for each '
+  'version of a row.';
 
 -- Always, or a session in the role of a replica would move a row without a block. Rows that logical replication brings
 -- stay as they are.
@@ -59,14 +58,9 @@ BEGIN ATOMIC
   SELECT uid_internal.uid_create_original(schema, false);
 END;
 COMMENT ON FUNCTION uid_t_sequence_create(text) IS
-  'Creates a table t_sequence (pk_seq_name, current_val, increment_val) in the current schema or in the given one. Its '
-  'rows take their values from the segments that pk_seq_name names. A node takes a block of increment_val values with '
-  'SELECT ... FOR UPDATE and UPDATE t_sequence SET current_val = current_val + increment_val, before the UPDATE or '
-  'after it: the values from current_val - increment_val to current_val + 2 * increment_val are reserved for the row. '
-  'SET current_val = 0 starts over if too few values are left, and otherwise continues. An INSERT, or another '
-  'pk_seq_name, creates the segment unless it exists. The caller owns the table. Let other roles use it with GRANT '
-  'SELECT, UPDATE; they also need USAGE on the sequences of the segments, to start over UPDATE, and to create segments '
-  'CREATE on the schema uid_segments.';
+  'Creates a table t_sequence (pk_seq_name, current_val, increment_val), whose rows take blocks of increment_val '
+  'values from segments of the name in pk_seq_name. Roles need SELECT and UPDATE on it and USAGE on the segments'' '
+  'sequences, and UPDATE on these to start over.';
 
 CREATE FUNCTION uid_leaf_alloc_create(schema text DEFAULT pg_catalog.current_schema()) RETURNS regclass
 LANGUAGE sql
@@ -75,10 +69,6 @@ BEGIN ATOMIC
   SELECT uid_internal.uid_create_original(schema, true);
 END;
 COMMENT ON FUNCTION uid_leaf_alloc_create(text) IS
-  'Creates a table leaf_alloc (biz_tag, max_id, step, description, update_time) in the current schema or in the given '
-  'one. Its rows take their values from the segments that biz_tag names. A node of Leaf takes a block with UPDATE '
-  'leaf_alloc SET max_id = max_id + n, and reads max_id afterwards in the same transaction. The n + 1 values up to '
-  'max_id are reserved, so a node may take those below max_id or those up to max_id, as long as all nodes of one row '
-  'do the same. An INSERT, or an UPDATE of biz_tag, creates the segment unless it exists. The caller owns the table. '
-  'Let other roles use it with GRANT SELECT, UPDATE; they also need USAGE on the sequences of the segments. Drop it '
-  'with DROP TABLE.';
+  'Creates a table leaf_alloc (biz_tag, max_id, step, description, update_time), whose rows take blocks of values up '
+  'to max_id from segments of the name in biz_tag. Roles need SELECT and UPDATE on it and USAGE on the segments'' '
+  'sequences.';
