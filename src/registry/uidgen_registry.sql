@@ -666,7 +666,8 @@ COMMENT ON VIEW uid_registry.status IS
 
 -- Members write widths so that the second number is that of the node's bits.
 CREATE VIEW uid_registry.pools AS
-SELECT p.layout, p.own_pool, count(n.node) FILTER (WHERE n.until > extract(epoch FROM clock_timestamp()) * 1000000) AS nodes_used,
+SELECT p.layout, p.own_pool,
+       count(n.node) FILTER (WHERE n.until > extract(epoch FROM clock_timestamp()) * 1000000) AS nodes_used,
        CASE WHEN p.widths ~ '^\d{1,2}/\d{1,2}/' THEN 2 ^ split_part(p.widths, '/', 2)::integer END AS nodes
   FROM uid_registry.pool AS p LEFT JOIN uid_registry.node AS n USING (layout) GROUP BY p.layout;
 COMMENT ON VIEW uid_registry.pools IS 'Layouts, each with the number of its nodes, and of those that are granted now.';

@@ -144,7 +144,8 @@ CREATE FUNCTION uid_generator_alter(generator regclass,
     tolerance_ms integer DEFAULT NULL, spread boolean DEFAULT NULL, worker_policy text DEFAULT NULL,
     worker_number integer DEFAULT NULL, mode text DEFAULT NULL, boost_power integer DEFAULT NULL,
     padding_factor integer DEFAULT NULL, schedule_ms integer DEFAULT NULL, when_ring_empty text DEFAULT NULL,
-    max_staleness_ms integer DEFAULT NULL, datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL) RETURNS void
+    max_staleness_ms integer DEFAULT NULL, datacenter_id integer DEFAULT NULL, own_pool boolean DEFAULT NULL)
+RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_generator_alter';
 COMMENT ON FUNCTION uid_generator_alter IS
   'Changes the fields of a generator whose argument is not NULL; -1 sets one to NULL. The layout can change only '

@@ -13,8 +13,8 @@ COMMENT ON FUNCTION uid_internal.uid_live_generators(regclass) IS
 
 CREATE FUNCTION uid_internal.uid_live_segments(
     OUT sequence regclass, OUT name text, OUT registry_name text, OUT range_first bigint, OUT range_length bigint,
-    OUT range_left bigint, OUT next_ready boolean, OUT step bigint, OUT refills_late bigint, OUT refills_disturbed bigint,
-    OUT next_asked boolean, OUT registry_error text)
+    OUT range_left bigint, OUT next_ready boolean, OUT step bigint, OUT refills_late bigint,
+    OUT refills_disturbed bigint, OUT next_asked boolean, OUT registry_error text)
 RETURNS SETOF record
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED ROWS 100 AS 'MODULE_PATHNAME', 'uid_live_segments';
 COMMENT ON FUNCTION uid_internal.uid_live_segments() IS 'Returns the same of all segments.';
