@@ -39,6 +39,7 @@ update_kept() {
     made_from_recipe || keep_recipe
     pack_checkout | in_kept sh -c "$receive_checkout"
     write_forbidden_words | in_kept sh -c 'cat >../forbidden'
+    write_subjects | in_kept sh -c 'cat >../subjects'
 }
 
 # git changes only the files that differ, and removes those that are gone. So make sees what has changed.

@@ -81,7 +81,8 @@ section_rules() {
     find "$UIDGEN_WORK/rules/src" -name '*.[do]' | while read -r made; do
         [ -e "${made%.?}.cpp" ] || rm "$made"
     done
-    FORBIDDEN=$UIDGEN_WORK/forbidden bounded sh test/rules "$UIDGEN_WORK/rules" "$(other_ones && echo "$part" || echo quick)" \
+    FORBIDDEN=$UIDGEN_WORK/forbidden SUBJECTS=$UIDGEN_WORK/subjects \
+        bounded sh test/rules "$UIDGEN_WORK/rules" "$(other_ones && echo "$part" || echo quick)" \
         >"$log" 2>&1 || true
     if [ "$part" = one ]; then grep -v '^ok' "$log"; else show "$log"; fi
     awk '/^[^ ]/ {bad = /^not ok/} bad' "$log" >>"$UIDGEN_WORK/failures"

@@ -222,6 +222,11 @@ write_forbidden_words() {
     } | sort -u
 }
 
+# Of the commits since the rule began; none without their history, as in a tarball.
+write_subjects() {
+    git_here log --format=%s 46b18f398d9aa8998d60a6d5b1225610be136780.. 2>/dev/null || true
+}
+
 # Where memory is plenty, the hundreds of servers of a run cost half of what they cost on a disk, whose time goes to their many
 # small files. What a test of files needs is there, too: their time of birth, and programs that run.
 in_memory() {
@@ -242,6 +247,7 @@ setup_work_directory() {
     mkdir "$work/tmp" "$work/log"
     copy_checkout "$work/src"
     write_forbidden_words >"$work/forbidden"
+    write_subjects >"$work/subjects"
     : >"$work/failures"
     if [ "$(id -u)" = 0 ]; then
         chown -R postgres: "$work"
