@@ -94,18 +94,27 @@ section_clients() {
     cd "$UIDGEN_WORK/clients" || return
     python_client psycopg_test.py psycopg
     python_client psycopg2_test.py psycopg2
+    python_client peewee_test.py 'peewee, psycopg2'
+    python_client pony_test.py 'pony, psycopg2'
     python_client pandas_test.py 'pandas, psycopg2'
     python_client sqlalchemy_test.py 'alembic, psycopg2, sqlalchemy'
     client django_test.sh "/usr/bin/python3 -c 'import django, psycopg2'" sh django_test.sh
     client activerecord_test.rb 'ruby -e "require %q(active_record); require %q(pg)"' ruby activerecord_test.rb
     client rails_structure_test.rb 'ruby -e "require %q(active_record); require %q(pg)"' ruby rails_structure_test.rb
+    client sequel_test.rb 'ruby -e "require %q(sequel); require %q(pg)"' ruby sequel_test.rb
     client pdo_test.php "php -r 'new ReflectionExtension(\"pdo_pgsql\");'" php pdo_test.php
     client doctrine_test.php "php -r 'require \"Doctrine/ORM/autoload.php\";'" php doctrine_test.php
+    client laravel_test.php "php -r 'require \"Illuminate/Database/autoload.php\"; new ReflectionExtension(\"pdo_pgsql\");'" \
+        php laravel_test.php
     client dbi_test.pl "/usr/bin/perl -MDBD::Pg -e1" /usr/bin/perl dbi_test.pl
+    client dbix_class_test.pl "/usr/bin/perl -MDBD::Pg -MDBIx::Class -e1" /usr/bin/perl dbix_class_test.pl
+    client rose_test.pl "/usr/bin/perl -MDBD::Pg -MRose::DB::Object -e1" /usr/bin/perl rose_test.pl
     go_client go github.com/jackc/pgx
     rust_client rust tokio-postgres
     node_client node_postgres_test.mjs pg
+    node_client json_test.mjs kysely
     node_client knex_test.mjs knex
+    node_client objection_test.mjs objection
     node_client drizzle_test.mjs drizzle-orm
     node_client drizzle_kit_test.mjs drizzle-kit/api
     node_client mikro_orm_test.mjs @mikro-orm/postgresql

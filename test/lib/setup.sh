@@ -161,7 +161,8 @@ setup_clients() {
         install_some python3-psycopg python3-psycopg2 python3-sqlalchemy alembic python3-django \
             python3-pandas ruby-activerecord ruby-pg libpostgresql-jdbc-java libspring-jdbc-java libhibernate3-java \
             libjavassist-java default-jdk-headless php-cli php-pgsql php-doctrine-orm golang-go golang-github-lib-pq-dev \
-            golang-github-jackc-pgx-v4-dev cargo librust-tokio-dev librust-tokio-postgres-dev libdbd-pg-perl "$partman"
+            golang-github-jackc-pgx-v4-dev cargo librust-tokio-dev librust-tokio-postgres-dev libdbd-pg-perl libdbix-class-perl \
+            librose-db-object-perl ruby-sequel python3-peewee python3-pony php-illuminate-database "$partman"
         command -v npm >/dev/null || install_some nodejs npm
     fi
     unpack_packages clients pgbouncer
