@@ -1,6 +1,6 @@
 # The queries and the dashboard of docs/monitoring, with Debian's prometheus-postgres-exporter: every metric of the query
 # file arrives, for a role that has pg_monitor and nothing else, with its type, its labels and a number. What the
-# dashboard and docs/operations.md ask for are such metrics.
+# dashboard and the alerts ask for are such metrics.
 use HTTP::Tiny;
 use IPC::Run;
 use JSON::PP;

@@ -1,5 +1,5 @@
-# docs/monitoring/rules.yaml, with Debian's promtool: Prometheus takes it; docs/operations.md has each alert, with its
-# expression and its page; each alert fires on the series that it is for, alone, and none on quiet ones.
+# docs/monitoring/rules.yaml, with Debian's promtool: Prometheus takes it; each alert says what happens, what to do and
+# which page explains it; each alert fires on the series that it is for, alone, and none on quiet ones.
 use UidgenTest;
 
 my ($promtool) = grep { -x } map { "$_/promtool" } "$ENV{UIDGEN_WORK}/monitoring/usr/bin", split /:/, $ENV{PATH};
@@ -8,23 +8,17 @@ plan skip_all => 'promtool is not there' unless defined $promtool;
 my $file = 'docs/monitoring/rules.yaml';
 my $rules = slurp_file($file);
 my %alerts;
-while ($rules =~ /- alert: (\w+)\n +expr: (\N+)\n(?: +for: (\w+)\n)? +labels: {severity: \w+}\n +annotations:\n +summary: "\N+"\n +runbook: (\S+)\n/g)
+while ($rules =~ /- alert: (\w+)\n +expr: (\N+)\n(?: +for: (\w+)\n)? +labels: {severity: \w+}\n +annotations:\n +summary: "\N+"\n +action: "\N+"\n +runbook: (\S+)\n/g)
 {
-	$alerts{$1} = { expression => $2, when => "`$2`" . (defined $3 ? " for $3" : ''), page => $4 };
+	$alerts{$1} = { expression => $2, page => $4 };
 }
 cmp_ok(scalar(keys %alerts), '>', 20, 'there are alerts');
-is(scalar(() = $rules =~ /^ +- alert:/mg), scalar(keys %alerts), 'each has a severity, a summary and a page');
+is(scalar(() = $rules =~ /^ +- alert:/mg), scalar(keys %alerts), 'each has a severity, a summary, an action and a page');
 
-my ($section) = slurp_file('docs/operations.md') =~ /^## What to alert on$(.*?)^## /ms;
-my %rows = map { /^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/ ? ($1 => { when => $2, what_to_do => $4 }) : () } split /\n/, $section;
-is(join(' ', sort keys %rows), join(' ', sort keys %alerts), 'operations.md has the same alerts');
-foreach my $name (sort grep { $rows{$_} } keys %alerts)
+foreach my $name (sort keys %alerts)
 {
-	is($rows{$name}{when}, $alerts{$name}{when}, "$name: the same expression");
-	my ($path) = $alerts{$name}{page} =~ /^([^#]+)/;
-	my ($link) = $rows{$name}{what_to_do} =~ /\]\(([^)#]*)/;
-	is($link ? "docs/$link" : 'docs/operations.md', $path, '... and the same page') if $path ne 'docs/operations.md' || $link;
-	ok(-e $path, '... which exists');
+	my ($path, $part) = $alerts{$name}{page} =~ /^([^#]+)#?(.*)$/;
+	ok(-e $path && ($part eq '' || slurp_file($path) =~ /^## \Q$part\E$/mi), "$name: the page exists");
 }
 
 # The value of each metric of an expression with which it is true, and one with which it is not.

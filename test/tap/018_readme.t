@@ -1,4 +1,4 @@
-# What README.md says to put into postgresql.conf, and to run afterwards, works as written. So does every statement of
+# What README.md and docs/operations.md say to put into postgresql.conf, and to run afterwards, works as written. So does every statement of
 # README.md, docs/*.md and docs/originals/*.md, in blocks or in the text, but for docs/moving.md. What needs more than one
 # server, or a shell, is run by another test, which reads it from the page. Chinese pages have the same statements, says
 # test/documents.
@@ -14,7 +14,11 @@ sub snippets ($file, $section = undef)
 		($text) = $text =~ /^## \Q$section\E\n(.*?)(?=^## |\z)/ms or die "$file has no section $section";
 	}
 	my @found;
-	push @found, [ $1, $2 ] while $text =~ /^```(\w*)\n(.*?)^```$/msg;
+	while ($text =~ /^( *)```(\w*)\n(.*?)^\1```$/msg)
+	{
+		my ($indent, $language, $block) = ($1, $2, $3);
+		push @found, [ $language, $block =~ s/^$indent//mgr ];
+	}
 	return @found;
 }
 
@@ -60,15 +64,15 @@ is(slurp_file('docs/Dockerfile') =~ s/.*?^RUN printf '%s\\n'((?: '[^']*;')+) .*/
 	join('', @install), 'the image runs the same statements');
 
 my $elsewhere = 'More than one database';
-isnt(scalar of_language('ini', snippets('README.md', $elsewhere)), 0, 'another server has a snippet');
-isnt(scalar of_language('sql', snippets('README.md', $elsewhere)), 0, 'another database has a snippet');
-for my $sql (of_language('sql', snippets('README.md', $elsewhere)))
+my @numbers = grep { /datacenter_id = / } of_language('sql', snippets('docs/operations.md', $elsewhere));
+is(scalar @numbers, 1, 'another database has a snippet');
+for my $sql (@numbers)
 {
 	is(($node->psql('shop', $sql, on_error_stop => 1))[0], 0, $sql);
 }
 
-# The registry of the README's line is a database of this server; 050_commands.t runs its commands.
-my ($registry) = grep { /^uidgen\.registry = / } map { split /\n/ } of_language('ini', snippets('README.md', $elsewhere));
+# The registry of the line is a database of this server; 050_commands.t runs its commands.
+my ($registry) = grep { /^uidgen\.registry = / } map { split /\n/ } of_language('ini', snippets('docs/fleet.md'));
 make_registry($node);
 $registry =~ s/=.*/= '@{[ registry_line($node) ]}'/ or die "no line in $registry";
 set_conf($node, $registry);
@@ -137,13 +141,13 @@ my @psql = ($library->installed_command('psql'), qw(-Xq -P footer=off -v ON_ERRO
 IPC::Run::run([ @psql, '-c', "SET timezone = 'UTC'", map { ('-c', $_) } split /(?<=;)\n/, $example ], '>', \my $printed, '2>&1');
 is(shape($printed), shape($shown), 'the first example prints what README.md shows');
 
-# The errors that it explains first; 055_install.t meets the one without the preload.
-my @errors = map { /`([^`]+)`/g } slurp_file('README.md') =~ /^\| (`[^|]+) \| [^|]+ \| [^|]+ \|$/mg;
+# The errors that users meet first; 055_install.t meets the one without the preload.
+my @errors = map { /`([^`]+)`/g } slurp_file('docs/install.md') =~ /^\| (`[^|]+) \| [^|]+ \| [^|]+ \|$/mg;
 for my $case ([ shop => 'SELECT uid_next()' ], [ shop => 'SELECT uidgen.uid_next()::integer' ], [ template1 => 'SELECT uidgen.uid_next()' ])
 {
 	my ($database, $sql) = @$case;
 	my $message = ($library->psql($database, "SET search_path = public; $sql"))[2];
-	ok((grep { $message =~ /ERROR:  \Q$_\E$/m } @errors), "README.md explains the error of $sql in $database") or diag $message;
+	ok((grep { $message =~ /ERROR:  \Q$_\E$/m } @errors), "docs/install.md explains the error of $sql in $database") or diag $message;
 }
 
 # Statements of the text that need more than the blocks of the page leave behind: what to run before them, or the test

@@ -1,4 +1,4 @@
-# The commands of README.md and docs/*.md for a shell that no other test runs, with the addresses of these servers: a fleet
+# The commands of docs/*.md for a shell that no other test runs, with the addresses of these servers: a fleet
 # whose members have the registry's password in a file, its registry that moves to another server, and a database that is
 # dumped.
 use UidgenTest 'preloaded';
@@ -45,9 +45,8 @@ sub protection ($generator)
 }
 is(protection('uid_default'), "t\nregistry", 'the registry grants a node');
 
-# "Move the registry" of docs/fleet-reference.md, to one that README.md makes first, which must go.
-$new->safe_psql('postgres', 'CREATE DATABASE ids');
-shell_ok($new, block_of('README.md', qr/uidgen_registry\.sql/), 'the registry of README.md is made');
+# "Move the registry" of docs/fleet-reference.md, to one that docs/fleet.md makes first, which must go.
+shell_ok($new, for_servers(block_of('docs/fleet.md', qr/createdb/), ids1 => $new), 'another registry is made');
 is($new->safe_psql('ids', 'SELECT keeps FROM uid_registry.status'), 'restarts', '... with its promise');
 $old->safe_psql('postgres', 'ALTER ROLE fleet_app1 NOLOGIN');
 $new->safe_psql('postgres', 'DROP DATABASE ids');
