@@ -79,7 +79,7 @@ BEGIN
     IF EXISTS (SELECT FROM uid_internal.segments s WHERE s.name = segment_attach.name) THEN
       RAISE EXCEPTION 'segment "%" exists, and has values of its own', left(name, 63)
         USING ERRCODE = 'duplicate_object',
-              HINT = 'Raise the segment of the registry above its values with segment_set() there. Then run '
+              HINT = 'Raise next_value of the segment in uid_registry.segment above its values. Then run '
                      'segment_drop() here, and segment_attach() again.';
     END IF;
     EXECUTE format('CREATE SEQUENCE uid_segments.%I', relation);
@@ -109,4 +109,4 @@ $$;
 COMMENT ON FUNCTION segment_attach(text, text, bigint, bigint) IS
   'Creates a segment whose values come in blocks of step to max_step values from a segment of the fleet''s registry '
   '(NULL: of the same name), or continues an attached one as that is now. Fails unless the registry is reachable and '
-  'promises failovers. Needs CREATE on the schema uid_segments; USAGE on the sequence lets a role draw.';
+  'keeps restarts or failovers. Needs CREATE on the schema uid_segments; USAGE on the sequence lets a role draw.';
