@@ -1,5 +1,7 @@
-// Whatever a user may write: labels, short forms, UUIDs, fields of definitions, keys. Each text is in memory of its own
-// size, so the sanitizers notice one byte read or written beyond it. The seed is constant.
+// Whatever a user may write: labels, short forms, UUIDs, fields of definitions, keys; and whatever a registry may answer.
+// Each text is in memory of its own size, so the sanitizers notice one byte read or written beyond it. The seed is
+// constant.
+#include "answer_text.hpp"
 #include "concealed_id.hpp"
 #include "definition_text.hpp"
 #include "id_forms.hpp"
@@ -10,6 +12,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 using namespace uidgen::core;
 
@@ -167,17 +170,20 @@ TEST(Fuzz, ShortForms) {
 // Layouts that are valid, and UUIDs of any program.
 TEST(Fuzz, Uuids) {
     Random random(20261128);
+    int valid = 0;
     for (int round = 0; round < rounds; round++) {
         Layout layout = {static_cast<int64_t>(below(&random, 1u << 30)), number(&random), 0, 0, 0, 0, false, false};
         for (int32_t *bits : {&layout.time_bits, &layout.datacenter_bits, &layout.worker_bits, &layout.sequence_bits})
-            *bits = static_cast<int32_t>(below(&random, 48));
+            *bits = static_cast<int32_t>(below(&random, 32)) - 1;
         if (check(layout) != LayoutFault::none)
             continue;
+        valid++;
         const Uuid uuid = {random(), random()};
         ASSERT_GE(id_of(layout, uuid), no_id);
         const auto id = static_cast<int64_t>(random() & static_cast<uint64_t>(largest(id_bits(layout))));
         ASSERT_EQ(id_of(layout, uuid_of(layout, id, random())), id);
     }
+    EXPECT_GT(valid, 100);
 }
 
 TEST(Fuzz, Keys) {
@@ -188,15 +194,111 @@ TEST(Fuzz, Keys) {
             byte = static_cast<uint8_t>(byte * 31 + 7);
         return result;
     };
+    int valid = 0;
     for (int round = 0; round < rounds / 10; round++) {
-        const KeyFormat format = {static_cast<int32_t>(number(&random)), static_cast<int32_t>(number(&random))};
-        const auto versions = static_cast<int32_t>(number(&random));
+        KeyFormat format = {static_cast<int32_t>(number(&random)), static_cast<int32_t>(number(&random))};
+        auto versions = static_cast<int32_t>(number(&random));
+        if (below(&random, 2) == 0) {
+            format = {static_cast<int32_t>(18 + below(&random, 48)), static_cast<int32_t>(below(&random, 12))};
+            versions = 1;
+        }
         if (!is_valid(format, versions))
             continue;
+        valid++;
         const auto permutation = permutation_of(format, cipher);
         const auto id = static_cast<int64_t>(random() & static_cast<uint64_t>(largest_id(format)));
         ASSERT_EQ(reveal(format, permutation, conceal(format, permutation, 1, id)), id);
+        // What nobody has concealed is revealed, too, as some id.
+        const auto value = static_cast<int64_t>(random() & static_cast<uint64_t>(largest_value(format, versions)));
+        const int64_t revealed = reveal(format, permutation, std::min(value, largest_value(format, versions)));
+        ASSERT_TRUE(revealed >= 0 && revealed <= largest_id(format));
     }
+    EXPECT_GT(valid, 100);
+}
+
+// Rows of a server that may be no registry.
+struct Rows {
+    std::vector<std::vector<std::unique_ptr<char[]>>> cells;
+    int width;
+
+    int count() const { return static_cast<int>(cells.size()); }
+    int columns() const { return width; }
+    const char *text(int row, int column) const {
+        return cells.at(static_cast<size_t>(row)).at(static_cast<size_t>(column)).get();
+    }
+};
+
+// Mostly those of a whole answer: a request's number or a word, and numbers.
+Rows rows(Random *random, int width, int word) {
+    Rows result = {{}, below(random, 16) == 0 ? static_cast<int>(below(random, 12)) : width};
+    for (uint64_t count = below(random, 16) == 0 ? below(random, 4) : 1; count > 0; count--) {
+        auto &row = result.cells.emplace_back();
+        for (int column = 0; column < result.width; column++) {
+            std::string text = column == word ? words_of_why[below(random, std::size(words_of_why))]
+                                              : std::to_string(column == 0 ? 1 : std::abs(number(random) / 2));
+            if (column == word && below(random, 2) == 0)
+                text = "";
+            text = below(random, 8) == 0 ? changed(random, text) : text;
+            row.push_back(below(random, 16) == 0 ? nullptr : exactly(text));
+        }
+    }
+    return result;
+}
+
+TEST(Fuzz, Answers) {
+    Random random(20261128);
+    int hellos = 0;
+    int grants = 0;
+    int blocks = 0;
+    for (int round = 0; round < rounds; round++) {
+        Hello hello = {};
+        if (parse_hello(rows(&random, 4, -1), &hello)) {
+            ASSERT_TRUE(hello.fleet > 0 && hello.term > 0 && is_instant(hello.longest) && is_instant(hello.clock));
+            hellos++;
+        }
+        GrantAnswer given = {};
+        const Rows of_grant = rows(&random, 9, 1);
+        if (parse_grant_answer(of_grant, 0, 7, &given) && given.answer.why == Why::granted) {
+            ASSERT_TRUE(is_instant(given.answer.grant.until));
+            ASSERT_EQ(given.notes.until_us, given.answer.grant.until);
+            grants++;
+        }
+        BlockReply reply = {};
+        const Rows of_block = rows(&random, 6, 0);
+        if (parse_block_reply(of_block, 7, &reply) && reply.answer.why == Why::granted) {
+            ASSERT_GT(reply.count, 0);
+            blocks++;
+        }
+    }
+    EXPECT_GT(std::min({hellos, grants, blocks}), 100);
+}
+
+TEST(Fuzz, AnswersOfNoRegistry) {
+    const auto one = [](std::initializer_list<const char *> cells) {
+        Rows result = {{}, static_cast<int>(cells.size())};
+        auto &row = result.cells.emplace_back();
+        for (const char *cell : cells)
+            row.push_back(cell == nullptr ? nullptr : exactly(cell));
+        return result;
+    };
+    Hello hello = {};
+    EXPECT_TRUE(parse_hello(one({"1", "1", "1", "0"}), &hello));
+    EXPECT_FALSE(parse_hello(one({"1", "1", "1"}), &hello));
+    EXPECT_FALSE(parse_hello(one({"1", "1", "1", "-1"}), &hello));
+    EXPECT_FALSE(parse_hello(one({"1", "1", "9223372036854775807", "0"}), &hello));
+    EXPECT_FALSE(parse_hello(one({"1", "9223372036854775808", "1", "0"}), &hello));
+    EXPECT_FALSE(parse_hello(one({"1x", "1", "1", "0"}), &hello));
+    GrantAnswer given = {};
+    EXPECT_TRUE(parse_grant_answer(one({"1", nullptr, "3", "0", "9", "f", "1", "0", nullptr}), 0, 7, &given));
+    EXPECT_FALSE(parse_grant_answer(one({"2", nullptr, "3", "0", "9", "f", "1", "0", nullptr}), 0, 7, &given));
+    EXPECT_FALSE(parse_grant_answer(one({"1", nullptr, nullptr, "0", "9", "f", "1", "0", nullptr}), 0, 7, &given));
+    EXPECT_FALSE(parse_grant_answer(one({"1", nullptr, "3", "0", "-9", "f", "1", "0", nullptr}), 0, 7, &given));
+    EXPECT_TRUE(parse_grant_answer(one({"1", "strange", "", "", "", "", "1", "", ""}), 0, 7, &given));
+    EXPECT_EQ(given.answer.why, Why::unknown);
+    BlockReply reply = {};
+    EXPECT_TRUE(parse_block_reply(one({"", "1", "2", "1", "1", ""}), 7, &reply));
+    EXPECT_FALSE(parse_block_reply(one({"", "1", "0", "1", "1", ""}), 7, &reply));
+    EXPECT_FALSE(parse_block_reply(one({"", "1", "2", "", "1", ""}), 7, &reply));
 }
 
 } // namespace

@@ -84,7 +84,7 @@ void add_block(Agenda *agenda, const AskedBlock &block) {
 // What is answered.
 // ---------------------------------------------------------------------------------------------------------
 
-GrantError error_of(const Ask &ask, const GrantAnswer &given, const core::Hello &hello) {
+GrantError error_of(const Ask &ask, const core::GrantAnswer &given, const core::Hello &hello) {
     const Member &member = ask.member;
     const core::Why why = given.answer.why;
     if (why == core::Why::ahead && hello.longest < 2 * member.request.layout.tick_us)
@@ -102,7 +102,7 @@ bool counts_for(const core::FleetSeen &seen, const core::Answer &answer) {
     return fault_is("go_back") || core::counts(seen, answer);
 }
 
-void take_grant(Ask *ask, const GrantAnswer &given, const core::Hello &hello, Taken *taken) {
+void take_grant(Ask *ask, const core::GrantAnswer &given, const core::Hello &hello, Taken *taken) {
     const core::Answer &answer = given.answer;
     ask->error = error_of(*ask, given, hello);
     if (!counts_for(taken->seen, answer)) {
@@ -132,21 +132,20 @@ void take_grant(Ask *ask, const GrantAnswer &given, const core::Hello &hello, Ta
 }
 
 // Whether the values are those that were asked for. Others could be values that this server had before.
-GrantError error_of(const BlockAsk &ask, const BlockReply &reply) {
-    const FleetBlock &block = reply.block;
+GrantError error_of(const BlockAsk &ask, const core::BlockReply &reply) {
     int64_t length = 0;
     int64_t last = 0;
     if (reply.answer.why != core::Why::granted)
         return refusal_error(reply.answer.why, reply.notes);
     if (fault_is("any_answer"))
         return {};
-    if (block.increment <= 0 || static_cast<int64_t>(block.count) > ask.count ||
-        __builtin_mul_overflow(static_cast<int64_t>(block.count) - 1, block.increment, &length) ||
-        __builtin_add_overflow(block.first, length, &last))
+    if (reply.increment <= 0 || reply.count > ask.count ||
+        __builtin_mul_overflow(reply.count - 1, reply.increment, &length) ||
+        __builtin_add_overflow(reply.first, length, &last))
         return not_a_registry();
-    if (ask.increment != 0 && block.increment != ask.increment)
+    if (ask.increment != 0 && reply.increment != ask.increment)
         return make_error("the segment of the registry has another increment now", "", core::Why::other_fleet);
-    if (ask.shown >= 0 && block.first <= ask.shown)
+    if (ask.shown >= 0 && reply.first <= ask.shown)
         return make_error("the registry gave values that this database had before",
                           "Check that uidgen.registry names the current primary server of the registry.");
     return {};
@@ -222,7 +221,7 @@ const PGresult *call_for_grants(const core::FleetSeen &seen, Ask *const *asks, i
 
 void take_grants(Ask *const *asks, int count, const PGresult *rows, const core::Hello &hello, Taken *taken) {
     for (int i = 0; i < count; i++) {
-        GrantAnswer given;
+        core::GrantAnswer given;
         asks[i]->is_over = true;
         if (read_grant_answer(rows, i, hello.fleet, &given))
             take_grant(asks[i], given, hello, taken);
@@ -232,7 +231,7 @@ void take_grants(Ask *const *asks, int count, const PGresult *rows, const core::
 }
 
 void call_for_block(Ask *ask, const core::Hello &hello, Taken *taken) {
-    BlockReply reply;
+    core::BlockReply reply;
     last_block_us = monotonic_us();
     ask->is_over = true;
     const PGresult *rows = connection_run(make_block_call(taken->seen, ask->block), &ask->error);
@@ -249,7 +248,8 @@ void call_for_block(Ask *ask, const core::Hello &hello, Taken *taken) {
         return;
     }
     taken->seen = core::seen_after(taken->seen, reply.answer, hello.longest);
-    ask->block.answer.block = reply.block;
+    ask->block.answer.block = {static_cast<uint64_t>(reply.answer.fleet), reply.first,
+                               static_cast<uint64_t>(reply.count), reply.increment};
 }
 
 } // namespace uidgen::pg

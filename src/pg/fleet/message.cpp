@@ -103,25 +103,15 @@ void put_request(StringInfo into, const Member &member) {
 // Answers
 // ---------------------------------------------------------------------------------------------------------
 
-// False: the column is NULL or no number.
-bool read_number(const PGresult *rows, int row, int column, int64_t *number) {
-    char *end = nullptr;
-    if (PQgetisnull(rows, row, column) != 0)
-        return false;
-    const char *text = PQgetvalue(rows, row, column);
-    errno = 0;
-    *number = strtoll(text, &end, 10);
-    return errno == 0 && end != text && *end == '\0';
-}
+struct Rows {
+    const PGresult *rows;
 
-bool is_instant(int64_t us) { return us >= 0 && us <= core::max_instant_us; }
-
-core::Why why_of(const char *word) {
-    for (auto why = static_cast<uint8_t>(core::Why::ahead); why < static_cast<uint8_t>(core::Why::unknown); why++)
-        if (strcmp(core::word_of(static_cast<core::Why>(why)), word) == 0)
-            return static_cast<core::Why>(why);
-    return word[0] == '\0' ? core::Why::granted : core::Why::unknown;
-}
+    int count() const { return PQntuples(rows); }
+    int columns() const { return PQnfields(rows); }
+    const char *text(int row, int column) const {
+        return PQgetisnull(rows, row, column) != 0 ? nullptr : PQgetvalue(rows, row, column);
+    }
+};
 
 } // namespace
 
@@ -133,12 +123,7 @@ Statement make_hello(const core::FleetSeen &seen, bool ends_calls) {
             {number_text(seen.term), psprintf("uidgen registrar " UINT64_FORMAT, name)}};
 }
 
-bool read_hello(const PGresult *rows, core::Hello *hello) {
-    return PQntuples(rows) == 1 && PQnfields(rows) >= 4 && read_number(rows, 0, 0, &hello->fleet) &&
-           read_number(rows, 0, 1, &hello->term) && read_number(rows, 0, 2, &hello->longest) &&
-           read_number(rows, 0, 3, &hello->clock) && hello->fleet > 0 && hello->term > 0 && hello->longest > 0 &&
-           is_instant(hello->longest) && is_instant(hello->clock);
-}
+bool read_hello(const PGresult *rows, core::Hello *hello) { return core::parse_hello(Rows{rows}, hello); }
 
 Statement make_grant_call(const core::FleetSeen &seen, const Member *const *members, int count) {
     StringInfoData requests;
@@ -151,26 +136,8 @@ Statement make_grant_call(const core::FleetSeen &seen, const Member *const *memb
         grant_call, 3, {INT8OID, INT8OID, JSONBOID}, {number_text(seen.fleet), number_text(seen.term), requests.data}};
 }
 
-bool read_grant_answer(const PGresult *rows, int index, int64_t fleet, GrantAnswer *answer) {
-    int64_t number = 0;
-    if (PQnfields(rows) != 9)
-        return false;
-    for (int row = 0; row < PQntuples(rows); row++) {
-        if (!read_number(rows, row, 0, &number) || number != index + 1)
-            continue;
-        *answer = {};
-        core::Grant &grant = answer->answer.grant;
-        answer->answer.fleet = fleet;
-        answer->answer.why = why_of(PQgetvalue(rows, row, 1));
-        answer->notes.detail = PQgetvalue(rows, row, 8);
-        const bool has_until = read_number(rows, row, 4, &grant.until) && is_instant(grant.until);
-        answer->notes.until_us = has_until ? grant.until : 0;
-        const bool is_granted = answer->answer.why == core::Why::granted;
-        return read_number(rows, row, 6, &answer->answer.term) &&
-               (!is_granted || (has_until && read_number(rows, row, 2, &grant.node) &&
-                                read_number(rows, row, 3, &grant.since) && read_number(rows, row, 7, &grant.fence)));
-    }
-    return false;
+bool read_grant_answer(const PGresult *rows, int index, int64_t fleet, core::GrantAnswer *answer) {
+    return core::parse_grant_answer(Rows{rows}, index, fleet, answer);
 }
 
 // A member that has no value yet shows none.
@@ -183,21 +150,8 @@ Statement make_block_call(const core::FleetSeen &seen, const AskedBlock &asked) 
              asked.ask.shown >= 0 ? number_text(asked.ask.shown) : nullptr}};
 }
 
-bool read_block_reply(const PGresult *rows, int64_t fleet, BlockReply *reply) {
-    int64_t given = 0;
-    *reply = {};
-    if (PQntuples(rows) != 1 || PQnfields(rows) != 6 || !read_number(rows, 0, 4, &reply->answer.term))
-        return false;
-    reply->answer.fleet = fleet;
-    reply->answer.why = why_of(PQgetvalue(rows, 0, 0));
-    reply->notes.detail = PQgetvalue(rows, 0, 5);
-    reply->block.fleet = static_cast<uint64_t>(fleet);
-    if (reply->answer.why != core::Why::granted)
-        return true;
-    const bool is_whole = read_number(rows, 0, 1, &reply->block.first) && read_number(rows, 0, 2, &given) &&
-                          read_number(rows, 0, 3, &reply->block.increment);
-    reply->block.count = static_cast<uint64_t>(given);
-    return is_whole && given > 0;
+bool read_block_reply(const PGresult *rows, int64_t fleet, core::BlockReply *reply) {
+    return core::parse_block_reply(Rows{rows}, fleet, reply);
 }
 
 core::NodeRange node_range_of(const GrantRequest &request) {
@@ -254,7 +208,7 @@ const RefusalText &text_of(core::Why why) {
 
 } // namespace
 
-GrantError refusal_error(core::Why why, const AnswerNotes &notes) {
+GrantError refusal_error(core::Why why, const core::AnswerNotes &notes) {
     const RefusalText &text = text_of(why);
     const bool has_detail = notes.detail != nullptr && notes.detail[0] != '\0';
     const char *message = text.message;

@@ -3,6 +3,7 @@
 
 #include "host.hpp"
 #include "memory/memberships.hpp"
+#include "core/answer_text.hpp"
 
 namespace uidgen::pg {
 
@@ -12,36 +13,20 @@ constexpr int most_requests = 100; // of a call
 Statement make_hello(const core::FleetSeen &seen, bool ends_calls);
 bool read_hello(const PGresult *rows, core::Hello *hello); // false: it is none
 
-// What an answer says in addition to core::Answer.
-struct AnswerNotes {
-    int64_t until_us; // of a refusal; 0: unknown
-    const char *detail;
-};
-
-struct GrantAnswer {
-    core::Answer answer;
-    AnswerNotes notes;
-};
-
 // A call for all of them, which are prepared (core::prepare()).
 Statement make_grant_call(const core::FleetSeen &seen, const Member *const *members, int count);
 
 // The answer to the request of that index; false: there is none that can be read. Texts last as long as the rows.
-bool read_grant_answer(const PGresult *rows, int index, int64_t fleet, GrantAnswer *answer);
+bool read_grant_answer(const PGresult *rows, int index, int64_t fleet, core::GrantAnswer *answer);
 
 Statement make_block_call(const core::FleetSeen &seen, const AskedBlock &asked);
 
-struct BlockReply {
-    core::Answer answer; // without a grant
-    AnswerNotes notes;
-    FleetBlock block;
-};
-bool read_block_reply(const PGresult *rows, int64_t fleet, BlockReply *reply);
+bool read_block_reply(const PGresult *rows, int64_t fleet, core::BlockReply *reply);
 
 // The nodes that a generator may have.
 core::NodeRange node_range_of(const GrantRequest &request);
 
 // A refusal as an error.
-GrantError refusal_error(core::Why why, const AnswerNotes &notes);
+GrantError refusal_error(core::Why why, const core::AnswerNotes &notes);
 
 } // namespace uidgen::pg
