@@ -97,10 +97,11 @@ SHLIB_LINK += --coverage
 endif
 ifdef UIDGEN_FAULTS
 override CPPFLAGS += -DUIDGEN_FAULTS
+plant = $(source)/test/lib/plant.pl $(source)/test/sql_faults.tsv
 endif
 
-$(DATA_built): $(script:%=$(source)/src/sql/%.sql) $(source)/Makefile
-	cat $(filter %.sql,$^) >$@
+$(DATA_built): $(script:%=$(source)/src/sql/%.sql) $(source)/Makefile $(plant)
+	cat $(filter %.sql,$^) $(if $(plant),| perl $(plant)) >$@
 
 .PHONY: dist
 dist:

@@ -53,4 +53,10 @@ SELECT c.oid::regclass AS relation, regexp_replace(condition, ' IN .*', ' IN ...
   FROM pg_extension, unnest(extconfig, extcondition) AS u(config, condition) JOIN pg_class AS c ON c.oid = config
  WHERE extname = 'uidgen' ORDER BY c.oid::regclass::text COLLATE "C";
 
+-- Which internal functions only some roles may call. Triggers are among them, which need no privilege.
+SELECT p.oid::regprocedure AS not_for_everyone
+  FROM pg_proc AS p
+ WHERE p.pronamespace = 'uid_internal'::regnamespace
+   AND NOT EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS x WHERE x.grantee = 0)
+ ORDER BY p.oid::regprocedure::text COLLATE "C";
 DROP EXTENSION uidgen;

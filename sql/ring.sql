@@ -22,6 +22,9 @@ SELECT uid_generator_create('whole', mode => 'cached', spread => false, boost_po
 SELECT count(DISTINCT id), max(id) - min(id) > 0 FROM unnest(uid_next_array('uid_generators.whole', 5000)) AS id;
 SELECT uid_generator_create('one', mode => 'cached', spread => false, sequence_bits => 0, boost_power => 0);
 SELECT uid_next('uid_generators.one') < uid_next('uid_generators.one');
+-- No call takes more than the ring has, so a refill gives as many ids as the ring is large.
+SELECT cardinality(uid_next_array('uid_generators.one', 20));
+SELECT padded + padded_inline >= 20 AS refilled FROM uid_generator_status WHERE generator = 'uid_generators.one'::regclass;
 SELECT generator, ring_size FROM uid_generator_status WHERE generator::text ~ 'whole|one' ORDER BY generator::text;
 SELECT uid_generator_create('of_js53', 'js53', mode => 'cached', when_full => 'borrow', when_back => 'hold', tolerance_ms => -1, max_ahead_ms => 16000);
 SELECT backup, uid_last() = uid_encode(generated_at, datacenter_id, worker_id, sequence, 'uid_generators.of_js53')

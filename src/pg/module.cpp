@@ -69,7 +69,7 @@ void process_utility(PlannedStmt *planned, const char *query, bool read_only_tre
     const bool ends = ends_last_values(planned->utilityStmt); // the tree may be freed afterwards
     const auto next = next_process_utility != nullptr ? next_process_utility : standard_ProcessUtility;
     next(planned, query, read_only_tree, context, params, environment, receiver, completion);
-    if (unlikely(ends))
+    if (unlikely(ends) && !fault_is("keep_last"))
         forget_last_values();
 }
 
@@ -79,7 +79,7 @@ object_access_hook_type next_object_access = nullptr;
 void object_access(ObjectAccessType access, Oid catalog, Oid object, int column, void *argument) {
     if (next_object_access != nullptr)
         next_object_access(access, catalog, object, column, argument);
-    if (access == OAT_DROP && catalog == RelationRelationId && column == 0)
+    if (access == OAT_DROP && catalog == RelationRelationId && column == 0 && !fault_is("forget_drops"))
         forget_dropped(object);
 }
 

@@ -2,6 +2,7 @@
 # Runs one TAP file: tap-file.sh tree file fault ("-": leave the fault unset).
 # Writes output, messages, summary and result ("passed failed skipped") to log/tap-file-fault.
 set -eu
+case $2 in *.t) ;; *) exec sh test/lib/sql-file.sh "$@" ;; esac
 . test/lib/pg.sh
 tree=$1
 file=$2

@@ -105,7 +105,8 @@ bool limit_to_ring(DrawCall *call, const core::ClockState &state, core::Decision
     const uint64_t threshold = until - cached.threshold;
     if (next >= threshold)
         (void)wake_worker(SingleWorker::refiller);
-    decision->limit = Min(decision->limit, next < threshold ? threshold : until);
+    if (!fault_is("ring_beyond"))
+        decision->limit = Min(decision->limit, next < threshold ? threshold : until);
     return true;
 }
 

@@ -19,7 +19,8 @@ bool is_of_this_server(Row row) {
 }
 
 bool is_of_this_place(Row row) {
-    return !is_null(row, "place") && static_cast<uint64>(DatumGetInt64(column(row, "place"))) == server_state->place;
+    return fault_is("any_place") ||
+           (!is_null(row, "place") && static_cast<uint64>(DatumGetInt64(column(row, "place"))) == server_state->place);
 }
 
 // InvalidOid: an application inserted the row.
@@ -165,7 +166,7 @@ NodeDraw *draw_node(Slot *slot, int64_t now_us) {
         const core::Node node = own_node(config, number);
         const NodeHolders others = take_node(config.layout, node.value);
         const bool is_last = tries > 0 && (others.of_layout >= nodes || tries >= Min(nodes, others.of_layout + 1));
-        if (others.of_node == 0 || is_last) {
+        if (others.of_node == 0 || is_last || fault_is("reuse_worker")) {
             NodeDraw *filled = fill_place(slot, place, used_datacenter_id(config), node, {id, now_us});
             if (filled == place)
                 log_node(slot, node);
@@ -181,6 +182,8 @@ NodeDraw *draw_node(Slot *slot, int64_t now_us) {
 
 NodeDraw *own_node_for(Slot *slot, int64_t now_us) {
     NodeDraw *drawn = find_draw(slot, used_datacenter_id(generator_of(slot).config));
+    if (fault_is("keep_number"))
+        drawn = own_node_so_far(slot);
     return likely(drawn != nullptr) ? drawn : draw_node(slot, now_us);
 }
 
@@ -210,7 +213,7 @@ void draw_row_of_grant(Slot *slot, int64_t node) {
 // With a worker id that a person gave, the datacenter id stays over a start, too.
 core::NodeSource node_source(const GeneratorConfig &config) {
     const bool worker_is_given = config.worker_policy == WorkerPolicy::fixed;
-    const uint64_t life = worker_is_given ? server_state->place : server_state->life;
+    const uint64_t life = worker_is_given || fault_is("same_life") ? server_state->place : server_state->life;
     return {given_datacenter_id(config), core::database_hash(GetSystemIdentifier(), MyDatabaseId, life),
             worker_is_given};
 }

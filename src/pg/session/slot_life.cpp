@@ -131,7 +131,7 @@ namespace {
 // setval, a restore of data or REFRESH SEQUENCES of logical replication sets it to what another server has.
 int64_t mark_in_memory(Oid generator) {
     Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
-    if (slot == nullptr)
+    if (slot == nullptr || fault_is("forget_mark"))
         return core::no_lease_yet;
     lock_slot_shared(slot);
     const GeneratorState &state = generator_of(slot);

@@ -181,7 +181,7 @@ UIDGEN_SQL_FUNCTION(uid_generator_create) {
     set_arguments(fcinfo, &definition, &generator_null);
     definition.generator.preset = preset;
     define(sequence, definition);
-    if (!PG_ARGISNULL(2))
+    if (!PG_ARGISNULL(2) && !fault_is("forget_above"))
         raise(sequence, PG_GETARG_INT64(2));
     if (OidIsValid(like))
         grant_as(like, sequence);
@@ -262,7 +262,7 @@ UIDGEN_SQL_FUNCTION(uid_generator_drop) {
         lock_sequence(generator, AccessExclusiveLock); // that of DROP, because it may become the default meanwhile
         is_default = read_definition(generator, core::DefinitionKind::generator).generator.is_default != 0;
     }
-    if (is_default)
+    if (is_default && !fault_is("drop_default"))
         ereport(ERROR, (errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST), errmsg("cannot drop the default generator"),
                         errdetail("The drop would leave the database without a default generator."),
                         errhint("Choose another default with uid_default_set() first.")));

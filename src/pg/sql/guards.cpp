@@ -34,7 +34,7 @@ UIDGEN_SQL_FUNCTION(uid_keep_local) {
     const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
         report_other_call("uid_keep_local", "BEFORE trigger for each row");
-    if (IsLogicalWorker())
+    if (IsLogicalWorker() && !fault_is("bring_rows"))
         return static_cast<Datum>(0); // leaves the change out
     return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple);
 }
