@@ -1,7 +1,7 @@
-# Clock policies on a real server whose clock steps. Tests what docs/clocks.md says of each policy and each step, while
-# the server runs, across a clean stop and across a crash; and the end of a generator's time.
+# Clock policies on a real server whose clock steps: each policy of docs/clocks.md and each step, while the server runs,
+# across a clean stop and across a crash; and the end of a generator's time.
 #
-# The tables of that page are this test's table. All clocks stand still at instants that the test chooses, in the middle
+# All clocks stand still at instants that the test chooses, in the middle
 # of a tick of every layout. uidgen.max_wait is 0, so a wait shows as its error, and nothing else waits.
 use POSIX ();
 use Time::Local ();
@@ -22,7 +22,12 @@ my $in_tick = 0.5055;
 sub table_below ($heading)
 {
 	my ($section) = slurp_file('docs/clocks.md') =~ /^## \Q$heading\E\n(.*?)(?=^## |\z)/ms;
-	my @lines = grep { /^\|/ && !/^\| ---/ } split /\n/, $section // '';
+	return rows_of($section // '');
+}
+
+sub rows_of ($text)
+{
+	my @lines = grep { /^\|/ && !/^\| ---/ } split /\n/, $text;
 	return map {
 		s/^\| | \|$//g;
 		[ split / \| / ]
@@ -47,7 +52,7 @@ sub cell_of ($text)
 {
 	return $text if $text =~ /^(id|backup)$/;
 	my ($kind, $amount, $ahead) = $text =~ /^(id,|waits|error:) (.*?)( ahead)?$/
-	  or die "docs/clocks.md: no such outcome: '$text'";
+	  or die "no such outcome: '$text'";
 	return "$kind " . milliseconds($amount) . ' ms' . ($ahead // '');
 }
 
@@ -55,15 +60,42 @@ my (undef, @made) = table_below('The generators');
 my %made_with = map { $_->[0] => $_->[1] =~ s/`//gr } @made;
 my @policies = map { $_->[0] } @made;
 
+# "id, 1 s ahead": an id whose time is that far ahead of the clock. "backup": one of the backup worker. "waits 1 s": an id
+# when the clock has advanced by that much. "error: 1 s": the clock is back by that much.
+my %matrix = (
+	'While the server runs' => <<'TABLE',
+| generator | no step | back 1 ms | back 4 ms | back 1 s | back 1 h | back 1 year | forward 1 year, id, back |
+| snowflake | id | id, 1 ms ahead | id, 4 ms ahead | id, 1 s ahead | waits 1 h - 2 s | waits 1 year - 2 s | waits 1 year - 2 s |
+| twitter | id | error: 1 ms | error: 4 ms | error: 1 s | error: 1 h | error: 1 year | error: 1 year |
+| hutool | id | id, 1 ms ahead | id, 4 ms ahead | id, 1 s ahead | error: 1 h | error: 1 year | error: 1 year |
+| leaf | id | waits 1 ms | waits 4 ms | error: 1 s | error: 1 h | error: 1 year | error: 1 year |
+| baidu | id | id | id | error: 1 s | error: 1 h | error: 1 year | error: 1 year |
+| js53 | id | id | id | backup | backup | backup | backup |
+| sonyflake | id | id | id | id, 1 s ahead | waits 1 h - 2 s | waits 1 year - 2 s | waits 1 year - 2 s |
+| instagram | id | id, 1 ms ahead | id, 4 ms ahead | id, 1 s ahead | waits 1 h - 2 s | waits 1 year - 2 s | waits 1 year - 2 s |
+TABLE
+	'Across a restart' => <<'TABLE',
+| generator | no step | back 1 ms | back 4 ms | back 1 s | back 1 h | back 1 year | forward 1 year, id, back |
+| snowflake | id, 1 s ahead | id, 1.001 s ahead | id, 1.004 s ahead | waits 62 ms | waits 1 h - 938 ms | waits 1 year - 938 ms | waits 1 year - 938 ms |
+| twitter | waits 1 s | waits 1.001 s | waits 1.004 s | waits 2 s | error: 1 h - 1.001 s | error: 1 year - 1.001 s | error: 1 year - 1.001 s |
+| hutool | waits 1 s | waits 1.001 s | waits 1.004 s | waits 2 s | error: 1 h - 1.001 s | error: 1 year - 1.001 s | error: 1 year - 1.001 s |
+| leaf | waits 1 s | waits 1.001 s | waits 1.004 s | waits 2 s | error: 1 h - 1.001 s | error: 1 year - 1.001 s | error: 1 year - 1.001 s |
+| baidu | waits 2 s | waits 2 s | waits 2 s | waits 3 s | error: 1 h - 1 s | error: 1 year - 1 s | error: 1 year - 1 s |
+| js53 | id, 2 s ahead | id, 2 s ahead | id, 2 s ahead | waits 1 s | error: 1 h - 1 s | error: 1 year - 1 s | error: 1 year - 1 s |
+| sonyflake | waits 1 s | waits 1 s | waits 1 s | waits 2 s | waits 1 h + 1 s | waits 1 year + 1 s | waits 1 year + 1 s |
+| instagram | waits 1 s | waits 1.001 s | waits 1.004 s | waits 2 s | waits 1 h + 1 s | waits 1 year + 1 s | waits 1 year + 1 s |
+TABLE
+);
+
 # outcomes->{policy}[step]
 sub outcomes ($heading)
 {
-	my ($titles, @rows) = table_below($heading);
+	my ($titles, @rows) = rows_of($matrix{$heading});
 	my %cells = map {
 		my ($policy, @texts) = @$_;
 		($policy => [ map { cell_of($_) } @texts ])
 	} @rows;
-	is_deeply([ sort keys %cells ], [ sort @policies ], "the page has every policy: $heading");
+	is_deeply([ sort keys %cells ], [ sort @policies ], "the table has every policy of the page: $heading");
 	is(scalar(grep { @$_ != @$titles - 1 } values %cells), 0, '... with an outcome for each step');
 	return (\%cells, @$titles[ 1 .. $#$titles ]);
 }
