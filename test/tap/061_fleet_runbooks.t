@@ -78,7 +78,7 @@ run_page('registry-refuses', $second, %at,
 goes_on('... the third one draws', $third);
 is($second->safe_psql('postgres', q{SELECT has_schema_privilege('fleet_app7', 'uid_registry', 'USAGE')}), 'f', '... and a login is ended');
 
-is_deeply([ used_pages() ], [ sort glob 'docs/runbooks/registry-*.md' ], 'each page has been run');
+is_deeply([ used_pages() ], [ grep { !/zh-CN/ } sort glob 'docs/runbooks/registry-*.md' ], 'each page has been run');
 stop_loop($default, $late, $third, $holders[1]);
 $_->stop foreach $member, $second;
 done_testing();
