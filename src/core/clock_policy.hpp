@@ -168,20 +168,32 @@ constexpr Decision take(const Bounds &bounds, uint64_t limit, int64_t reserve_un
 }
 constexpr Decision confirm(const Bounds &bounds) noexcept { return {ClockAction::confirm, bounds.floor}; }
 constexpr Decision reserve(const Bounds &bounds, int64_t until) noexcept {
-    return {ClockAction::reserve, bounds.floor, 0, until};
+    Decision decision = {ClockAction::reserve, bounds.floor};
+    decision.reserve_until = until;
+    return decision;
 }
 constexpr Decision wait(const Bounds &bounds, int64_t ticks) noexcept {
-    return {ClockAction::wait, bounds.floor, 0, 0, ticks};
+    Decision decision = {ClockAction::wait, bounds.floor};
+    decision.wait_ticks = ticks;
+    return decision;
 }
 constexpr Decision ask(const Bounds &bounds, int64_t wanted) noexcept {
-    return {ClockAction::ask, bounds.floor, 0, 0, 0, wanted};
+    Decision decision = {ClockAction::ask, bounds.floor};
+    decision.wanted = wanted;
+    return decision;
 }
 constexpr Decision exhausted(const Bounds &bounds) noexcept { return {ClockAction::exhausted, bounds.floor}; }
 constexpr Decision ask_backup(const Bounds &bounds, int64_t back, int64_t resumes) noexcept {
-    return {ClockAction::backup, bounds.floor, 0, 0, back, resumes};
+    Decision decision = {ClockAction::backup, bounds.floor};
+    decision.wait_ticks = back;
+    decision.wanted = resumes;
+    return decision;
 }
 constexpr Decision clock_back(const Bounds &bounds, int64_t back, int64_t resumes) noexcept {
-    return {ClockAction::clock_back, bounds.floor, 0, 0, back, resumes};
+    Decision decision = {ClockAction::clock_back, bounds.floor};
+    decision.wait_ticks = back;
+    decision.wanted = resumes;
+    return decision;
 }
 
 // The end of a lease that starts at `from`: never more than max_ahead above the clock (P4).

@@ -175,12 +175,13 @@ template <typename Permute> int64_t permuted(const KeyFormat &format, int64_t id
 // 0 <= id <= largest_id().
 template <typename Cipher>
 int64_t conceal(const KeyFormat &format, const Ff1<Cipher> &permutation, int32_t version, int64_t id) {
-    return version_part(format, version) | permuted(format, id, [&](Halves h) { return permutation.encrypt(h); });
+    return version_part(format, version) |
+           permuted(format, id, [&](Halves halves) { return permutation.encrypt(halves); });
 }
 
 // 0 <= value <= largest_value(), and of the version that the permutation belongs to.
 template <typename Cipher> int64_t reveal(const KeyFormat &format, const Ff1<Cipher> &permutation, int64_t value) {
-    return permuted(format, value & largest_id(format), [&](Halves h) { return permutation.decrypt(h); });
+    return permuted(format, value & largest_id(format), [&](Halves halves) { return permutation.decrypt(halves); });
 }
 
 } // namespace uidgen::core

@@ -53,15 +53,15 @@ constexpr bool or_null = true;
 template <typename T> struct Kind : Field { using Member = T; };
 template <typename T = int64_t>
 constexpr Kind<T> values(FieldType type, int64_t least, int64_t most, bool nullable,
-                         const char *const *words = nullptr) {
-    return {{nullptr, type, 0, nullable, null_number, least, most, words}};
+                         const char *const *choices = nullptr) {
+    return {{nullptr, type, 0, nullable, null_number, least, most, choices}};
 }
 constexpr auto number(int64_t least, int64_t most, bool nullable = false) {
     return values(FieldType::int64, least, most, nullable);
 }
 constexpr auto flag() { return values(FieldType::flag, 0, 1, false, boolean_names); }
-template <size_t count> constexpr auto choice(const char *const (&words)[count]) {
-    return values(FieldType::choice, 0, count - 1, false, words);
+template <size_t count> constexpr auto choice(const char *const (&choices)[count]) {
+    return values(FieldType::choice, 0, count - 1, false, choices);
 }
 constexpr auto time() { return values(FieldType::time, 0, max_instant_us, false); }
 constexpr auto text(int64_t most, bool nullable = false) {
@@ -118,7 +118,7 @@ constexpr auto text(int64_t most, bool nullable = false) {
 // clang-format on
 
 namespace detail {
-#define UIDGEN_MEMBER(word, values) decltype(values)::Member word;
+#define UIDGEN_MEMBER(name, values) decltype(values)::Member name;
 struct GeneratorDefinition {
     UIDGEN_GENERATOR_FIELDS(UIDGEN_MEMBER)
 };
@@ -136,7 +136,7 @@ using detail::SegmentDefinition;
 
 enum class DefinitionKind : uint8_t { none, generator, segment, key };
 constexpr const char *definition_kinds[] = {"", "generator", "segment", "key"};
-constexpr const char *word_of(DefinitionKind kind) noexcept { return definition_kinds[static_cast<size_t>(kind)]; }
+constexpr const char *name_of(DefinitionKind kind) noexcept { return definition_kinds[static_cast<size_t>(kind)]; }
 
 struct Definition {
     DefinitionKind kind;
@@ -154,10 +154,10 @@ constexpr Field named(const char *name, size_t offset, Field field) {
     field.offset = offset;
     return field;
 }
-#define UIDGEN_OF(member, word, values) named(#word, offsetof(Definition, member.word), values),
-#define UIDGEN_OF_GENERATOR(word, values) UIDGEN_OF(generator, word, values)
-#define UIDGEN_OF_SEGMENT(word, values) UIDGEN_OF(segment, word, values)
-#define UIDGEN_OF_KEY(word, values) UIDGEN_OF(key, word, values)
+#define UIDGEN_OF(member, name, values) named(#name, offsetof(Definition, member.name), values),
+#define UIDGEN_OF_GENERATOR(name, values) UIDGEN_OF(generator, name, values)
+#define UIDGEN_OF_SEGMENT(name, values) UIDGEN_OF(segment, name, values)
+#define UIDGEN_OF_KEY(name, values) UIDGEN_OF(key, name, values)
 constexpr Field of_generator[] = {UIDGEN_GENERATOR_FIELDS(UIDGEN_OF_GENERATOR)};
 constexpr Field of_segment[] = {UIDGEN_SEGMENT_FIELDS(UIDGEN_OF_SEGMENT)};
 constexpr Field of_key[] = {UIDGEN_KEY_FIELDS(UIDGEN_OF_KEY)};
@@ -172,16 +172,16 @@ constexpr const Fields &fields_of(DefinitionKind kind) noexcept { return detail:
 // What a generator's definition means. It must be valid.
 // ---------------------------------------------------------------------------------------------------------
 
-constexpr Layout layout_of(const GeneratorDefinition &g) noexcept {
+constexpr Layout layout_of(const GeneratorDefinition &generator) noexcept {
     constexpr auto narrow = [](int64_t bits) { return static_cast<int32_t>(bits); };
-    return {g.epoch,
-            g.tick_us,
-            narrow(g.time_bits),
-            narrow(g.datacenter_bits),
-            narrow(g.worker_bits),
-            narrow(g.sequence_bits),
-            g.sequence_first != 0,
-            g.backup_worker != 0};
+    return {generator.epoch,
+            generator.tick_us,
+            narrow(generator.time_bits),
+            narrow(generator.datacenter_bits),
+            narrow(generator.worker_bits),
+            narrow(generator.sequence_bits),
+            generator.sequence_first != 0,
+            generator.backup_worker != 0};
 }
 
 // Cached mode: ids are made ahead of the call, into a ring (src/pg/generator/cached.cpp).
@@ -194,29 +194,29 @@ struct CachedConfig {
     int64_t fresh_us; // half of max_staleness: how long a reading of the clock counts, and how old an id may be at it
 };
 
-constexpr CachedConfig cached_of(const GeneratorDefinition &g) noexcept {
-    const uint64_t size = UINT64_C(1) << (g.sequence_bits + g.boost_power);
-    return {g.mode != 0,
+constexpr CachedConfig cached_of(const GeneratorDefinition &generator) noexcept {
+    const uint64_t size = UINT64_C(1) << (generator.sequence_bits + generator.boost_power);
+    return {generator.mode != 0,
             size,
-            std::max(size * static_cast<uint64_t>(g.padding_factor) / 100, UINT64_C(1)),
-            g.schedule_ms == null_number ? 0 : g.schedule_ms * 1000,
-            static_cast<WhenRingEmpty>(g.when_ring_empty),
-            g.max_staleness_ms * 1000 / 2};
+            std::max(size * static_cast<uint64_t>(generator.padding_factor) / 100, UINT64_C(1)),
+            generator.schedule_ms == null_number ? 0 : generator.schedule_ms * 1000,
+            static_cast<WhenRingEmpty>(generator.when_ring_empty),
+            generator.max_staleness_ms * 1000 / 2};
 }
 
-constexpr ClockPolicy policy_of(const GeneratorDefinition &g) noexcept {
-    const auto ticks = [&g](int64_t ms) { return ms * 1000 / g.tick_us; };
-    const auto sequence_bits = static_cast<int32_t>(g.sequence_bits);
-    const CachedConfig cached = cached_of(g);
+constexpr ClockPolicy policy_of(const GeneratorDefinition &generator) noexcept {
+    const auto ticks = [&generator](int64_t ms) { return ms * 1000 / generator.tick_us; };
+    const auto sequence_bits = static_cast<int32_t>(generator.sequence_bits);
+    const CachedConfig cached = cached_of(generator);
     return {sequence_bits,
-            INT64_C(1) << g.time_bits,
-            std::max(ticks(g.lease_ms), INT64_C(1)),
-            std::max(ticks(g.max_ahead_ms), INT64_C(1)),
-            static_cast<WhenFull>(g.when_full),
-            static_cast<WhenBack>(g.when_back),
-            g.tolerance_ms == null_number ? no_limit : ticks(g.tolerance_ms),
-            g.spread != 0 ? spread_for(sequence_bits, static_cast<WhenFull>(g.when_full)) : Spread{0},
-            cached.on ? cached.fresh_us / g.tick_us - 1 : 0}; // the clock may be at the end of its tick
+            INT64_C(1) << generator.time_bits,
+            std::max(ticks(generator.lease_ms), INT64_C(1)),
+            std::max(ticks(generator.max_ahead_ms), INT64_C(1)),
+            static_cast<WhenFull>(generator.when_full),
+            static_cast<WhenBack>(generator.when_back),
+            generator.tolerance_ms == null_number ? no_limit : ticks(generator.tolerance_ms),
+            generator.spread != 0 ? spread_for(sequence_bits, static_cast<WhenFull>(generator.when_full)) : Spread{0},
+            cached.on ? cached.fresh_us / generator.tick_us - 1 : 0}; // the clock may be at the end of its tick
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -225,8 +225,8 @@ constexpr ClockPolicy policy_of(const GeneratorDefinition &g) noexcept {
 
 enum class FaultKind : uint8_t {
     none,
-    kind,     // the first word names no kind
-    word,     // not a field and its value
+    kind,     // the text does not begin with a kind
+    unknown,  // not a field and its value
     repeated, // `field` is there twice
     missing,  // `field` is not there
     value,    // not a value of `field`: print_allowed() says what is
@@ -236,7 +236,7 @@ enum class FaultKind : uint8_t {
 struct DefinitionFault {
     FaultKind kind;
     const Field *field = nullptr;
-    const char *at = nullptr; // the word or value in the text, of `size` bytes; null: print_value() has it
+    const char *at = nullptr; // the part of the text, of `size` bytes; null: print_value() has it
     size_t size = 0;
     const char *detail = nullptr; // of a rule, whole sentences, or null
     const char *hint = nullptr;   // null: the value must be at most `most`
@@ -247,17 +247,17 @@ namespace detail {
 
 constexpr DefinitionFault no_fault = {FaultKind::none};
 
-inline bool fits(const Definition &d, const Field &field) noexcept {
-    if (is_null(&d, field))
+inline bool fits(const Definition &definition, const Field &field) noexcept {
+    if (is_null(&definition, field))
         return field.nullable;
-    const int64_t value =
-        field.type == FieldType::text ? static_cast<int64_t>(strlen(text_in(&d, field))) : number_in(&d, field);
+    const int64_t value = field.type == FieldType::text ? static_cast<int64_t>(strlen(text_in(&definition, field)))
+                                                        : number_in(&definition, field);
     return value >= field.least && value <= field.most;
 }
 
 struct Rule {
     bool broken;
-    const char *word; // of the field
+    const char *field;
     const char *hint;
     const char *detail = nullptr;
     int64_t most = 0;
@@ -266,20 +266,20 @@ struct Rule {
 template <size_t count> DefinitionFault first_broken(DefinitionKind kind, const Rule (&rules)[count]) noexcept {
     for (const Rule &rule : rules)
         if (rule.broken)
-            return {FaultKind::rule, find_field(fields_of(kind), rule.word), nullptr, 0, rule.detail, rule.hint,
+            return {FaultKind::rule, find_field(fields_of(kind), rule.field), nullptr, 0, rule.detail, rule.hint,
                     rule.most};
     return no_fault;
 }
 
-inline DefinitionFault check_rules(const GeneratorDefinition &g) noexcept {
-    const Layout layout = layout_of(g);
+inline DefinitionFault check_rules(const GeneratorDefinition &generator) noexcept {
+    const Layout layout = layout_of(generator);
     const LayoutFault fault = check(layout);
-    const ClockPolicy policy = policy_of(g);
-    const CachedConfig cached = cached_of(g);
+    const ClockPolicy policy = policy_of(generator);
+    const CachedConfig cached = cached_of(generator);
     const int32_t worker_bits = fault == LayoutFault::none ? drawn_worker_bits(layout) : 0;
     const int32_t datacenter_bits = fault == LayoutFault::none ? datacenter_id_bits(layout) : 0;
     const bool uses_backup = policy.when_full == WhenFull::backup || policy.when_back == WhenBack::backup;
-    const bool is_fixed = static_cast<WorkerPolicy>(g.worker_policy) == WorkerPolicy::fixed;
+    const bool is_fixed = static_cast<WorkerPolicy>(generator.worker_policy) == WorkerPolicy::fixed;
     return first_broken(
         DefinitionKind::generator,
         {{fault == LayoutFault::widths && layout.backup && layout.worker_bits == 0, "worker_bits",
@@ -289,17 +289,17 @@ inline DefinitionFault check_rules(const GeneratorDefinition &g) noexcept {
           "Reduce time_bits, datacenter_bits, worker_bits or sequence_bits, to at most 63 together."},
          {fault == LayoutFault::beyond_calendar, "time_bits",
           "Reduce time_bits or tick_us, because the last tick is after the year 10889."},
-         {g.lease_ms > g.max_ahead_ms, "lease_ms", "Use a lease_ms of at most max_ahead_ms."},
+         {generator.lease_ms > generator.max_ahead_ms, "lease_ms", "Use a lease_ms of at most max_ahead_ms."},
          {uses_backup && !layout.backup, "backup_worker", "Use true, or policies other than backup.",
           "The policy backup of when_full and when_back needs a backup worker."},
-         {is_fixed && g.worker_number == null_number, "worker_number", nullptr,
+         {is_fixed && generator.worker_number == null_number, "worker_number", nullptr,
           "worker_policy static needs a worker_number, and -1 stands for null.", largest(worker_bits)},
-         {is_fixed && g.worker_number > largest(worker_bits), "worker_number", nullptr,
+         {is_fixed && generator.worker_number > largest(worker_bits), "worker_number", nullptr,
           layout.backup ? "The backup worker takes one of the worker_bits." : nullptr, largest(worker_bits)},
-         {g.datacenter_id > largest(datacenter_bits), "datacenter_id", nullptr,
+         {generator.datacenter_id > largest(datacenter_bits), "datacenter_id", nullptr,
           layout.datacenter_bits == 0 ? "Without datacenter_bits it is the worker id." : nullptr,
           largest(datacenter_bits)},
-         {cached.on && INT64_C(1) << g.boost_power > policy.max_ahead, "boost_power",
+         {cached.on && INT64_C(1) << generator.boost_power > policy.max_ahead, "boost_power",
           "Use a smaller boost_power, or a larger max_ahead_ms.",
           "The ring holds the ids of 2^boost_power ticks, which max_ahead_ms must cover."},
          {cached.on && policy.behind < 0, "max_staleness_ms", "Use the length of two ticks, or more."},
@@ -309,27 +309,28 @@ inline DefinitionFault check_rules(const GeneratorDefinition &g) noexcept {
           "In cached mode, ids are made ahead of the call, so other policies cannot apply."}});
 }
 
-inline DefinitionFault check_rules(const SegmentDefinition &s) noexcept {
-    const bool is_attached = s.registry_name != nullptr;
+inline DefinitionFault check_rules(const SegmentDefinition &segment) noexcept {
+    const bool is_attached = segment.registry_name != nullptr;
     return first_broken(
         DefinitionKind::segment,
-        {{s.max_step != null_number && s.max_step < s.step, "max_step", "Use a max_step of at least step, or NULL."},
-         {is_attached != (s.fleet != null_number) || is_attached != (s.increment != null_number), "registry_name",
-          "Set all of registry_name, fleet and increment, or none."},
-         {s.increment == 0, "increment", "Use an increment other than 0."}});
+        {{segment.max_step != null_number && segment.max_step < segment.step, "max_step",
+          "Use a max_step of at least step, or NULL."},
+         {is_attached != (segment.fleet != null_number) || is_attached != (segment.increment != null_number),
+          "registry_name", "Set all of registry_name, fleet and increment, or none."},
+         {segment.increment == 0, "increment", "Use an increment other than 0."}});
 }
 
 } // namespace detail
 
-inline DefinitionFault check(const Definition &d) noexcept {
-    for (const Field &field : fields_of(d.kind))
-        if (!detail::fits(d, field))
+inline DefinitionFault check(const Definition &definition) noexcept {
+    for (const Field &field : fields_of(definition.kind))
+        if (!detail::fits(definition, field))
             return {FaultKind::value, &field};
-    switch (d.kind) {
+    switch (definition.kind) {
     case DefinitionKind::generator:
-        return detail::check_rules(d.generator);
+        return detail::check_rules(definition.generator);
     case DefinitionKind::segment:
-        return detail::check_rules(d.segment);
+        return detail::check_rules(definition.segment);
     case DefinitionKind::key:
         return detail::no_fault;
     case DefinitionKind::none:

@@ -7,8 +7,8 @@
 //   1. A text has each field of its kind once, in any order. So a later version's presets change no generator that
 //      exists. print() writes them in the order of the list. One space is before each, so no text is long, and all
 //      labels can be read at little cost.
-//   2. parse(print(d)) is d. Each value has one spelling, so print(parse(x)) is x in the order of the list.
-//   3. A text is always in double quotes; a double quote in it is doubled. So no text is taken for a word or for null.
+//   2. parse(print(x)) is x. Each value has one spelling, so print(parse(text)) is the text in the order of the list.
+//   3. A text is always in double quotes; a double quote in it is doubled. So no text is taken for a field or for null.
 #pragma once
 
 #include <algorithm>
@@ -81,23 +81,23 @@ inline void put_time(Writer *to, int64_t instant_us) noexcept {
     to->put('Z');
 }
 
-inline void put_value(Writer *to, const Definition &d, const Field &field) noexcept {
-    if (is_null(&d, field)) {
+inline void put_value(Writer *to, const Definition &definition, const Field &field) noexcept {
+    if (is_null(&definition, field)) {
         to->put("null");
     } else if (field.type == FieldType::text) {
         to->put('"');
-        for (const char *c = text_in(&d, field); *c != '\0'; c++) {
+        for (const char *c = text_in(&definition, field); *c != '\0'; c++) {
             if (*c == '"')
                 to->put('"');
             to->put(*c);
         }
         to->put('"');
     } else if (field.type == FieldType::time) {
-        put_time(to, number_in(&d, field));
-    } else if (field.words != nullptr) {
-        to->put(field.words[number_in(&d, field)]);
+        put_time(to, number_in(&definition, field));
+    } else if (field.choices != nullptr) {
+        to->put(field.choices[number_in(&definition, field)]);
     } else {
-        to->format("%lld", number_in(&d, field));
+        to->format("%lld", number_in(&definition, field));
     }
 }
 
@@ -119,7 +119,7 @@ inline int64_t read_time(const char *at) noexcept {
 inline int64_t read_number(const Field &field, const char *at, size_t size) noexcept {
     if (field.type == FieldType::time)
         return read_time(at);
-    return field.words != nullptr ? choice_of(field, at, size) : strtoll(at, nullptr, 10);
+    return field.choices != nullptr ? choice_of(field, at, size) : strtoll(at, nullptr, 10);
 }
 
 // Reads a text in quotes to `space`, and moves both on; false if it does not end. Even then `space` has a text.
@@ -148,8 +148,8 @@ inline bool read_value(Definition *to, const Field &field, const char **at, char
     *at += strcspn(*at, " ");
     const auto size = static_cast<size_t>(*at - begin);
     set_null(to, field);
-    if (is_text || is_word("null", begin, size))
-        return field.nullable && is_word("null", begin, size);
+    if (is_text || is_same_text("null", begin, size))
+        return field.nullable && is_same_text("null", begin, size);
     set_number(to, field, read_number(field, begin, size));
     if (!fits(*to, field))
         return false;
@@ -157,32 +157,32 @@ inline bool read_value(Definition *to, const Field &field, const char **at, char
     Writer writer = {canonical, sizeof(canonical)};
     put_value(&writer, *to, field);
     (void)writer.finish();
-    return is_word(canonical, begin, size);
+    return is_same_text(canonical, begin, size);
 }
 
 } // namespace detail
 
 // As snprintf(): returns the length of the text, and writes as much of it as `size` bytes hold, with a NUL at the end.
 // The definition must be valid.
-inline size_t print(const Definition &d, char *out, size_t size) noexcept {
+inline size_t print(const Definition &definition, char *out, size_t size) noexcept {
     detail::Writer writer = {out, size};
-    writer.put(word_of(d.kind));
-    for (const Field &field : fields_of(d.kind)) {
+    writer.put(name_of(definition.kind));
+    for (const Field &field : fields_of(definition.kind)) {
         writer.put(' ');
         writer.put(field.name);
         writer.put('=');
-        detail::put_value(&writer, d, field);
+        detail::put_value(&writer, definition, field);
     }
     return writer.finish();
 }
 
 // The same with one value, which may be out of its bounds.
-inline size_t print_value(const Definition &d, const Field &field, char *out, size_t size) noexcept {
+inline size_t print_value(const Definition &definition, const Field &field, char *out, size_t size) noexcept {
     detail::Writer writer = {out, size};
-    if (field.type == FieldType::text || detail::fits(d, field) || is_null(&d, field))
-        detail::put_value(&writer, d, field);
+    if (field.type == FieldType::text || detail::fits(definition, field) || is_null(&definition, field))
+        detail::put_value(&writer, definition, field);
     else
-        writer.format("%lld", number_in(&d, field));
+        writer.format("%lld", number_in(&definition, field));
     return writer.finish();
 }
 
@@ -193,12 +193,12 @@ inline size_t print_allowed(const Field &field, char *out, size_t size) noexcept
         writer.format("Use a text in double quotes of %lld to %lld bytes", field.least, field.most);
     else if (field.type == FieldType::time)
         writer.put("Use a finite time from 1970 on, in UTC as in 2026-01-31T23:59:59.999999Z");
-    else if (field.words == nullptr)
+    else if (field.choices == nullptr)
         writer.format("Use a number from %lld to %lld", field.least, field.most);
     else
         writer.put("Use one of '");
-    for (int64_t i = 0; field.words != nullptr && i <= field.most; i++) {
-        writer.put(field.words[i]);
+    for (int64_t i = 0; field.choices != nullptr && i <= field.most; i++) {
+        writer.put(field.choices[i]);
         writer.put(i < field.most ? "', '" : "'");
     }
     writer.put(field.nullable ? ", or null." : ".");
@@ -214,7 +214,7 @@ inline DefinitionFault parse(const char *text, Definition *to, char *space) noex
     const char *end = text + strcspn(text, " ");
     *to = {};
     for (uint8_t kind = 1; kind <= static_cast<uint8_t>(DefinitionKind::key); kind++)
-        if (is_word(definition_kinds[kind], at, static_cast<size_t>(end - at)))
+        if (is_same_text(definition_kinds[kind], at, static_cast<size_t>(end - at)))
             to->kind = static_cast<DefinitionKind>(kind);
     if (to->kind == DefinitionKind::none)
         return fault(FaultKind::kind, nullptr, at, end);
@@ -227,7 +227,7 @@ inline DefinitionFault parse(const char *text, Definition *to, char *space) noex
         end = at + strcspn(at, " =");
         const Field *field = find_field(fields, at, static_cast<size_t>(end - at));
         if (field == nullptr || *end != '=')
-            return fault(FaultKind::word, nullptr, at, end);
+            return fault(FaultKind::unknown, nullptr, at, end);
         if ((seen & bit(field)) != 0)
             return fault(FaultKind::repeated, field, at, end);
         seen |= bit(field);

@@ -1,4 +1,4 @@
-// Structs whose fields are columns of rows, or words of a text. Which field is which is said once, in a
+// Structs whose fields are columns of rows, or have a name and a value in a text. Which field is which is said once, in a
 // table of fields.
 #pragma once
 
@@ -15,7 +15,7 @@ enum class FieldType : uint8_t {
     flag,   // int64_t, 0 or 1; as boolean
     time,   // int64_t: microseconds since 1970-01-01 UTC; as timestamptz
     text,   // NULL is a null pointer
-    choice, // int64_t, the number of one of `words`; as text
+    choice, // int64_t, the number of one of `choices`; as text
 };
 
 struct Field {
@@ -27,7 +27,7 @@ struct Field {
     // Of a definition:
     int64_t least; // of a text: bytes
     int64_t most;
-    const char *const *words; // of a choice or flag
+    const char *const *choices; // of a choice or flag
 };
 
 struct Fields {
@@ -87,14 +87,15 @@ inline void set_null(void *record, const Field &field) noexcept {
         set_number(record, field, field.none);
 }
 
-inline bool is_word(const char *word, const char *at, size_t size) noexcept {
-    return strncmp(word, at, size) == 0 && word[size] == '\0';
+// Whether the `size` bytes at `at` are that text.
+inline bool is_same_text(const char *text, const char *at, size_t size) noexcept {
+    return strncmp(text, at, size) == 0 && text[size] == '\0';
 }
 
 // Null if there is none of that name.
 inline const Field *find_field(const Fields &fields, const char *name, size_t size) noexcept {
     for (const Field &field : fields)
-        if (is_word(field.name, name, size))
+        if (is_same_text(field.name, name, size))
             return &field;
     return nullptr;
 }
@@ -102,10 +103,10 @@ inline const Field *find_field(const Fields &fields, const char *name) noexcept 
     return find_field(fields, name, strlen(name));
 }
 
-// The number of one of a choice's words; -1 if it is none of them.
-inline int64_t choice_of(const Field &field, const char *word, size_t size) noexcept {
+// The number of one of a field's choices; -1 if it is none of them.
+inline int64_t choice_of(const Field &field, const char *at, size_t size) noexcept {
     for (int64_t i = 0; i <= field.most; i++)
-        if (is_word(field.words[i], word, size))
+        if (is_same_text(field.choices[i], at, size))
             return i;
     return -1;
 }

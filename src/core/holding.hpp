@@ -66,13 +66,13 @@ enum class Why : uint8_t {
     too_short, // the longest grant has no two ticks of the layout
 };
 
-constexpr const char *words_of_why[] = {"granted",   "ahead",     "fenced",     "none_free",   "lost",
-                                        "taken",     "range",     "outdated",   "other_fleet", "layout_differs",
-                                        "malformed", "not_kept",  "no_segment", "values_lost", "used_up",
-                                        "unknown",   "shortened", "too_short"};
-static_assert(sizeof(words_of_why) / sizeof(words_of_why[0]) == static_cast<size_t>(Why::too_short) + 1);
+constexpr const char *why_names[] = {"granted",   "ahead",     "fenced",     "none_free",   "lost",
+                                     "taken",     "range",     "outdated",   "other_fleet", "layout_differs",
+                                     "malformed", "not_kept",  "no_segment", "values_lost", "used_up",
+                                     "unknown",   "shortened", "too_short"};
+static_assert(sizeof(why_names) / sizeof(why_names[0]) == static_cast<size_t>(Why::too_short) + 1);
 
-constexpr const char *word_of(Why why) noexcept { return words_of_why[static_cast<uint8_t>(why)]; }
+constexpr const char *name_of(Why why) noexcept { return why_names[static_cast<uint8_t>(why)]; }
 
 struct Answer {
     Why why;

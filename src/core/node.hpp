@@ -60,18 +60,19 @@ struct NodeSource {
 };
 
 // The finalizer of splitmix64 (Sebastiano Vigna, prng.di.unimi.it, 2015; the variant 13 of David Stafford).
-constexpr uint64_t mix(uint64_t z) noexcept {
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
+constexpr uint64_t mix(uint64_t bits) noexcept {
+    bits = (bits ^ (bits >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return bits ^ (bits >> 31);
 }
 
 // The same for a node of layouts that same_layout() holds to be one; for others hardly ever.
-constexpr uint64_t node_hash(const Layout &l, int64_t node) noexcept {
-    const int64_t widths = l.time_bits | l.datacenter_bits << 6 | l.worker_bits << 12 | l.sequence_bits << 18 |
-                           (l.sequence_first ? 1 : 0) << 24 | (l.backup ? 1 : 0) << 25;
+constexpr uint64_t node_hash(const Layout &layout, int64_t node) noexcept {
+    const int64_t widths = layout.time_bits | layout.datacenter_bits << 6 | layout.worker_bits << 12 |
+                           layout.sequence_bits << 18 | (layout.sequence_first ? 1 : 0) << 24 |
+                           (layout.backup ? 1 : 0) << 25;
     uint64_t hash = 0;
-    for (const int64_t field : {l.epoch_us, l.tick_us, widths, node})
+    for (const int64_t field : {layout.epoch_us, layout.tick_us, widths, node})
         hash = mix(hash + static_cast<uint64_t>(field));
     return hash;
 }
@@ -82,58 +83,58 @@ constexpr uint64_t database_hash(uint64_t system_identifier, uint32_t database, 
 }
 
 // The field that a datacenter id goes into is so wide.
-constexpr int32_t datacenter_id_bits(const Layout &l) noexcept {
-    return l.datacenter_bits > 0 ? l.datacenter_bits : drawn_worker_bits(l);
+constexpr int32_t datacenter_id_bits(const Layout &layout) noexcept {
+    return layout.datacenter_bits > 0 ? layout.datacenter_bits : drawn_worker_bits(layout);
 }
 
-constexpr bool holds_datacenter_id(const Layout &l, int64_t datacenter_id) noexcept {
-    return datacenter_id >= 0 && datacenter_id <= largest(datacenter_id_bits(l));
+constexpr bool holds_datacenter_id(const Layout &layout, int64_t datacenter_id) noexcept {
+    return datacenter_id >= 0 && datacenter_id <= largest(datacenter_id_bits(layout));
 }
 
-constexpr Protection protection_of(const Layout &l, const NodeSource &source) noexcept {
-    const bool all_given = source.worker_is_given && l.datacenter_bits == 0;
-    return all_given || holds_datacenter_id(l, source.datacenter_id) ? Protection::set : Protection::automatic;
+constexpr Protection protection_of(const Layout &layout, const NodeSource &source) noexcept {
+    const bool all_given = source.worker_is_given && layout.datacenter_bits == 0;
+    return all_given || holds_datacenter_id(layout, source.datacenter_id) ? Protection::set : Protection::automatic;
 }
 
 // The part of the source by which nodes of one generator differ: the datacenter id that they have, or no_datacenter_id.
 // Sessions with the same one follow one formula.
 constexpr int64_t no_datacenter_id = -1;
 
-constexpr int64_t used_datacenter_id(const Layout &l, int64_t given, bool worker_is_given) noexcept {
-    const bool has_field = l.datacenter_bits > 0 || !worker_is_given;
-    return has_field && holds_datacenter_id(l, given) ? given : no_datacenter_id;
+constexpr int64_t used_datacenter_id(const Layout &layout, int64_t given, bool worker_is_given) noexcept {
+    const bool has_field = layout.datacenter_bits > 0 || !worker_is_given;
+    return has_field && holds_datacenter_id(layout, given) ? given : no_datacenter_id;
 }
 
 // How many bits of the node follow from the number that is drawn.
-constexpr int32_t bits_by_number(const Layout &l, const NodeSource &source) noexcept {
+constexpr int32_t bits_by_number(const Layout &layout, const NodeSource &source) noexcept {
     if (source.worker_is_given)
         return 0;
-    if (protection_of(l, source) == Protection::automatic)
-        return drawn_node_bits(l);
-    return l.datacenter_bits > 0 ? drawn_worker_bits(l) : 0;
+    if (protection_of(layout, source) == Protection::automatic)
+        return drawn_node_bits(layout);
+    return layout.datacenter_bits > 0 ? drawn_worker_bits(layout) : 0;
 }
 
 // `number` is not negative.
-constexpr Node node_of(const Layout &l, const NodeSource &source, int64_t number) noexcept {
-    const Protection protection = protection_of(l, source);
-    const auto all_bits = static_cast<uint64_t>(largest(drawn_node_bits(l)));
+constexpr Node node_of(const Layout &layout, const NodeSource &source, int64_t number) noexcept {
+    const Protection protection = protection_of(layout, source);
+    const auto all_bits = static_cast<uint64_t>(largest(drawn_node_bits(layout)));
     const uint64_t added = source.worker_is_given ? 0 : static_cast<uint64_t>(number);
     const auto by_hash = static_cast<int64_t>((source.database_hash + added) & all_bits);
     if (!source.worker_is_given && protection == Protection::automatic)
         return {by_hash, protection};
-    if (l.datacenter_bits == 0 && !source.worker_is_given)
+    if (layout.datacenter_bits == 0 && !source.worker_is_given)
         return {source.datacenter_id, protection};
-    const bool has_id = l.datacenter_bits > 0 && protection == Protection::set;
-    const int64_t datacenter = has_id ? source.datacenter_id : fields_of_node(l, by_hash).datacenter;
-    return {node_of_fields(l, {datacenter, number & largest(drawn_worker_bits(l))}), protection};
+    const bool has_id = layout.datacenter_bits > 0 && protection == Protection::set;
+    const int64_t datacenter = has_id ? source.datacenter_id : fields_of_node(layout, by_hash).datacenter;
+    return {node_of_fields(layout, {datacenter, number & largest(drawn_worker_bits(layout))}), protection};
 }
 
 // The number with which node_of() gives that node, as far as the node follows from the number.
-constexpr int64_t number_of(const Layout &l, const NodeSource &source, int64_t node) noexcept {
-    if (protection_of(l, source) == Protection::set)
-        return fields_of_node(l, node).worker;
+constexpr int64_t number_of(const Layout &layout, const NodeSource &source, int64_t node) noexcept {
+    if (protection_of(layout, source) == Protection::set)
+        return fields_of_node(layout, node).worker;
     const uint64_t number = static_cast<uint64_t>(node) - source.database_hash;
-    return static_cast<int64_t>(number & static_cast<uint64_t>(largest(drawn_node_bits(l))));
+    return static_cast<int64_t>(number & static_cast<uint64_t>(largest(drawn_node_bits(layout))));
 }
 
 } // namespace uidgen::core

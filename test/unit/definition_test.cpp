@@ -113,9 +113,9 @@ TEST(Definition, AnyOrder) {
         EXPECT_EQ(text_of(parsed.definition), text);
         for (size_t at = 0; at < other.size(); at = other.find(' ', at + 1)) {
             std::string spaced = other;
-            expect_fault(spaced.insert(at, " "), at == 0 ? FaultKind::kind : FaultKind::word, "", "");
+            expect_fault(spaced.insert(at, " "), at == 0 ? FaultKind::kind : FaultKind::unknown, "", "");
         }
-        expect_fault(other + " ", FaultKind::word, "", "");
+        expect_fault(other + " ", FaultKind::unknown, "", "");
     }
 }
 
@@ -139,11 +139,11 @@ TEST(Definition, Faults) {
     expect_fault("Generator x=1", FaultKind::kind, "", "Generator");
     expect_fault("generators", FaultKind::kind, "", "generators");
     expect_fault(" key id=1", FaultKind::kind, "", "");
-    expect_fault(js53 + " shape=round", FaultKind::word, "", "shape");
-    expect_fault(js53 + " default", FaultKind::word, "", "default");
-    expect_fault(js53 + " mode", FaultKind::word, "", "mode");
-    expect_fault(js53 + " =1", FaultKind::word, "", "");
-    expect_fault(key + " ; DROP", FaultKind::word, "", ";");
+    expect_fault(js53 + " shape=round", FaultKind::unknown, "", "shape");
+    expect_fault(js53 + " default", FaultKind::unknown, "", "default");
+    expect_fault(js53 + " mode", FaultKind::unknown, "", "mode");
+    expect_fault(js53 + " =1", FaultKind::unknown, "", "");
+    expect_fault(key + " ; DROP", FaultKind::unknown, "", ";");
     expect_fault(key + "\n", FaultKind::value, "id", "9223372036854775807\n");
     expect_fault(js53 + " mode=cached", FaultKind::repeated, "mode", "mode");
     expect_fault("key", FaultKind::missing, "id", "");

@@ -56,7 +56,7 @@ std::string json(const Request &r) {
 std::string json(const Reply &r) {
     char text[400];
     snprintf(text, sizeof(text), R"({"why": "%s", "term": %d, "fence": %d, "node": %d, "since": %d, "until": %d})",
-             uidgen::core::word_of(r.why), r.term, r.fence, r.node, r.since, r.until);
+             uidgen::core::name_of(r.why), r.term, r.fence, r.node, r.since, r.until);
     return text;
 }
 

@@ -234,7 +234,7 @@ Rows rows(Random *random, int width, int word) {
     for (uint64_t count = below(random, 16) == 0 ? below(random, 4) : 1; count > 0; count--) {
         auto &row = result.cells.emplace_back();
         for (int column = 0; column < result.width; column++) {
-            std::string text = column == word ? words_of_why[below(random, std::size(words_of_why))]
+            std::string text = column == word ? why_names[below(random, std::size(why_names))]
                                               : std::to_string(column == 0 ? 1 : std::abs(number(random) / 2));
             if (column == word && below(random, 2) == 0)
                 text = "";

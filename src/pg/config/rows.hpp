@@ -95,7 +95,8 @@ const ReturnSetInfo *new_result(FunctionCallInfo fcinfo);
 
 // Adds a row to the result, if put_all(&row) puts something into it.
 template <typename Put> void add_row(const ReturnSetInfo *result, Put put_all) {
-    ResultRow row = {result->setDesc, {}, {}};
+    ResultRow row = {};
+    row.desc = result->setDesc;
     memset(row.nulls, true, sizeof(row.nulls));
     if (put_all(&row))
         tuplestore_putvalues(result->setResult, row.desc, row.values, row.nulls);

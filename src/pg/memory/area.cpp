@@ -30,7 +30,7 @@ void learn_birth() {
 dshash_parameters table_parameters() {
     dshash_parameters parameters = {};
     parameters.key_size = sizeof(SlotKey);
-    parameters.entry_size = sizeof(SlotEntry);
+    parameters.entry_size = sizeof(SlotRow);
     parameters.compare_function = dshash_memcmp;
     parameters.hash_function = dshash_memhash;
     set_copy_function(&parameters);

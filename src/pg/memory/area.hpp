@@ -35,10 +35,10 @@ enum class SlotKind : uint32_t { generator, segment };
 constexpr uint32_t slot_kinds = 2;
 constexpr uint32_t index(SlotKind kind) { return static_cast<uint32_t>(kind); }
 
-// What the table holds: an entry for each sequence that has a slot, one for each database whose default generator is
-// known, and counts of nodes (slots.cpp). An entry without a slot is like none. A slot of the other kind than the
+// What the table holds: a row for each sequence that has a slot, one for each database whose default generator is
+// known, and counts of nodes (slots.cpp). A row without a slot is like none. A slot of the other kind than the
 // sequence is one that its oid had before.
-struct SlotEntry {
+struct SlotRow {
     SlotKey key; // must come first: the table's key
     dsa_pointer slots[slot_kinds];
     int64_t count;         // of a node

@@ -221,7 +221,8 @@ BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count
         place.number++;
         place.not_before_us = now_us;
         place.ask = {count, known, config.fleet, config.increment};
-        place.answer = {BlockState::asked, {}, {}};
+        place.answer = {};
+        place.answer.state = BlockState::asked;
     }
     BlockAnswer answer = place.answer;
     unlock_slot(segment);

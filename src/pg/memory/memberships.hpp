@@ -167,7 +167,7 @@ void memberships_begin_again() EXCLUDES(slot_lock, state_lock);
 // Blocks of segments: ranges of values that the registry gave to this server. A slot has one place for a block. So at
 // most one block of a segment is ready after the range that sessions draw from (Leaf's double buffer). The slot's lock
 // guards the place. It may be taken under the page's, so that a block leaves its place and becomes the slot's range at
-// once (segment/draw.hpp). First what sessions call.
+// once (segment/ranges.hpp). First what sessions call.
 // ---------------------------------------------------------------------------------------------------------
 
 // What the registry is asked of the segment there that the slot's config names.

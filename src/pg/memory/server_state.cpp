@@ -18,8 +18,8 @@ constexpr uint64_t meaning = UIDGEN_SHARED_MEANING;
 
 // A number for how this build lays out shared memory.
 uint64_t shared_layout() {
-    const uint64_t parts[] = {meaning,           sizeof(ServerState),   sizeof(Slot),
-                              sizeof(SlotEntry), sizeof(GeneratorSlot), sizeof(SegmentSlot)};
+    const uint64_t parts[] = {meaning,         sizeof(ServerState),   sizeof(Slot),
+                              sizeof(SlotRow), sizeof(GeneratorSlot), sizeof(SegmentSlot)};
     return hash_bytes_extended(reinterpret_cast<const unsigned char *>(parts), sizeof(parts), 0);
 }
 

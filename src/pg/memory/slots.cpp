@@ -173,37 +173,37 @@ void end_use(Slot *slot) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Null: there is none. It is released like any other.
-SlotEntry *find_entry(const SlotKey &key, LWLockMode mode) ACQUIRE(table_lock) UNCHECKED {
-    return static_cast<SlotEntry *>(dshash_find(slot_table, &key, mode == LW_EXCLUSIVE));
+SlotRow *find_slot_row(const SlotKey &key, LWLockMode mode) ACQUIRE(table_lock) UNCHECKED {
+    return static_cast<SlotRow *>(dshash_find(slot_table, &key, mode == LW_EXCLUSIVE));
 }
 
-void release(SlotEntry *entry) RELEASE(table_lock) UNCHECKED {
-    if (entry != nullptr)
-        dshash_release_lock(slot_table, entry);
+void release(SlotRow *row) RELEASE(table_lock) UNCHECKED {
+    if (row != nullptr)
+        dshash_release_lock(slot_table, row);
 }
 
-void release_unused(SlotEntry *entry) RELEASE(table_lock) UNCHECKED { dshash_delete_entry(slot_table, entry); }
+void release_unused(SlotRow *row) RELEASE(table_lock) UNCHECKED { dshash_delete_entry(slot_table, row); }
 
-SlotEntry *find_or_make_entry(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED {
+SlotRow *find_or_make_slot_row(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED {
     bool found = false;
     ErrorContextCallback context;
     begin_allocation(&context, of_slot_table);
-    auto *entry = static_cast<SlotEntry *>(dshash_find_or_insert(slot_table, &key, &found));
+    auto *row = static_cast<SlotRow *>(dshash_find_or_insert(slot_table, &key, &found));
     end_allocation(context);
     if (!found)
-        *entry = {key, {InvalidDsaPointer, InvalidDsaPointer}, 0, InvalidOid};
-    return entry;
+        *row = {key, {InvalidDsaPointer, InvalidDsaPointer}, 0, InvalidOid};
+    return row;
 }
 
 // Changes how many generators have a node, or, with no_node, how many of the layout have any, and returns that.
 int64_t change_node_count(const core::Layout &layout, int64_t node, int by) {
-    SlotEntry *entry = find_or_make_entry({InvalidOid, InvalidOid, core::node_hash(layout, node)});
-    entry->count += by;
-    const int64_t count = entry->count;
+    SlotRow *row = find_or_make_slot_row({InvalidOid, InvalidOid, core::node_hash(layout, node)});
+    row->count += by;
+    const int64_t count = row->count;
     if (count == 0)
-        release_unused(entry);
+        release_unused(row);
     else
-        release(entry);
+        release(row);
     return count;
 }
 
@@ -212,22 +212,22 @@ int64_t change_node_count(const core::Layout &layout, int64_t node, int by) {
 Slot *find_slot(const SlotKey &key, SlotKind kind) {
     if (!attach_area())
         return nullptr;
-    SlotEntry *entry = find_entry(key, LW_SHARED);
-    Slot *slot = entry != nullptr ? in_area<Slot>(entry->slots[index(kind)]) : nullptr;
-    release(entry);
+    SlotRow *row = find_slot_row(key, LW_SHARED);
+    Slot *slot = row != nullptr ? in_area<Slot>(row->slots[index(kind)]) : nullptr;
+    release(row);
     return slot;
 }
 
-// If there is no memory for a slot, the entry remains, which is like none.
+// If there is no memory for a slot, the row remains, which is like none.
 Slot *claim_slot(const SlotKey &key, SlotKind kind) {
-    SlotEntry *entry = find_or_make_entry(key);
-    auto *slot = in_area<Slot>(entry->slots[index(kind)]);
+    SlotRow *row = find_or_make_slot_row(key);
+    auto *slot = in_area<Slot>(row->slots[index(kind)]);
     if (slot == nullptr) {
         slot = take_free_slot(kind);
         begin_use(slot, key);
-        entry->slots[index(kind)] = slot->self;
+        row->slots[index(kind)] = slot->self;
     }
-    release(entry);
+    release(row);
     return slot;
 }
 
@@ -258,16 +258,16 @@ void expire_slot(Slot *slot, SlotPhase to) {
 void free_slot(const SlotKey &key, SlotKind kind) {
     if (!attach_area())
         return;
-    SlotEntry *entry = find_entry(key, LW_EXCLUSIVE);
-    auto *slot = entry != nullptr ? in_area<Slot>(entry->slots[index(kind)]) : nullptr;
+    SlotRow *row = find_slot_row(key, LW_EXCLUSIVE);
+    auto *slot = row != nullptr ? in_area<Slot>(row->slots[index(kind)]) : nullptr;
     if (slot == nullptr)
-        return release(entry);
+        return release(row);
     end_use(slot);
-    entry->slots[index(kind)] = InvalidDsaPointer;
-    if (!DsaPointerIsValid(entry->slots[0]) && !DsaPointerIsValid(entry->slots[1]))
-        release_unused(entry);
+    row->slots[index(kind)] = InvalidDsaPointer;
+    if (!DsaPointerIsValid(row->slots[0]) && !DsaPointerIsValid(row->slots[1]))
+        release_unused(row);
     else
-        release(entry);
+        release(row);
     give_back_nodes(slot);
 }
 
@@ -305,18 +305,18 @@ bool slot_has_name(const SlotKey &key, const char *name) {
 Oid known_default() {
     if (!attach_area())
         return InvalidOid;
-    SlotEntry *entry = find_entry(slot_key(InvalidOid), LW_SHARED);
-    const Oid generator = entry != nullptr ? entry->default_generator : InvalidOid;
-    release(entry);
+    SlotRow *row = find_slot_row(slot_key(InvalidOid), LW_SHARED);
+    const Oid generator = row != nullptr ? row->default_generator : InvalidOid;
+    release(row);
     return generator;
 }
 
 void note_default(Oid generator) {
     if (!attach_area() || (!OidIsValid(generator) && !OidIsValid(known_default())))
         return;
-    SlotEntry *entry = find_or_make_entry(slot_key(InvalidOid));
-    entry->default_generator = generator;
-    release(entry);
+    SlotRow *row = find_or_make_slot_row(slot_key(InvalidOid));
+    row->default_generator = generator;
+    release(row);
 }
 
 core::PositionAllocator<> &word_of(Slot *slot) {

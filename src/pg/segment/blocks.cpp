@@ -1,6 +1,6 @@
 #include "blocks.hpp"
 
-#include "draw.hpp"
+#include "ranges.hpp"
 
 namespace uidgen::pg {
 namespace {

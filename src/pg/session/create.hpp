@@ -1,7 +1,7 @@
 // The sequences of generators, segments and keys: how one is made in the schema of its kind, unless it is there.
 #pragma once
 
-#include "config/definition.hpp"
+#include "config/label.hpp"
 
 namespace uidgen::pg {
 

@@ -37,7 +37,7 @@ void check_can_be_defined(Oid sequence, core::DefinitionKind kind) {
 
 // What functions need, too, which create the sequence in that schema: a name means one segment to every role.
 void check_may_define(core::DefinitionKind kind) {
-    (void)LookupCreationNamespace(psprintf("uid_%ss", core::word_of(kind)));
+    (void)LookupCreationNamespace(psprintf("uid_%ss", core::name_of(kind)));
 }
 
 // For what only the owner of the database may say. A restore may set labels as the owners of sequences, so the role of
@@ -231,7 +231,7 @@ void end(Oid sequence, const core::Definition &definition, const Extension &exte
     if (needs_label(definition))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("cannot remove the label of sequence \"%s\"", get_rel_name(sequence)),
-                        errdetail("It is a %s, which only its label defines.", core::word_of(definition.kind)),
+                        errdetail("It is a %s, which only its label defines.", core::name_of(definition.kind)),
                         errhint("Drop the sequence instead.")));
     if (definition.kind == core::DefinitionKind::segment)
         mark_segment_stale(sequence);

@@ -7,13 +7,13 @@
 //   2. A first definition excludes all sessions that draw from the sequence, and so does a change of a generator.
 //   3. The layout of a generator may change until the first lease. max_ahead may become shorter only as far as the
 //      clock covers what is leased. A change ends the lease, and the transaction that made it cannot draw
-//      (config/definition.cpp), because a rollback would bring the former definition back, and ids of the new one stay.
+//      (config/label.cpp), because a rollback would bring the former definition back, and ids of the new one stay.
 //   4. The sequence depends on the extension from then on. So no label outlives it.
 //   5. To move the default, a session locks the choice first, then the former default and the next one. A statement has
 //      locked its sequence already, so it does not wait for the choice.
 #pragma once
 
-#include "config/definition.hpp"
+#include "config/label.hpp"
 
 namespace uidgen::pg {
 

@@ -1,6 +1,6 @@
 #include "names.hpp"
 
-#include "config/definition.hpp"
+#include "config/label.hpp"
 
 namespace uidgen::pg {
 

@@ -185,7 +185,11 @@ Slot *find_or_make_slot(Relation rel, SlotKind kind) {
         return slot;
     const bool holds = kind == SlotKind::segment && hold_label(key);
     const bool is_settled = kind == SlotKind::generator || holds;
-    SlotInit init = {kind, file_of(rel), page_state(rel), is_settled ? SlotPhase::ready : SlotPhase::altered};
+    SlotInit init = {};
+    init.kind = kind;
+    init.file = file_of(rel);
+    init.expected = page_state(rel);
+    init.phase = is_settled ? SlotPhase::ready : SlotPhase::altered;
     if (kind == SlotKind::segment)
         init_segment(rel, &init);
     else

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/clock_policy.hpp"
-#include "config/definition.hpp"
+#include "config/label.hpp"
 
 namespace uidgen::pg {
 

@@ -5,7 +5,7 @@
 //      signature in the install script alone.
 //   2. Where a function has a number that stands for NULL, that sets a field that may be NULL to NULL.
 
-#include "base/fields.hpp"
+#include "base/columns.hpp"
 #include "session/create.hpp"
 #include "session/define.hpp"
 #include "session/slot_life.hpp"
@@ -67,7 +67,7 @@ void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, co
     if (!change_definition(sequence, kind, set))
         ereport(ERROR,
                 (errcode(ERRCODE_UNDEFINED_OBJECT),
-                 errmsg("\"%s\" is not a %s", get_rel_name(sequence), core::word_of(kind)),
+                 errmsg("\"%s\" is not a %s", get_rel_name(sequence), core::name_of(kind)),
                  errhint("Create a segment with segment_create(), or a generator with uid_generator_create().")));
 }
 

@@ -165,7 +165,9 @@ bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
 }
 
 void load(const text *name, Oid sequence, int32_t version, Key *place) {
-    Key key = {sequence, version, 0, {}, 0, 0, {}, {}};
+    Key key = {};
+    key.sequence = sequence;
+    key.requested = version;
     uint8_t secret[aes_key_bytes];
     bool found = false;
     const uint64_t as_of = read_unchanged([&] { found = read_key(sequence, version, &key, secret); });

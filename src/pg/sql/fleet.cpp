@@ -46,7 +46,7 @@ void put_server(ResultRow *row, const RegistrarStatus &s, const Member *member) 
     const core::FleetSeen seen = fleet_seen();
     const GrantError error = error_of(s, member);
     put_text(row, "state", state_of(error, member));
-    put_text(row, "why", error.why != core::Why::granted ? core::word_of(error.why) : "");
+    put_text(row, "why", error.why != core::Why::granted ? core::name_of(error.why) : "");
     put_text(row, "error", error.message);
     put_text(row, "hint", error.hint);
     put_time(row, "fenced_until", error.why == core::Why::fenced ? error.until_us : 0);

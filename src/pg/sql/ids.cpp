@@ -3,7 +3,7 @@
 #include "array.hpp"
 #include "generator/draw.hpp"
 #include "session/names.hpp"
-#include "config/definition.hpp"
+#include "config/label.hpp"
 #include "core/clock_policy.hpp"
 #include "core/id_forms.hpp"
 #include "node/worker_node.hpp"

@@ -5,8 +5,8 @@
 #include "array.hpp"
 #include "session/names.hpp"
 #include "segment/blocks.hpp"
-#include "segment/draw.hpp"
-#include "config/definition.hpp"
+#include "segment/ranges.hpp"
+#include "config/label.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -142,18 +142,23 @@ UIDGEN_SQL_FUNCTION(segment_set) {
 UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);
-    const SegmentConfig config =
-        segment_config_of({text_to_cstring(PG_GETARG_TEXT_PP(1)), 0, 0, text_to_cstring(PG_GETARG_TEXT_PP(2)), 0, 0});
+    core::SegmentDefinition definition = {};
+    definition.name = text_to_cstring(PG_GETARG_TEXT_PP(1));
+    definition.registry_name = text_to_cstring(PG_GETARG_TEXT_PP(2));
+    SlotInit init = {};
+    init.kind = SlotKind::segment;
+    init.phase = SlotPhase::altered;
+    init.segment = segment_config_of(definition);
     lock_owned(sequence);
     const SessionEntry *e = open_entry(sequence, SlotKind::segment);
     Counters not_counted = {};
     BlockWait wait = {0, &not_counted};
     BlockAnswer answer;
     mark_stale(e->slot, SlotPhase::altered);
-    (void)make_slot(slot_key(sequence), {SlotKind::segment, {}, {}, SlotPhase::altered, {}, 0, 0, config});
+    (void)make_slot(slot_key(sequence), init);
     blocks_forget(e->slot); // a block that was asked for before is of another segment, or of another time
     do
-        answer = ask_for_block(e->slot, config, settings::segment_step, -1, &wait);
+        answer = ask_for_block(e->slot, init.segment, settings::segment_step, -1, &wait);
     while (answer.state != BlockState::ready);
     const FleetBlock &found = answer.block;
     return make_row(desc, {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment)});

@@ -1,9 +1,9 @@
 // The functions behind the views of live state and of statistics.
 
 #include "generator/draw.hpp"
-#include "config/definition.hpp"
+#include "config/label.hpp"
 #include "node/worker_node.hpp"
-#include "segment/draw.hpp"
+#include "segment/ranges.hpp"
 
 namespace uidgen::pg {
 namespace {

@@ -1,6 +1,6 @@
-#include "definition.hpp"
+#include "label.hpp"
 
-#include "base/fields.hpp"
+#include "base/columns.hpp"
 #include "sequence/sequence.hpp"
 
 namespace uidgen::pg {

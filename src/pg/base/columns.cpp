@@ -1,4 +1,4 @@
-#include "fields.hpp"
+#include "columns.hpp"
 
 #include "base.hpp"
 
@@ -15,7 +15,7 @@ bool goes_as_text(const Field &field) { return field.type >= FieldType::text; }
 const char *text_of(const void *record, const Field &field) {
     if (field.type == FieldType::text)
         return core::text_in(record, field);
-    return number_in(record, field) == field.none ? nullptr : field.words[number_in(record, field)];
+    return number_in(record, field) == field.none ? nullptr : field.choices[number_in(record, field)];
 }
 
 bool set_text(void *record, const Field &field, const char *text) {

@@ -1,4 +1,4 @@
-#include "draw.hpp"
+#include "ranges.hpp"
 
 namespace uidgen::pg {
 namespace {
@@ -25,7 +25,8 @@ struct Reading {
 Reading begin_try(SessionEntry *e) {
     SegmentState &segment = segment_of(e->slot);
     const core::Durability level = close_window(e);
-    Reading reading = {level, level, {}, false, false, 0};
+    Reading reading = {};
+    reading.level = reading.reached = level;
     core::Range &range = reading.range;
     Relation rel = open_sequence(e);
     SequencePage page = lock_page_for_reading(rel);
