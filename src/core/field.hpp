@@ -1,4 +1,4 @@
-// Structs whose fields are columns of rows, or have a name and a value in a text. Which field is which is said once, in a
+// Structs whose fields are columns of rows, or names and values in a text. Which field is which is said once, in a
 // table of fields.
 #pragma once
 

@@ -95,15 +95,16 @@ struct NodeRange {
 };
 
 // Negative numbers: none was given. A worker id that is given is one of datacenter 0, unless that is given, too.
-constexpr NodeRange node_range(const Layout &l, int64_t datacenter_id, int64_t worker_id) noexcept {
+constexpr NodeRange node_range(const Layout &layout, int64_t datacenter_id, int64_t worker_id) noexcept {
     const int64_t datacenter = std::max(datacenter_id, INT64_C(0));
     if (worker_id >= 0) {
-        const int64_t node = node_of_fields(l, {datacenter, worker_id});
+        const int64_t node = node_of_fields(layout, {datacenter, worker_id});
         return {node, node};
     }
     if (datacenter_id < 0)
-        return {0, largest(drawn_node_bits(l))};
-    return {node_of_fields(l, {datacenter, 0}), node_of_fields(l, {datacenter, largest(drawn_worker_bits(l))})};
+        return {0, largest(drawn_node_bits(layout))};
+    return {node_of_fields(layout, {datacenter, 0}),
+            node_of_fields(layout, {datacenter, largest(drawn_worker_bits(layout))})};
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -111,12 +112,12 @@ constexpr NodeRange node_range(const Layout &l, int64_t datacenter_id, int64_t w
 // ---------------------------------------------------------------------------------------------------------
 
 // Whether the next call is a newcomer's. Otherwise it is the renewal of the grant.
-constexpr bool joins(const Holding &h) noexcept { return !h.holds || h.must_join; }
+constexpr bool joins(const Holding &holding) noexcept { return !holding.holds || holding.must_join; }
 
 // Before a call, or its repeat. `fresh` was never used as a token.
-constexpr void prepare(Holding *h, int64_t fresh, int64_t earliest) noexcept {
-    h->earliest = h->new_token == 0 ? earliest : std::max(h->earliest, earliest);
-    h->new_token = h->new_token == 0 ? fresh : h->new_token;
+constexpr void prepare(Holding *holding, int64_t fresh, int64_t earliest) noexcept {
+    holding->earliest = holding->new_token == 0 ? earliest : std::max(holding->earliest, earliest);
+    holding->new_token = holding->new_token == 0 ? fresh : holding->new_token;
 }
 
 // Whether an answer counts (6).
@@ -133,24 +134,25 @@ constexpr FleetSeen seen_after(const FleetSeen &seen, const Answer &answer, int6
 }
 
 // Whether the registry can have given that: a renewal's node is the one that was shown.
-constexpr bool is_valid(const Holding &h, const NodeRange &range, const Grant &given) noexcept {
-    return given.node >= range.lowest && given.node <= range.highest && (joins(h) || given.node == h.grant.node) &&
-           given.since >= 0 && given.since < given.until && given.until > h.earliest && given.fence >= 0;
+constexpr bool is_valid(const Holding &holding, const NodeRange &range, const Grant &given) noexcept {
+    return given.node >= range.lowest && given.node <= range.highest &&
+           (joins(holding) || given.node == holding.grant.node) && given.since >= 0 && given.since < given.until &&
+           given.until > holding.earliest && given.fence >= 0;
 }
 
 // The answer to the call that prepare() began. It counts, and what it grants is valid. True: the holding has changed
 // so that it must be stored, and the sessions must know of it.
-constexpr bool accept(Holding *h, const Answer &answer) noexcept {
+constexpr bool accept(Holding *holding, const Answer &answer) noexcept {
     if (answer.why == Why::granted) {
-        const int64_t since = joins(*h) ? std::max(answer.grant.since, h->earliest) : h->grant.since;
+        const int64_t since = joins(*holding) ? std::max(answer.grant.since, holding->earliest) : holding->grant.since;
         const Grant &given = answer.grant;
-        *h = {true, false, {given.node, since, given.until, given.fence, h->new_token}, 0, 0};
+        *holding = {true, false, {given.node, since, given.until, given.fence, holding->new_token}, 0, 0};
         return true;
     }
     if (answer.why == Why::taken)
-        *h = {};
+        *holding = {};
     else if (answer.why == Why::lost || answer.why == Why::range)
-        *h = {h->holds, true, h->grant, 0, 0};
+        *holding = {holding->holds, true, holding->grant, 0, 0};
     return answer.why == Why::taken;
 }
 
@@ -164,15 +166,15 @@ struct Ticks {
 };
 
 // The whole ticks of a grant that the layout has. There may be none.
-constexpr Ticks ticks_of(const Layout &l, const Grant &grant) noexcept {
-    const int64_t end = largest(l.time_bits) + 1;
-    return {std::clamp(tick_at(l, grant.since - 1) + 1, INT64_C(0), end),
-            std::clamp(tick_at(l, grant.until), INT64_C(0), end)};
+constexpr Ticks ticks_of(const Layout &layout, const Grant &grant) noexcept {
+    const int64_t end = largest(layout.time_bits) + 1;
+    return {std::clamp(tick_at(layout, grant.since - 1) + 1, INT64_C(0), end),
+            std::clamp(tick_at(layout, grant.until), INT64_C(0), end)};
 }
 
 // The time from which a grant covers the tick, which may be before the epoch or behind the layout's end.
-constexpr int64_t earliest_of(const Layout &l, int64_t tick) noexcept {
-    return std::max(start_of(l, std::clamp(tick, INT64_C(0), largest(l.time_bits))), INT64_C(1));
+constexpr int64_t earliest_of(const Layout &layout, int64_t tick) noexcept {
+    return std::max(start_of(layout, std::clamp(tick, INT64_C(0), largest(layout.time_bits))), INT64_C(1));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -193,9 +195,9 @@ struct Hello {
 constexpr int best_registry(const Hello *hellos, int count, const FleetSeen &seen) noexcept {
     int best = -1;
     for (int i = 0; i < count; i++) {
-        const Hello &h = hellos[i];
-        const bool is_of_fleet = h.answers && (seen.fleet == 0 || h.fleet == seen.fleet);
-        if (is_of_fleet && (best < 0 || h.term > hellos[best].term))
+        const Hello &holding = hellos[i];
+        const bool is_of_fleet = holding.answers && (seen.fleet == 0 || holding.fleet == seen.fleet);
+        if (is_of_fleet && (best < 0 || holding.term > hellos[best].term))
             best = i;
     }
     return best;

@@ -15,6 +15,14 @@ bool read_host_name(char *into, size_t bytes) {
     return known;
 }
 
+ServerAddress address_of_server() {
+    ServerAddress address = {};
+    (void)read_host_name(address.host, sizeof(address.host));
+    address.host[64] = '\0'; // as wide as the column
+    address.port = psprintf("%d", PostPortNumber);
+    return address;
+}
+
 bool read_data_directory(char *into, size_t bytes) {
     char *resolved = realpath(DataDir, nullptr);
     const bool fits = resolved != nullptr && strlcpy(into, resolved, bytes) < bytes;

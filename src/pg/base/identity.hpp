@@ -8,6 +8,13 @@ namespace uidgen::pg {
 // The host's name, always terminated. False: it is unknown or too long.
 bool read_host_name(char *into, size_t bytes);
 
+// As worker_node and the registry show it.
+struct ServerAddress {
+    char host[NI_MAXHOST];
+    const char *port;
+};
+ServerAddress address_of_server();
+
 // The path of the data directory, with symbolic links resolved. False: it is unknown or too long.
 bool read_data_directory(char *into, size_t bytes);
 

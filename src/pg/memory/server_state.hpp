@@ -53,7 +53,7 @@ struct ServerClock {
 };
 
 // Times of lost generators (slots.hpp). Which one depends on the database and the layout.
-constexpr uint32_t lost_times = 512;
+constexpr uint32_t dropped_times = 512;
 
 struct MemberState {
     core::FleetSeen seen GUARDED_BY(state_lock);
@@ -85,7 +85,7 @@ struct ServerState {
     Stats freed GUARDED_BY(state_lock);       // what slots have counted that were freed
     Counters shown;                           // the most of all slots that a reader of the statistics was told
     std::atomic<uint64_t> refused_on_standby; // calls
-    std::atomic<int64_t> lost_until_us[lost_times];
+    std::atomic<int64_t> dropped_until_us[dropped_times];
 };
 
 void server_state_request_memory(); // from shmem_request_hook

@@ -93,13 +93,13 @@ void set_phase(Slot *slot, SlotPhase phase) REQUIRES(slot_lock, state_lock) {
     slot->generation.fetch_add(1, std::memory_order_release); // pairs with slot_was_freed() in session.cpp
 }
 
-std::atomic<int64_t> &lost_time(const SlotKey &key, const core::Layout &layout) {
-    return server_state->lost_until_us[core::node_hash(layout, key.database) % lost_times];
+std::atomic<int64_t> &dropped_time(const SlotKey &key, const core::Layout &layout) {
+    return server_state->dropped_until_us[core::node_hash(layout, key.database) % dropped_times];
 }
 
-void note_lost(const Slot &slot) REQUIRES_SHARED(slot_lock) {
+void note_dropped(const Slot &slot) REQUIRES_SHARED(slot_lock) {
     if (slot.kind == SlotKind::generator)
-        core::raise_to(lost_time(slot.key, generator_of(&slot).config.layout), slot_last_time(slot),
+        core::raise_to(dropped_time(slot.key, generator_of(&slot).config.layout), slot_last_time(slot),
                        std::memory_order_relaxed);
 }
 
@@ -159,7 +159,7 @@ void make_ready(Slot *slot, const SlotInit &init) {
 void end_use(Slot *slot) {
     lock_both(slot);
     forget_fleet(slot);
-    note_lost(*slot);
+    note_dropped(*slot);
     empty_places(slot);
     add(&server_state->freed, slot_counted(slot));
     set_phase(slot, SlotPhase::free);
@@ -271,15 +271,15 @@ void free_slot(const SlotKey &key, SlotKind kind) {
     give_back_nodes(slot);
 }
 
-void note_lost(Slot *slot, const SlotKey &key) {
+void note_dropped(Slot *slot, const SlotKey &key) {
     lock_slot_shared(slot);
     if (same_key(slot->key, key))
-        note_lost(*slot);
+        note_dropped(*slot);
     unlock_slot(slot);
 }
 
-int64_t lost_until_us(const core::Layout &layout) {
-    return lost_time(slot_key(InvalidOid), layout).load(std::memory_order_relaxed);
+int64_t dropped_until_us(const core::Layout &layout) {
+    return dropped_time(slot_key(InvalidOid), layout).load(std::memory_order_relaxed);
 }
 
 NodeHolders take_node(const core::Layout &layout, int64_t node) {

@@ -165,11 +165,11 @@ void free_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock
 
 // Notes how far the ids of a generator reach that the database has lost, or may lose: its sequence is dropped, or the
 // creation is rolled back. Does nothing if the slot is another sequence's by now. Raises no error.
-void note_lost(Slot *slot, const SlotKey &key) EXCLUDES(slot_lock, state_lock);
+void note_dropped(Slot *slot, const SlotKey &key) EXCLUDES(slot_lock, state_lock);
 
 // No id of a lost generator of this layout and this database has a later time; 0: there is none. Times of other
 // databases and layouts may count, too. The process has attached to the area.
-int64_t lost_until_us(const core::Layout &layout);
+int64_t dropped_until_us(const core::Layout &layout);
 
 // For a generator to draw with, until it is given back, which also happens when a slot that has it is made ready again,
 // expires or is freed. Returns how many other generators of that layout have the node, and how many have any.

@@ -127,14 +127,6 @@ const char *layout_text(const core::Layout &l) {
                     l.sequence_first ? ", sequence first" : "", l.backup ? ", backup worker" : "");
 }
 
-ServerAddress address_of_server() {
-    ServerAddress address = {};
-    (void)read_host_name(address.host, sizeof(address.host));
-    address.host[64] = '\0'; // as wide as the column
-    address.port = psprintf("%d", PostPortNumber);
-    return address;
-}
-
 int64_t draw_node_id(Oid schema) { return draw_number_of(schema, sequence_name); }
 
 namespace {

@@ -49,13 +49,6 @@ const char *stored_name(Oid generator);
 // How worker_node shows a layout: the same text for the same layout, whatever the settings of the server are.
 const char *layout_text(const core::Layout &layout);
 
-// How worker_node identifies the server.
-struct ServerAddress {
-    char host[NI_MAXHOST];
-    const char *port;
-};
-ServerAddress address_of_server();
-
 // What the generator's nodes follow from besides the number in its slot (core/node.hpp). The datacenter id is that of
 // the generator, or the one that this session sees in uidgen.datacenter_id.
 core::NodeSource node_source(const GeneratorConfig &config);

@@ -291,7 +291,7 @@ void session_rolls_back(SubTransactionId mine) {
         for_each_entry([mine](SessionEntry *e) {
             if (e->found_in < mine || e->locked_in != transaction_number)
                 return;
-            note_lost(e->slot, slot_key(e->sequence));
+            note_dropped(e->slot, slot_key(e->sequence));
             if (!IsParallelWorker() && !slot_was_freed(e))
                 mark_stale(e->slot);
         });

@@ -41,12 +41,12 @@ bool is_gone(SlotKind kind, Oid sequence) {
 
 constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
 
-void lose_slot(Slot *slot, const SlotKey &key) {
-    note_lost(slot, key);
+void drop_slot(Slot *slot, const SlotKey &key) {
+    note_dropped(slot, key);
     expire_slot(slot, SlotPhase::dropped);
 }
 
-void sweep_under_lock(Slot *slot, const SlotSummary &look) {
+void sweep_unused(Slot *slot, const SlotSummary &look) {
     const bool is_elsewhere = look.key.database != MyDatabaseId;
     if (is_elsewhere && is_database(look.key.database))
         return;
@@ -56,7 +56,7 @@ void sweep_under_lock(Slot *slot, const SlotSummary &look) {
         if (look.until_us + kept_for_us <= wall_clock_us())
             free_slot(look.key, slot->kind);
         else
-            lose_slot(slot, look.key);
+            drop_slot(slot, look.key);
     }
 }
 
@@ -70,7 +70,7 @@ void sweep(Slot *slot) {
         return;
     const SlotSummary locked = look_at(slot); // another session may have freed it meanwhile
     if (locked.used && same_key(locked.key, look.key))
-        sweep_under_lock(slot, locked);
+        sweep_unused(slot, locked);
     LockRelease(&tag, ExclusiveLock, false);
 }
 
@@ -85,7 +85,7 @@ void sweep_slots() {
 }
 
 // Calls visit(slot, look) for each generator of this database whose sequence the transaction does not see.
-template <typename Visit> void for_each_lost(Visit visit) {
+template <typename Visit> void for_each_dropped(Visit visit) {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const SlotSummary look = look_at(slot);
         if (look.used && look.key.database == MyDatabaseId && look.until_us != 0 &&
@@ -101,12 +101,12 @@ int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config) {
     const core::Layout &layout = config.layout;
     const auto tick_of = [&](int64_t us) { return Min(core::tick_at(layout, us), config.policy.end - 1); };
     const int64_t furthest = core::tick_at(layout, wall_clock_us()) + config.policy.max_ahead;
-    const int64_t until_us = fault_is("forget_lost") || !attach_area() ? 0 : lost_until_us(layout);
+    const int64_t until_us = fault_is("forget_lost") || !attach_area() ? 0 : dropped_until_us(layout);
     if (until_us == 0 || tick_of(until_us) <= furthest)
         return until_us == 0 ? -1 : tick_of(until_us);
     int64_t latest = -1;
     int64_t to_pass = -1;
-    for_each_lost([&](const Slot *, const SlotSummary &look) {
+    for_each_dropped([&](const Slot *, const SlotSummary &look) {
         if (!core::same_layout(look.layout, layout))
             return;
         const int64_t tick = tick_of(look.until_us);
@@ -250,14 +250,14 @@ void end_lease(Oid generator) {
 
 void lose_generator(Oid generator) {
     if (Slot *slot = find_slot(slot_key(generator), SlotKind::generator); slot != nullptr)
-        lose_slot(slot, slot_key(generator));
+        drop_slot(slot, slot_key(generator));
     open_all_again();
 }
 
 // Where the server preloads the library, every session has noted what it dropped.
 void note_all_lost() {
     if (!settings::is_preloaded)
-        for_each_lost([](Slot *slot, const SlotSummary &look) { note_lost(slot, look.key); });
+        for_each_dropped([](Slot *slot, const SlotSummary &look) { note_dropped(slot, look.key); });
 }
 
 void forget_generator(Oid generator) {
