@@ -275,7 +275,7 @@ SQL
 		};
 		($acls{$kind}, $kept{$kind}) = ($acls->(0), $acls->(1));
 	}
-	cmp_ok(scalar(split /\n/, $acls{none}), '>', 300, 'there are privileges');
+	cmp_ok(scalar(split /\n/, $acls{none}), '>', 250, 'there are privileges');
 	is($acls{$_}, $acls{none}, "$_ default privileges change none of the extension's") foreach ('generous', 'mean');
 	is($kept{$_}, $acls{$_}, "those that pg_dump compares with are the same: $_") foreach sort keys %defaults;
 	my %calls = (
