@@ -122,6 +122,9 @@ is(sample(\%got, 'uidgen_sequence_ids_total', sequence => 'uid_generators.uid_de
 	'ids of a generator');
 is(sample(\%got, 'uidgen_sequence_ids_total', sequence => 'uid_generators.\"own \"\"quoted\"\"\"'), 1, 'a name with quotes');
 is(sample(\%got, 'uidgen_sequence_ids_total', sequence => 'uid_segments.orders', kind => 'segment'), 77, 'values of a segment');
+is(sample(\%got, 'uidgen_segment_step', sequence => 'uid_segments.orders'), 1000, 'its step');
+is(sample(\%got, 'uidgen_segment_range_left', sequence => 'uid_segments.orders'), 923, 'what is left of its range');
+is(sample(\%got, 'uidgen_segment_next_ready', sequence => 'uid_segments.orders'), 0, 'and that the next one is not reserved yet');
 cmp_ok(sample(\%got, 'uidgen_segment_used_up_ratio', sequence => 'nearly'), '>', 0.5, 'a sequence that is nearly used up');
 cmp_ok(sample(\%got, 'uidgen_segment_used_up_ratio', sequence => 'downward'), '<', 0.1, 'and one that runs downward, which is not');
 is(sample(\%got, 'uidgen_registry_unreachable'), 0, 'the registry is there');

@@ -1,0 +1,74 @@
+# docs/change-data.md: a reader that waits for settled_id() gets every row once, where one that asks for larger ids misses
+# some: beside open, prepared and rolled back transactions, and clients that commit out of order.
+use UidgenTest;
+
+my $node = new_node('change_data', conf => "max_prepared_transactions = 5\n");
+start_uidgen($node);
+sql('CREATE TABLE events (id bigint PRIMARY KEY DEFAULT uid_next(), data text)');
+sql(block_of('docs/change-data.md', qr/CREATE FUNCTION settled_id/));
+my ($wait, $read) = map { $_->[0] } @{ Session::statements(block_of('docs/change-data.md', qr/id < :mark/) =~ s/:(last|mark)/\$$1/gr) };
+
+my ($last, @seen) = (0);
+sub read_to ($mark)
+{
+	push @seen, map { (split /\|/)[1] } split /\n/, sql($read =~ s/\$last/$last/r =~ s/\$mark/$mark/r);
+	$last = $mark;
+}
+
+# The holder of a smaller id commits after that of a larger one.
+my ($slow, $reader) = map { hold_open($node) } 1 .. 2;
+$slow->query_safe('BEGIN; SAVEPOINT s; INSERT INTO events (data) VALUES ($$slow$$); SAVEPOINT t; SELECT uid_next(); ROLLBACK TO t');
+sql('INSERT INTO events (data) VALUES ($$fast$$)');
+my $plain = sql('SELECT max(id) FROM events');
+send_query($reader, $wait);
+my $sleeps = q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'};
+my $waits = q{SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query ~ '^SELECT settled_id'};
+ok($node->poll_query_until('postgres', $sleeps, '1'), 'the reader waits for the transaction');
+
+# One that begins later does not hold it back.
+my $later = hold_open($node);
+$later->query_safe('BEGIN; INSERT INTO events (data) VALUES ($$later$$)');
+is(sql($waits), 1, 'it still waits');
+$slow->query_safe('COMMIT');
+my ($mark) = finish_query($reader);
+read_to($mark);
+is("@seen", 'slow fast', 'it gets both rows');
+is(sql("SELECT count(*) FROM events WHERE id > $plain"), 0, '... of which a reader of larger ids misses one');
+
+# A prepared transaction holds the lock of a transaction that is no longer to be seen.
+send_query($reader, $wait);
+ok($node->poll_query_until('postgres', $sleeps, '1'), 'the reader waits for the other one');
+$later->query_safe('PREPARE TRANSACTION $$later$$');
+sql('INSERT INTO events (data) VALUES ($$after$$)');
+is(sql($waits), 1, '... also when it is prepared');
+sql('COMMIT PREPARED $$later$$');
+($mark) = finish_query($reader);
+read_to($mark);
+is("$seen[2]", 'later', 'the row of the prepared transaction');
+
+# An error ends the transaction and its claim.
+$slow->query_safe('BEGIN; INSERT INTO events (data) VALUES ($$none$$)');
+is(sqlstate($slow, 'SELECT 1 / 0'), '22012', 'an error');
+send_query($reader, $wait);
+($mark) = finish_query($reader);
+read_to($mark);
+is("@seen", 'slow fast later after', 'no row of a transaction that has failed');
+$slow->query_safe('ROLLBACK');
+
+# 240 rows of 8 clients, which commit in the reverse order of their draws.
+my @clients = map { hold_open($node) } 1 .. 8;
+for my $round (1 .. 30)
+{
+	$_->query_safe("BEGIN; INSERT INTO events (data) VALUES ('many')") foreach @clients;
+	send_query($reader, $wait) if $round % 3 == 0;
+	$_->query_safe('COMMIT') foreach reverse @clients;
+	next if $round % 3;
+	($mark) = finish_query($reader);
+	read_to($mark);
+}
+read_to(sql($wait));
+is(scalar(grep { $_ eq 'many' } @seen), 240, 'each of 240 rows comes once');
+is(scalar(@seen), 244, 'and no other row');
+
+$node->stop;
+done_testing();
