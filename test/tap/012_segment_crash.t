@@ -58,25 +58,6 @@ sub compare ($on, $dbname, $what, %hand)
 	is(join(', ', @wasted), '', '... and no more is lost than was in hand');
 }
 
-# What is made by a transaction whose commit nobody waits for. Expected: once another session has drawn from it, no
-# crash takes it away, so that no value comes again from one that is made anew. A session that draws waits for the
-# commit, also if only parallel workers have drawn before.
-my $parallel = UidgenTest::parallel_setting();
-foreach my $case (
-	[ 'generator', "SELECT uid_generator_create('new')", "SELECT uid_next('uid_generators.new')", 'uid_generators.new' ],
-	[ 'segment', "SELECT segment_create('new')", "SELECT segment_next('new')", 'uid_segments.new' ],
-	[ 'segment, by a worker', "SELECT segment_create('by_worker'); SET LOCAL $parallel", "SELECT segment_next('by_worker')", 'uid_segments.by_worker' ],
-	[ 'serial column', 'CREATE TABLE new (id serial)', "SELECT segment_next('new_id_seq'::regclass)", 'new_id_seq' ],
-	[ 'serial column, by a worker', "CREATE TABLE by_worker (id serial); SET LOCAL $parallel", "SELECT segment_next('by_worker_id_seq'::regclass)", 'by_worker_id_seq' ])
-{
-	my ($what, $create, $draw, $sequence) = @$case;
-	my ($maker, $other) = map { hold_open($node) } 1, 2;
-	$maker->query_safe("SET synchronous_commit = off; BEGIN; $create; $draw; COMMIT");
-	$other->query_safe("BEGIN READ ONLY; $draw FROM generate_series(1, 3)");
-	crash($node);
-	is($node->safe_psql('postgres', "SELECT to_regclass('$sequence')"), $sequence, "a new $what stays, because others have drawn");
-}
-
 foreach my $how ('crash', 'clean stop', 'second crash')
 {
 	my $session = draw_all($node);

@@ -312,7 +312,7 @@ foreach my $case (
 	sql("SELECT uid_generator_drop('$generator')");
 }
 
-# DROP and ALTER under load, of which only the drop ends sessions. (003_kill.t has kill -9.)
+# DROP and ALTER under load, of which only the drop ends sessions. (001_matrix.t has kill -9.)
 {
 	my %generators = (one => create('one', "'snowflake', $fast"), many => create('many', "'snowflake', $fast, max_ahead_ms => 600000"));
 	my @loops = map { background_loop($node, clients => 2, sql => "SELECT uid_next('$generators{$_}')") } ('one');

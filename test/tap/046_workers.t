@@ -1,6 +1,6 @@
 # Processes that end, and sequences that are dropped, while something is under way between a session and a background
 # process: no slot is lost, none is found again by the next sequence, nobody waits for long, and no process touches memory
-# that is gone. (003_kill.t kills processes under load.)
+# that is gone. (001_matrix.t kills processes under load.)
 use Time::HiRes;
 use UidgenTest 'preloaded';
 

@@ -1,6 +1,6 @@
 # PostgreSQL 17 and later: uidgen on a server that does not preload it. A server whose postgresql.conf nobody has touched, and
 # an owner of a database who is no superuser; then first calls in all places where a process may load the library, and many at
-# once. Expected: what holds with the preload. (003_kill.t and 004_replication.t do not preload there either, and
+# once. Expected: what holds with the preload. (001_matrix.t does not preload there either, and
 # 058_changed_package.t has crashes.)
 use UidgenTest;
 
