@@ -1,6 +1,6 @@
 -- A member of a fleet, for pgbench -C: one connection, a hello and a call for :many generators. The first call of a client
 -- is a newcomer's; with -D renews=1 each later one renews what that got. Start with -D term=0 -D has=0.
-SELECT fleet, term FROM uid_registry.hello(:term) \gset
+SELECT fleet, term FROM uid_registry.hello(0, :term) \gset
 \set token random(1, 9000000000000000000)
 \if :has
 SELECT node, since, until, fence, term FROM uid_registry.grant(:fleet, :term, jsonb_build_array(bench_request(:token)

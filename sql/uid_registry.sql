@@ -165,7 +165,7 @@ SELECT called(0, 0, VARIADIC '{"new_token": 51, "prefer": 0}'::jsonb || array_ag
     '{"new_token": 0}', '{"holder": null}', '{"node": 3}', '{"held": [-1, 1, 2, 0, 5]}', '{"held": [1, -1, 2, 0, 5]}',
     '{"held": [1, 1, null, 0, 5]}', '{"held": [1, 1, 2, -1, 5]}', '{"held": [1, 1, 2, 0, 0]}', '{"held": [1, 1, 2, 0, null]}', '{"held": [1, 1, 2, 0, 130]}', '{"held": [1, 3, 2, 0, 5]}'])
   WITH ORDINALITY AS u (wrong, n);
-SELECT ask(jsonb_build_object('new_token', 61, 'layout', repeat('x', 1001)), jsonb_build_object('new_token', 62, 'widths', repeat('x', 1001)),
+SELECT ask(jsonb_build_object('new_token', 61, 'layout', repeat(U&'\00e9', 501)), jsonb_build_object('new_token', 62, 'widths', repeat('x', 1001)),
            '{"new_token": 9223372036854775807, "node": 9223372036854775807, "since": 9223372036854775807, "until": 9223372036854775807, "fence": 9223372036854775807, "token": 1}',
            '{"new_token": -9223372036854775808, "layout": "\"; DROP", "widths": "''", "prefer": 4611686018427387903, "highest": 4611686018427387903, "holder": "\n"}',
            '{"new_token": 63, "lowest": 2, "highest": 2, "prefer": -9223372036854775808, "unknown": {}}');
@@ -175,11 +175,12 @@ SELECT outcomes('SELECT count(*) FROM uid_registry.grant(0, 0, %s)', 'NULL', $$'
 SELECT called(NULL, NULL, '{"new_token": 64, "held": [0, 88901, 89501, 0, 51]}');
 SELECT regexp_replace(called(5, 0, '{"new_token": 65}'), '\d{9,}', 'N');
 SELECT row_is();
-SELECT outcomes('SELECT (term, longest, clock) FROM uid_registry.hello(%s)', 'NULL', '-9223372036854775808') ~ ': \(\d{10,},600000000,88901000000\)$';
+SELECT outcomes('SELECT (term, longest, clock) FROM uid_registry.hello(%s)', 'NULL, NULL', '-9223372036854775808, -9223372036854775808') ~ ': \(\d{10,},600000000,88901000000\)$';
 
--- A larger term that is shown fences, once for each value, and its caller gets nothing. Such a fence cannot be lifted.
+-- A larger term that a member of the fleet shows fences, once for the last value, and its caller gets nothing. Such a fence cannot be
+-- lifted. One of another fleet says nothing about this one, and an invented value hides no other one.
 \set ECHO none
-SELECT term AS own FROM uid_registry.registry \gset
+SELECT term AS own, fleet FROM uid_registry.registry \gset
 CREATE FUNCTION shown(above bigint, VARIADIC asked jsonb[]) RETURNS SETOF text LANGUAGE sql AS $$
   SELECT replace(c, (term + above)::text, 'own + ' || above) FROM uid_registry.registry, called(0, term + above, VARIADIC asked) AS c $$;
 \set ECHO all
@@ -187,9 +188,13 @@ SELECT shown(0, '{"new_token": 71, "prefer": 1}');
 SELECT shown(5, '{"new_token": 72}', '{"new_token": 73, "held": [1, 88901, 89501, 0, 71]}');
 SELECT shown(5, '{"new_token": 72}');
 SELECT row_is();
-SELECT term - :own FROM uid_registry.hello(:own + 5);
+SELECT term - :own FROM uid_registry.hello(:fleet, :own + 5);
 SELECT row_is();
-SELECT term - :own FROM uid_registry.hello(:own + 6);
+SELECT term - :own FROM uid_registry.hello(:fleet, :own + 6);
+SELECT row_is();
+SELECT a.term - :own FROM uid_registry.hello(:fleet, 9223372036854775807) AS a, uid_registry.hello(:fleet + 1, :own + 7) AS b;
+SELECT row_is();
+SELECT a.term - :own FROM uid_registry.hello(:fleet, :own + 6) AS a, uid_registry.hello(:fleet, :own + 6) AS b;
 SELECT row_is();
 SELECT larger_term - term FROM uid_registry.status;
 SELECT uid_registry.nothing_was_lost();
@@ -225,12 +230,12 @@ SELECT k.keeps, c.what, trial('{"new_token": 81}', format('UPDATE uid_registry.r
 -- The term is above the row's and above the one that the caller has seen, even if the clock is behind.
 SELECT at(1);
 UPDATE world SET timeline = '00000002';
-SELECT term - :own - 7 FROM uid_registry.hello(0);
-SELECT term - :own - 50 FROM uid_registry.hello(:own + 50);
+SELECT term - :own - 7 FROM uid_registry.hello(0, 0);
+SELECT term - :own - 50 FROM uid_registry.hello(:fleet, :own + 50);
 SELECT why, term - :own - 50 FROM uid_registry.block(0, :own + 50, 's', 1, 0);
 SELECT shown(0, '{"new_token": 82}');
 UPDATE world SET timeline = '00000005';
-SELECT term FROM uid_registry.hello(9223372036854775807);
+SELECT term FROM uid_registry.hello(:fleet, 9223372036854775807);
 UPDATE world SET timeline = '00000002';
 SELECT at(1000000);
 
@@ -346,9 +351,9 @@ SELECT outcomes('%s', 'SELECT count(*) FROM uid_registry.status', 'SELECT count(
   'SELECT uid_registry.arrive(0, ''nothing'', NULL)', 'SELECT uid_registry.see_larger_term(1)', 'SELECT uid_registry.hold()', 'SELECT uid_registry.clock()', 'SELECT uid_registry.here()',
   'SELECT uid_registry.judge(NULL, NULL, 1)', 'SELECT uid_registry.pick(NULL, 1, 1, 1)', 'SELECT uid_registry.add(NULL, 1, 1, 1)', 'CREATE TABLE uid_registry.x ()',
   'INSERT INTO uid_registry.segment (name) VALUES (''x'')');
-SELECT a.why FROM uid_registry.hello(0) AS h, uid_registry.grant(h.fleet, h.term, jsonb_build_array(jsonb_build_object(
+SELECT a.why FROM uid_registry.hello(0, 0) AS h, uid_registry.grant(h.fleet, h.term, jsonb_build_array(jsonb_build_object(
   'layout', 'M', 'widths', 'm', 'own_pool', false, 'lowest', 0, 'highest', 7, 'new_token', 1, 'earliest', h.clock, 'length', 1, 'holder', 'x'))) AS a;
-SELECT a.why FROM uid_registry.hello(0) AS h, uid_registry.grant(h.fleet, h.term, jsonb_build_array(jsonb_build_object(
+SELECT a.why FROM uid_registry.hello(0, 0) AS h, uid_registry.grant(h.fleet, h.term, jsonb_build_array(jsonb_build_object(
   'layout', 'M', 'widths', 'm', 'own_pool', false, 'lowest', 0, 'highest', 7, 'new_token', 1, 'earliest', h.clock, 'length', 1, 'holder', 'x',
   'node', 3, 'since', 1, 'until', h.clock + 500000000, 'fence', 0, 'token', 4))) AS a;
 \set ECHO none

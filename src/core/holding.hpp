@@ -12,7 +12,8 @@
 //      holder's. A newcomer begins at the time that it asked for, or where the answer says if that is later: the first
 //      call, whose answer was lost, asked for no later time.
 //   3. So that (2) holds for repeats, a renewal that was refused is never repeated as one: the caller joins again, with
-//      another token. A clone of the member may know this one, and would get the same node.
+//      another token. A clone of the member may know this one, and would get the same node. So after a start a call for
+//      another node names another token, too (at_start()).
 //   4. Any refusal but `taken` leaves the grant as it is, to its end. After `taken` another holder has the node.
 //   5. The caller stores the holding before it draws in the grant. A holding counts only where it was stored, and for a
 //      generator that has a high-water mark. Elsewhere the caller begins with an empty one.
@@ -113,6 +114,11 @@ constexpr NodeRange node_range(const Layout &layout, int64_t datacenter_id, int6
 
 // Whether the next call is a newcomer's. Otherwise it is the renewal of the grant.
 constexpr bool joins(const Holding &holding) noexcept { return !holding.holds || holding.must_join; }
+
+// What a start finds stored (3). A renewal repeats its token, so that it finds its node.
+constexpr Holding at_start(const Holding &holding) noexcept {
+    return joins(holding) ? Holding{holding.holds, holding.must_join, holding.grant, 0, 0} : holding;
+}
 
 // Before a call, or its repeat. `fresh` was never used as a token.
 constexpr void prepare(Holding *holding, int64_t fresh, int64_t earliest) noexcept {

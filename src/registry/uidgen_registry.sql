@@ -71,7 +71,7 @@ CREATE TABLE uid_registry.registry (
             CHECK (reason IN ('none', 'start', 'takeover', 'statement', 'proof', 'anew', 'lifted')),
   lost_from bigint      NOT NULL DEFAULT 0,  -- no grant that the last fence is for began later. Newcomers: + longest
   former    bigint      NOT NULL DEFAULT 0,  -- lost_from of the fence before
-  shown     bigint      NOT NULL DEFAULT 0,  -- the largest term above its own that a member has shown
+  shown     bigint      NOT NULL DEFAULT 0,  -- the last term above its own that a member has shown
   CONSTRAINT "a server that shows no timeline must keep failovers" CHECK (timeline <> 'unknown' OR keeps = 'failovers')
 );
 CREATE TABLE uid_registry.pool (
@@ -219,13 +219,14 @@ LANGUAGE sql VOLATILE AS $$
 $$;
 
 -- Rule 8: a member shows a larger term than this registry's. So another one has granted meanwhile, and this one
--- lacks it. It raises a fence, once for each value.
+-- lacks it. It raises a fence, unless it has for the value that was shown last. Smaller values count, too, so that an
+-- invented one hides none.
 CREATE FUNCTION uid_registry.see_larger_term(seen bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   PERFORM set_config('uid_registry.by_function', 'yes', true);
   UPDATE uid_registry.registry AS x SET shown = seen, fence = x.fence + 1, reason = 'proof', former = x.lost_from,
          lost_from = greatest(x.lost_from, uid_registry.clock() + 2 * x.bound)
-   WHERE seen > x.term AND seen > x.shown;
+   WHERE seen > x.term AND seen <> x.shown;
   IF FOUND THEN
     RAISE LOG 'uid_registry: % has shown the term % of another registry, so a fence is raised', session_user, seen;
   END IF;
@@ -281,7 +282,7 @@ CREATE TYPE uid_registry.request AS (
   holder text
 );
 CREATE FUNCTION uid_registry.is_well_formed(q uid_registry.request) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-  SELECT coalesce(length(q.layout) BETWEEN 1 AND 1000 AND length(q.widths) BETWEEN 1 AND 1000
+  SELECT coalesce(octet_length(q.layout) BETWEEN 1 AND 1000 AND octet_length(q.widths) BETWEEN 1 AND 1000
                   AND q.own_pool IS NOT NULL AND q.holder IS NOT NULL
                   AND q.lowest >= 0 AND q.highest >= q.lowest AND q.highest < 1::bigint << 62
                   AND q.earliest BETWEEN 1 AND 1::bigint << 62 AND q.length > 0
@@ -324,17 +325,18 @@ END $$;
 
 -- What members call. --------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION uid_registry.hello(seen bigint, OUT fleet bigint, OUT term bigint, OUT longest bigint, OUT clock bigint)
+CREATE FUNCTION uid_registry.hello(of_fleet bigint, seen bigint,
+    OUT fleet bigint, OUT term bigint, OUT longest bigint, OUT clock bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 BEGIN
   SELECT r.fleet, uid_registry.term(r, h.place, h.timeline, seen), r.longest, uid_registry.clock()
     INTO STRICT fleet, term, longest, clock
     FROM uid_registry.registry AS r, uid_registry.here() AS h;
-  IF seen > term THEN PERFORM uid_registry.see_larger_term(seen); END IF;
+  IF of_fleet = fleet AND seen > term THEN PERFORM uid_registry.see_larger_term(seen); END IF;
 END $$;
 COMMENT ON FUNCTION uid_registry.hello IS
   'For members: the fleet, the term that a caller who has seen that one finds here, the longest grant and the clock, '
-  'in microseconds. A larger term than the registry''s raises a fence.';
+  'in microseconds. If a caller of this fleet has seen a larger term, it raises a fence.';
 
 CREATE TYPE uid_registry.answer AS (
   request integer,   -- which of the requests, from 1
@@ -601,7 +603,7 @@ COMMENT ON FUNCTION uid_registry.fence IS
   'longest grant and two clock bounds. above: the term that members name when they refuse this registry.';
 
 CREATE FUNCTION uid_registry.nothing_was_lost() RETURNS uid_registry.registry LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE r uid_registry.registry;
 BEGIN
   r := uid_registry.hold();
@@ -690,7 +692,7 @@ GRANT ALL ON ALL TABLES IN SCHEMA uid_registry TO CURRENT_USER;
 GRANT ALL ON ALL FUNCTIONS IN SCHEMA uid_registry TO CURRENT_USER;
 GRANT USAGE ON SCHEMA uid_registry TO uid_member, pg_monitor;
 GRANT SELECT ON uid_registry.status, uid_registry.pools TO pg_monitor;
-GRANT EXECUTE ON FUNCTION uid_registry.hello(bigint), uid_registry.grant(bigint, bigint, jsonb),
+GRANT EXECUTE ON FUNCTION uid_registry.hello(bigint, bigint), uid_registry.grant(bigint, bigint, jsonb),
                           uid_registry.block(bigint, bigint, text, bigint, bigint) TO uid_member;
 COMMENT ON SCHEMA uid_registry IS
   'Grants the nodes of a fleet of uidgen. In a copy UPDATE uid_registry.registry SET fleet = DEFAULT before members '

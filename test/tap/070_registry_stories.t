@@ -41,7 +41,7 @@ sub ask ($name, $registries, %how)
 	my %best = (term => 0);
 	foreach my $node (ref $registries eq 'ARRAY' ? @$registries : $registries)
 	{
-		my ($status, $hello) = call($node, "SELECT fleet, term, clock FROM uid_registry.hello($m->{seen})");
+		my ($status, $hello) = call($node, "SELECT fleet, term, clock FROM uid_registry.hello($m->{fleet}, $m->{seen})");
 		next if $status;
 		my ($fleet, $term, $clock) = split /\|/, $hello;
 		%best = (node => $node, fleet => $fleet, term => $term, clock => $clock) if $term > $best{term};

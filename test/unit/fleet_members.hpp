@@ -215,6 +215,8 @@ class MemberSteps : public Steps {
         forget_calls(s, i);
         if (!rules_.stores_call)
             m.new_token = m.earliest = 0;
+        else if (rules_.starts_with_fresh_token)
+            store(&m, core::at_start(holding_of(m)));
         if (!rules_.keeps_mark)
             m.mark = -1;
         if (!is_own_file && rules_.file_is_bound)
@@ -270,7 +272,7 @@ class MemberSteps : public Steps {
                 copy(next, true);
                 next.clone_node = first.node;
                 next.clone_until = first.until;
-                next.clone_token = first.new_token;
+                next.clone_token = core::joins(holding_of(first)) ? int8_t{0} : first.new_token;
             });
         if (s.budget[newcomer] > 0)
             spend(newcomer, s, emit, say("C is a new member"), [&](State &next, Outcome &) {

@@ -46,6 +46,7 @@ enum Kind {
     promise_failovers,
     promise_restarts,
     invent,
+    invent_term,
     wrong_line,
     hello,
     kinds
@@ -53,7 +54,7 @@ enum Kind {
 constexpr const char *kind_names =
     "crash, copy_directory, promote_member, clone, recreate, newcomer, clock_step, registry_clock_step, repeat, waits, "
     "failover, switchover, dies, returns, split, stop, fail_back, take_back, restore, anew, put_back, put_back_fenced, "
-    "restore_running, lift, false_lift, promise_failovers, promise_restarts, invent, wrong_line, hello";
+    "restore_running, lift, false_lift, promise_failovers, promise_restarts, invent, invent_term, wrong_line, hello";
 
 struct Size : RegistrySize {
     int members = 2;

@@ -260,6 +260,10 @@ class World : public MemberSteps {
                       registry_.see_larger_term(&next.servers[0], clock(next, next.servers[0].offset), largest,
                                                 &out.events);
                   });
+        if (s.budget[invent_term] > 0 && primary.up)
+            spend(invent_term, s, emit, say("a stranger invents a term"), [&](State &next, Outcome &out) {
+                registry_.see_larger_term(&next.servers[0], now, 99, &out.events);
+            });
         if (s.budget[invent] > 0 && primary.up)
             for (int8_t node = 0; node < size_.nodes; node++) {
                 State next = s;

@@ -32,8 +32,9 @@ struct Rules {
     bool ignores_given_up = true;
     bool earliest_never_falls = true;
     bool begins_where_answer_says = true;
-    bool stores_call = true;            // before it is sent
-    bool joins_with_fresh_token = true; // after a renewal that was refused
+    bool stores_call = true;             // before it is sent
+    bool joins_with_fresh_token = true;  // after a renewal that was refused
+    bool starts_with_fresh_token = true; // if it joins
     bool taken_means_followed = true;
     bool stops_when_taken = true;
     // 5 The cap.
@@ -65,6 +66,7 @@ struct Rules {
     bool term_above_clock = true;
     bool larger_term_fences = true;
     bool fences_value_once = true;
+    bool smaller_value_counts = true; // an invented one hides none
     // 9 The file counts only where it was written.
     bool file_is_bound = true;
     bool grant_needs_mark = true;
@@ -161,10 +163,11 @@ class RegistryModel {
             db.standing = proved;
     }
 
-    // A registry that is shown a larger term than its own: another one has granted. Once for each value.
+    // A registry that is shown a larger term than its own: another one has granted. Once for the value that is shown last.
     void see_larger_term(Server *server, int now, int seen, uint32_t *events) const {
         Registry &db = server->db;
-        if (!rules_.larger_term_fences || (seen <= db.shown && rules_.fences_value_once))
+        const bool is_known = seen == db.shown || (seen < db.shown && !rules_.smaller_value_counts);
+        if (!rules_.larger_term_fences || (is_known && rules_.fences_value_once))
             return;
         db.shown = static_cast<int8_t>(seen);
         raise(&db, now, false, proved);

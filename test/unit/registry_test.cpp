@@ -52,6 +52,10 @@ const Story stories[] = {
      "time; A asks to extend: gets node 0 until 5, but the answer is lost; C asks to extend: taken; time; time; time; "
      "C asks: gets; A asks to extend; A draws; C draws",
      true},
+    // A newcomer is cloned while its call is under way.
+    {"ACloneOfANewcomer", "whole_calls 1, nodes 2, members 1, clone 1",
+     "A asks: gets node 0 until 3, but the answer is lost; C is a clone; C asks: gets; A asks: gets; A draws; C draws",
+     true},
     // A grant is lost, and the holder of another one shows a later end than the registry has. Then a newcomer calls.
     {"AProofFences", "whole_calls 1, keeps 2, put_back 1, newcomer 1",
      "A asks: gets node 0; the registry is backed up; B asks: gets node 1; time; A asks to extend: gets; "
@@ -72,6 +76,12 @@ const Story stories[] = {
     {"ALargerTermFences", "whole_calls 1, nodes 1, dies 1, take_back 1",
      "A asks: gets; A draws; the registry's standby follows; the primary ends for now; A asks to extend: gets; "
      "the former primary has its lock back; time; time; time; B asks; B draws; A draws",
+     false},
+    // A stranger has shown it a term that no registry has.
+    {"AnInventedTermHidesNone", "whole_calls 1, nodes 1, dies 1, take_back 1, invent_term 1",
+     "A asks: gets; A draws; a stranger invents a term; the registry's standby follows; the primary ends for now; "
+     "A asks to extend: gets; time; time; A asks to extend: gets; time; time; A asks to extend: gets; "
+     "the former primary has its lock back; time; B asks; B draws; A draws",
      false},
     // It is shown the other one's term again and again.
     {"ALargerTermFencesOnce", "whole_calls 1, dies 1, take_back 1, newcomer 1",
@@ -191,6 +201,8 @@ const Mutant mutants[] = {
     {&Rules::begins_where_answer_says, "4: a grant begins before the answer says", "NoClockMatters", By::walks},
     {&Rules::stores_call, "4: the fresh token is not stored before the call", "CopiesAreNewcomers", By::search},
     {&Rules::joins_with_fresh_token, "4: a member joins with the token of its renewal", "ACloneJoins", By::story},
+    {&Rules::starts_with_fresh_token, "4: a clone joins with the token of its original", "ACloneOfANewcomer",
+     By::story},
     {&Rules::taken_means_followed, "4: each refusal of a renewal is taken", "OfTwoClonesOneContinues", By::search},
     {&Rules::stops_when_taken, "4: a member draws on when its node is taken", "OfTwoClonesOneContinues", By::search},
     {&Rules::caps_beginning, "5: a grant begins where the member says", "NoClockMatters", By::search},
@@ -220,6 +232,7 @@ const Mutant mutants[] = {
     {&Rules::term_above_clock, "8: a takeover below the clock", "ATakeoverIsAboveTheClock", By::story},
     {&Rules::larger_term_fences, "8: a larger term raises no fence", "ALargerTermFences", By::story},
     {&Rules::fences_value_once, "8: a larger term fences at each call", "ALargerTermFencesOnce", By::story},
+    {&Rules::smaller_value_counts, "8: an invented term hides a larger one", "AnInventedTermHidesNone", By::story},
     {&Rules::file_is_bound, "9: the file counts in a copy", "CopiesAreNewcomers", By::search},
     {&Rules::grant_needs_mark, "9: a grant counts without a mark", "CopiesAreNewcomers", By::search},
     {&Rules::compares_layouts, "10: two layouts of equal widths", "LayoutsOfEqualWidths", By::search},

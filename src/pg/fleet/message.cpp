@@ -10,16 +10,16 @@ namespace {
 
 constexpr char hello[] = "SELECT h.fleet, h.term, h.longest, h.clock, "
                          "pg_catalog.set_config('default_transaction_isolation', 'read committed', false), "
-                         "pg_catalog.set_config('application_name', $2, false) FROM uid_registry.hello($1) AS h";
+                         "pg_catalog.set_config('application_name', $3, false) FROM uid_registry.hello($1, $2) AS h";
 
 // The name of the connections tells this server's calls from those of others with its login.
 constexpr char hello_that_ends_calls[] =
     "SELECT h.fleet, h.term, h.longest, h.clock, "
     "pg_catalog.set_config('default_transaction_isolation', 'read committed', false), "
-    "pg_catalog.set_config('application_name', $2, false), "
+    "pg_catalog.set_config('application_name', $3, false), "
     "(SELECT pg_catalog.count(pg_catalog.pg_cancel_backend(a.pid)) FROM pg_catalog.pg_stat_activity AS a "
-    "WHERE a.usename = session_user AND a.application_name = $2 AND a.pid <> pg_catalog.pg_backend_pid()) "
-    "FROM uid_registry.hello($1) AS h";
+    "WHERE a.usename = session_user AND a.application_name = $3 AND a.pid <> pg_catalog.pg_backend_pid()) "
+    "FROM uid_registry.hello($1, $2) AS h";
 
 constexpr char grant_call[] = "SELECT request, why, node, since, until, taken, term, fence, detail "
                               "FROM uid_registry.grant($1, $2, $3)";
@@ -118,9 +118,9 @@ struct Rows {
 Statement make_hello(const core::FleetSeen &seen, bool ends_calls) {
     const uint64 name = core::mix(server_state->salt);
     return {ends_calls ? hello_that_ends_calls : hello,
-            2,
-            {INT8OID, TEXTOID},
-            {number_text(seen.term), psprintf("uidgen registrar " UINT64_FORMAT, name)}};
+            3,
+            {INT8OID, INT8OID, TEXTOID},
+            {number_text(seen.fleet), number_text(seen.term), psprintf("uidgen registrar " UINT64_FORMAT, name)}};
 }
 
 bool read_hello(const PGresult *rows, core::Hello *hello) { return core::parse_hello(Rows{rows}, hello); }
@@ -184,7 +184,7 @@ constexpr RefusalText refusals[] = {
     {core::Why::other_fleet, "the registry belongs to another fleet",
      "Correct uidgen.registry, or run SELECT uid_fleet_move() on this server to move it to that fleet."},
     {core::Why::layout_differs, "generators of this fleet have the same widths, but another epoch or split",
-     "Use their layout, or create the generator with own_pool."},
+     "Create the generator with own_pool => true if its preset has an epoch of its own. Otherwise use their layout."},
     {core::Why::malformed, "the registry does not accept the request",
      "Install the uidgen_registry.sql of this version of uidgen."},
     {core::Why::not_kept, "the registry may have lost values of this segment, or may lose them",

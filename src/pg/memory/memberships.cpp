@@ -165,7 +165,7 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
     lock_slot(slot);
     fields.request.layout = layout;
     fields.number = next_number();
-    fields.holding = holding;
+    fields.holding = core::at_start(holding);
     unlock_slot(slot);
 }
 
