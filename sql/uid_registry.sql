@@ -4,10 +4,11 @@
 \a \t
 \getenv source PG_ABS_SRCDIR
 SET client_min_messages = warning;
+SELECT session_user AS superuser \gset
 CREATE ROLE uidgen_registry_dba LOGIN CREATEROLE;
 CREATE ROLE uidgen_registry_member LOGIN;
 CREATE ROLE "uidgen stranger" LOGIN;
-CREATE DATABASE uidgen_registry OWNER uidgen_registry_dba;
+CREATE DATABASE uidgen_registry OWNER uidgen_registry_dba ENCODING 'UTF8' TEMPLATE template0;
 ALTER DATABASE uidgen_registry SET search_path = hostile, public, pg_catalog;
 ALTER DATABASE uidgen_registry SET default_transaction_isolation = 'serializable';
 ALTER DATABASE uidgen_registry SET default_transaction_read_only = on;
@@ -357,7 +358,7 @@ SELECT a.why FROM uid_registry.hello(0, 0) AS h, uid_registry.grant(h.fleet, h.t
   'layout', 'M', 'widths', 'm', 'own_pool', false, 'lowest', 0, 'highest', 7, 'new_token', 1, 'earliest', h.clock, 'length', 1, 'holder', 'x',
   'node', 3, 'since', 1, 'until', h.clock + 500000000, 'fence', 0, 'token', 4))) AS a;
 \set ECHO none
-\c - postgres
+\c - :superuser
 SET client_min_messages = warning;
 SET search_path = public, pg_catalog;
 \set ECHO all
@@ -365,7 +366,7 @@ SELECT layout, node, login, holder FROM uid_registry.node WHERE layout = 'M' OR 
 -- Another registry of the server, of a fleet whose registry is lost.
 \set ECHO none
 \c contrib_regression
-CREATE DATABASE uidgen_registry_2;
+CREATE DATABASE uidgen_registry_2 ENCODING 'UTF8' TEMPLATE template0;
 \c uidgen_registry_2
 \set keeps restarts
 \set fleet 77

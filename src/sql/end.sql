@@ -34,9 +34,16 @@ ALTER TABLE worker_node OWNER TO pg_database_owner;
 ALTER SCHEMA uid_generators OWNER TO pg_database_owner;
 ALTER SCHEMA uid_segments OWNER TO pg_database_owner;
 ALTER SCHEMA uid_keys OWNER TO pg_database_owner;
--- Granted again, because a change of owner leaves what pg_dump compares with (pg_init_privs) as it was.
-REVOKE ALL ON TYPE worker_node FROM PUBLIC;
-GRANT USAGE ON TYPE worker_node TO PUBLIC;
+-- A change of owner leaves what pg_dump compares with (pg_init_privs) as it was, so a type that has privileges gets them
+-- again.
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_default_acl) THEN
+    REVOKE ALL ON TYPE worker_node FROM PUBLIC;
+    GRANT USAGE ON TYPE worker_node TO PUBLIC;
+  END IF;
+END
+$$;
 
 -- Who may look and draw.
 GRANT USAGE ON SCHEMA uid_generators, uid_segments, uid_keys TO PUBLIC;

@@ -16,7 +16,7 @@ my $strings = `pg_config --version` =~ /PostgreSQL (\d+)/ && $1 < 19 ? 'SET stan
 # server with assertions, because PostgreSQL does other things then.
 my @sessions = (
 	# That function creates tables in the first schema of the search_path, if the caller names none.
-	{ what => 'without a search_path', set => q{SET search_path = ''}, same => 1, but => qr/uid_leaf_alloc_create\(\)/ },
+	{ what => 'without a search_path', set => q{SET search_path = ''}, same => 1, but => qr/uid_(?:leaf_alloc|t_sequence)_create\(\)/ },
 	{ what => 'in parallel workers', set => 'SET ' . parallel_setting(), same => 1, asserts => 1 },
 	# Without array_nulls the text '{NULL}' is no array of bigint.
 	{ what => 'with other texts for values', same => 1, but => qr/\{NULL\}/, set => $strings . <<'END' },
