@@ -34,7 +34,7 @@ ALTER TABLE worker_node OWNER TO pg_database_owner;
 ALTER SCHEMA uid_generators OWNER TO pg_database_owner;
 ALTER SCHEMA uid_segments OWNER TO pg_database_owner;
 ALTER SCHEMA uid_keys OWNER TO pg_database_owner;
--- A change of owner leaves what pg_dump compares with (pg_init_privs) as it was, so a type that has privileges gets them
+-- A change of owner leaves what pg_dump compares with (pg_init_privs) as it was, so a type with privileges gets them
 -- again.
 DO $$
 BEGIN
