@@ -121,9 +121,10 @@ CREATE FUNCTION uid_key_create(name text, width integer DEFAULT 63, version_bits
     if_not_exists boolean DEFAULT false) RETURNS regclass
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_create';
 COMMENT ON FUNCTION uid_key_create(text, integer, integer, boolean) IS
-  'Creates a key with a random secret, for concealed ids of width bits (20 + version_bits to 63), whose upper '
-  'version_bits (0 to 10) show the version. If it exists, the call fails, or with if_not_exists changes nothing. '
-  'Needs CREATE on the schema uid_keys; USAGE on the sequence lets a role use the key, and DROP SEQUENCE drops it.';
+  'Creates a key with a random secret, which roles with REPLICATION can read, for concealed ids of width bits '
+  '(20 + version_bits to 63), whose upper version_bits (0 to 10) show the version. If it exists, the call fails, or '
+  'with if_not_exists changes nothing. Needs CREATE on the schema uid_keys; USAGE on the sequence lets a role use '
+  'the key, and DROP SEQUENCE drops it.';
 
 CREATE FUNCTION uid_key_rotate(name text) RETURNS integer
 LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_key_rotate';

@@ -12,7 +12,7 @@ using core::set_number;
 bool goes_as_text(const Field &field) { return field.type >= FieldType::text; }
 
 // Of a text; null: the field is NULL.
-const char *text_of(const void *record, const Field &field) {
+const char *column_text(const void *record, const Field &field) {
     if (field.type == FieldType::text)
         return core::text_in(record, field);
     return number_in(record, field) == field.none ? nullptr : field.choices[number_in(record, field)];
@@ -28,7 +28,7 @@ bool set_text(void *record, const Field &field, const char *text) {
 
 bool is_null_in(const void *record, const Field &field) {
     if (goes_as_text(field))
-        return text_of(record, field) == nullptr;
+        return column_text(record, field) == nullptr;
     return field.nullable && core::is_null(record, field);
 }
 
@@ -52,7 +52,7 @@ int column_of(const Field &field, TupleDesc desc, int likely) {
 
 Datum field_datum(const void *record, const Field &field) {
     if (goes_as_text(field))
-        return CStringGetTextDatum(text_of(record, field));
+        return CStringGetTextDatum(column_text(record, field));
     const int64_t number = number_in(record, field);
     return Int64GetDatum(field.type == FieldType::time ? to_timestamptz(number) : number);
 }

@@ -201,7 +201,7 @@ constexpr RefusalText refusals[] = {
      "Use a layout with shorter ticks."},
 };
 
-const RefusalText &text_of(core::Why why) {
+const RefusalText &refusal_text(core::Why why) {
     return *std::find_if(std::begin(refusals), std::end(refusals) - 1,
                          [why](const RefusalText &text) { return text.why == why; });
 }
@@ -209,7 +209,7 @@ const RefusalText &text_of(core::Why why) {
 } // namespace
 
 GrantError refusal_error(core::Why why, const core::AnswerNotes &notes) {
-    const RefusalText &text = text_of(why);
+    const RefusalText &text = refusal_text(why);
     const bool has_detail = notes.detail != nullptr && notes.detail[0] != '\0';
     const char *message = text.message;
     if (notes.until_us > 0)

@@ -20,7 +20,7 @@ void set(NodeDraw *draw, const DrawnRow &row) REQUIRES(state_lock) {
     draw->retry_at_us = 0;
 }
 
-void append(Slot *slot, dsa_pointer place) REQUIRES(state_lock) {
+void append_draw(Slot *slot, dsa_pointer place) REQUIRES(state_lock) {
     NodeDraw *last = first_draw(slot);
     while (NodeDraw *next = next_draw(last))
         last = next;
@@ -43,7 +43,7 @@ NodeDraw *claim_place(Slot *slot) {
     place = in_area<NodeDraw>(memory);
     place->drawn_for.store(for_one_to_come, std::memory_order_relaxed);
     lock_state();
-    append(slot, memory);
+    append_draw(slot, memory);
     unlock_state();
     return place;
 }
