@@ -17,7 +17,10 @@ ALTER DATABASE uidgen_registry SET synchronous_commit = off;
 ALTER DATABASE uidgen_registry SET client_min_messages = error;
 ALTER DATABASE uidgen_registry SET statement_timeout = '1min';
 ALTER DATABASE uidgen_registry SET lock_timeout = '1min';
+SELECT current_setting('server_version_num')::int < 190000 AS other_strings \gset
+\if :other_strings
 ALTER DATABASE uidgen_registry SET standard_conforming_strings = off;
+\endif
 ALTER DATABASE uidgen_registry SET transform_null_equals = on;
 ALTER DATABASE uidgen_registry SET plpgsql.variable_conflict = use_column;
 ALTER DATABASE uidgen_registry SET timezone = 'Asia/Kathmandu';
