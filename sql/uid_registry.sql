@@ -4,7 +4,6 @@
 \a \t
 \getenv source PG_ABS_SRCDIR
 SET client_min_messages = warning;
-SELECT session_user AS superuser \gset
 CREATE ROLE uidgen_registry_dba LOGIN CREATEROLE;
 CREATE ROLE uidgen_registry_member LOGIN;
 CREATE ROLE "uidgen stranger" LOGIN;
@@ -55,7 +54,8 @@ ALTER DEFAULT PRIVILEGES FOR ROLE uidgen_registry_dba GRANT ALL ON TABLES TO PUB
 ALTER DEFAULT PRIVILEGES FOR ROLE uidgen_registry_dba GRANT ALL ON FUNCTIONS TO "uidgen stranger";
 ALTER DEFAULT PRIVILEGES FOR ROLE uidgen_registry_dba GRANT ALL ON SCHEMAS TO PUBLIC, "uidgen stranger";
 ALTER DEFAULT PRIVILEGES FOR ROLE uidgen_registry_dba REVOKE ALL ON TABLES FROM uidgen_registry_dba;
-\c uidgen_registry uidgen_registry_dba
+\c uidgen_registry
+SET SESSION AUTHORIZATION uidgen_registry_dba;
 \set keeps failovers
 \o /dev/null
 \set QUIET on
@@ -345,7 +345,8 @@ SELECT take('orders', 1, NULL);
 
 -- What a member may do: three functions. Rows name its login.
 \set ECHO none
-\c - uidgen_registry_member
+\c -
+SET SESSION AUTHORIZATION uidgen_registry_member;
 SET search_path = public, pg_catalog;
 SET default_transaction_isolation = 'read committed';
 SET default_transaction_read_only = off;
@@ -361,7 +362,7 @@ SELECT a.why FROM uid_registry.hello(0, 0) AS h, uid_registry.grant(h.fleet, h.t
   'layout', 'M', 'widths', 'm', 'own_pool', false, 'lowest', 0, 'highest', 7, 'new_token', 1, 'earliest', h.clock, 'length', 1, 'holder', 'x',
   'node', 3, 'since', 1, 'until', h.clock + 500000000, 'fence', 0, 'token', 4))) AS a;
 \set ECHO none
-\c - :superuser
+\c -
 SET client_min_messages = warning;
 SET search_path = public, pg_catalog;
 \set ECHO all
