@@ -204,6 +204,7 @@ my %faults = (
 foreach my $case ([ 'crash', '00000' ], [ 'crash', '55000' ], [ 'clean stop', '55000' ])
 {
 	my ($fault, $state) = @$case;
+	# Before all others, because the node writer may commit after the first draw, and its commit flushes what they have written.
 	sqlstate($node, 'SELECT uid_next()');
 	draw_all($node);
 	$faults{$fault}->();

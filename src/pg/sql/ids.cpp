@@ -158,7 +158,9 @@ Datum drawn_as_uuid(const SessionEntry *e, Datum id) {
 int64_t to_bounded_unix_us(TimestampTz time) { return to_unix_us(Min(time, to_timestamptz(core::max_instant_us))); }
 
 int64_t lower_bound_at(const core::TimeField &field, TimestampTz time) {
-    return TIMESTAMP_IS_NOBEGIN(time) ? 0 : core::lower_bound(field, to_bounded_unix_us(time));
+    if (TIMESTAMP_IS_NOBEGIN(time))
+        return 0;
+    return core::lower_bound(field, to_bounded_unix_us(time) - (fault_is("early_bound") ? field.tick_us - 1 : 0));
 }
 
 // From the arguments epoch, tick_us and shift, which begin with the second one.
@@ -233,7 +235,7 @@ UIDGEN_SQL_FUNCTION(uid_decode) {
     const core::Layout *layout = layout_of(fcinfo, 1);
     if (layout == nullptr || !find_parts(fcinfo, *layout, &parts))
         PG_RETURN_NULL();
-    const int64_t backup = core::backup_bit(*layout);
+    const int64_t backup = fault_is("keep_bit") ? 0 : core::backup_bit(*layout);
     return make_row(desc,
                     {TimestampTzGetDatum(to_timestamptz(core::start_of(*layout, parts.tick))),
                      Int32GetDatum(static_cast<int32>(parts.datacenter)),
@@ -293,7 +295,8 @@ UIDGEN_SQL_FUNCTION(uid_to_base62) {
                         errdetail("An id is never negative."), errhint("Use a number from 0 to 9223372036854775807.")));
     char characters[core::short_form_width];
     core::write_short_form(id, characters);
-    return PointerGetDatum(cstring_to_text_with_len(characters, core::short_form_width));
+    const int zeros = fault_is("no_zeros") && characters[0] == '0' ? 1 : 0;
+    return PointerGetDatum(cstring_to_text_with_len(characters + zeros, core::short_form_width - zeros));
 }
 
 UIDGEN_SQL_FUNCTION(uid_from_base62) {
