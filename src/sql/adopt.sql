@@ -56,7 +56,7 @@ BEGIN
                             'FROM %s.',
                             remedy, source::text, end_of, column_name, table_name) END;
   END IF;
-  RETURN format('-- furthest id: %s; the next one of %s is %s', coalesce(furthest::text, 'none'), source, next);
+  RETURN format('-- furthest id: %s; new ids of %s are from %s on', coalesce(furthest::text, 'none'), source, next);
 END
 $$;
 COMMENT ON FUNCTION uid_internal.uid_beyond_plan(regclass, name, record, regclass, boolean) IS
