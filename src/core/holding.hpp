@@ -115,9 +115,14 @@ constexpr NodeRange node_range(const Layout &layout, int64_t datacenter_id, int6
 // Whether the next call is a newcomer's. Otherwise it is the renewal of the grant.
 constexpr bool joins(const Holding &holding) noexcept { return !holding.holds || holding.must_join; }
 
+// The call was answered, or is never repeated.
+constexpr void forget_call(Holding *holding) noexcept { holding->new_token = holding->earliest = 0; }
+
 // What a start finds stored (3). A renewal repeats its token, so that it finds its node.
-constexpr Holding at_start(const Holding &holding) noexcept {
-    return joins(holding) ? Holding{holding.holds, holding.must_join, holding.grant, 0, 0} : holding;
+constexpr Holding at_start(Holding stored) noexcept {
+    if (joins(stored))
+        forget_call(&stored);
+    return stored;
 }
 
 // Before a call, or its repeat. `fresh` was never used as a token.
@@ -136,7 +141,7 @@ constexpr bool counts(const FleetSeen &seen, const Answer &answer) noexcept {
 constexpr FleetSeen seen_after(const FleetSeen &seen, const Answer &answer, int64_t longest) noexcept {
     if (seen.fleet == 0 && answer.why != Why::granted)
         return seen;
-    return {answer.fleet, answer.term, std::max(seen.longest, longest)};
+    return {.fleet = answer.fleet, .term = answer.term, .longest = std::max(seen.longest, longest)};
 }
 
 // Whether the registry can have given that: a renewal's node is the one that was shown.
@@ -150,15 +155,20 @@ constexpr bool is_valid(const Holding &holding, const NodeRange &range, const Gr
 // so that it must be stored, and the sessions must know of it.
 constexpr bool accept(Holding *holding, const Answer &answer) noexcept {
     if (answer.why == Why::granted) {
-        const int64_t since = joins(*holding) ? std::max(answer.grant.since, holding->earliest) : holding->grant.since;
-        const Grant &given = answer.grant;
-        *holding = {true, false, {given.node, since, given.until, given.fence, holding->new_token}, 0, 0};
+        Grant grant = answer.grant;
+        grant.since = joins(*holding) ? std::max(grant.since, holding->earliest) : holding->grant.since;
+        grant.token = holding->new_token;
+        *holding = {};
+        holding->holds = true;
+        holding->grant = grant;
         return true;
     }
-    if (answer.why == Why::taken)
+    if (answer.why == Why::taken) {
         *holding = {};
-    else if (answer.why == Why::lost || answer.why == Why::range)
-        *holding = {holding->holds, true, holding->grant, 0, 0};
+    } else if (answer.why == Why::lost || answer.why == Why::range) {
+        holding->must_join = true;
+        forget_call(holding);
+    }
     return answer.why == Why::taken;
 }
 
@@ -201,9 +211,9 @@ struct Hello {
 constexpr int best_registry(const Hello *hellos, int count, const FleetSeen &seen) noexcept {
     int best = -1;
     for (int i = 0; i < count; i++) {
-        const Hello &holding = hellos[i];
-        const bool is_of_fleet = holding.answers && (seen.fleet == 0 || holding.fleet == seen.fleet);
-        if (is_of_fleet && (best < 0 || holding.term > hellos[best].term))
+        const Hello &hello = hellos[i];
+        const bool is_of_fleet = hello.answers && (seen.fleet == 0 || hello.fleet == seen.fleet);
+        if (is_of_fleet && (best < 0 || hello.term > hellos[best].term))
             best = i;
     }
     return best;

@@ -47,7 +47,7 @@ struct GrantView {
     int64_t until; // the first tick beyond
 };
 
-constexpr GrantView no_grant = {false, 0, 0, 0};
+constexpr GrantView no_grant = {};
 
 constexpr bool same_view(const GrantView &a, const GrantView &b) noexcept {
     return a.granted == b.granted && a.node == b.node && a.from == b.from && a.until == b.until;

@@ -194,7 +194,7 @@ void note_refused(Member *member) {
 void note_granted(Ask *ask) {
     Member *member = &ask->member;
     const int64_t left = Max(core::ticks_of(member->request.layout, member->holding.grant).until - ask->lowest, 0);
-    member->notes = {renewal(ask->lowest, left), monotonic_us() + granted_pause_us, 0};
+    member->notes = {.renew_at = renewal(ask->lowest, left), .not_before_us = monotonic_us() + granted_pause_us};
     member->error = {};
     member->renewals++;
 }
@@ -248,8 +248,10 @@ void call_for_block(Ask *ask, const core::Hello &hello, Taken *taken) {
         return;
     }
     taken->seen = core::seen_after(taken->seen, reply.answer, hello.longest);
-    ask->block.answer.block = {static_cast<uint64_t>(reply.answer.fleet), reply.first,
-                               static_cast<uint64_t>(reply.count), reply.increment};
+    ask->block.answer.block = {.fleet = static_cast<uint64_t>(reply.answer.fleet),
+                               .first = reply.first,
+                               .count = static_cast<uint64_t>(reply.count),
+                               .increment = reply.increment};
 }
 
 } // namespace uidgen::pg

@@ -194,7 +194,7 @@ bool connection_inquire(const core::FleetSeen &seen, Found *found, GrantError *e
         *error = refusal_error(core::Why::shortened, {});
     else if (best >= 0) {
         current = &hosts[best];
-        *found = {current->name, hellos[best], sent_us};
+        *found = {.host = current->name, .hello = hellos[best], .sent_us = sent_us};
     }
     for (int i = 0; i < host_count; i++) {
         if (best < 0)

@@ -165,11 +165,13 @@ const core::Holding &next_of(const Member &member, const List *changed) {
 }
 
 void put_all(StringInfo content, const core::FleetSeen &seen, const List *changed) {
-    const uint64 timeline = RecoveryInProgress() ? no_timeline : GetWALInsertionTimeLine();
-    const Header header = {0, file_format, GetSystemIdentifier(), timeline, {}, seen};
+    const Header header = {.format = file_format,
+                           .system_identifier = GetSystemIdentifier(),
+                           .timeline = RecoveryInProgress() ? no_timeline : GetWALInsertionTimeLine(),
+                           .seen = seen};
     appendBinaryStringInfo(content, reinterpret_cast<const char *>(&header), sizeof(header));
     for_each_member([content, changed](const Member &member) {
-        const Record record = {member.key, member.request.layout, next_of(member, changed)};
+        const Record record = {.key = member.key, .layout = member.request.layout, .holding = next_of(member, changed)};
         appendBinaryStringInfo(content, reinterpret_cast<const char *>(&record), sizeof(record));
     });
 }

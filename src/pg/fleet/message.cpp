@@ -53,9 +53,9 @@ void put(StringInfo into, const char *key, char *text) {
 }
 
 // Layouts with equal widths could give equal ids.
-char *widths_of(const core::Layout &l) {
-    return psprintf("%d/%d/%d, tick %lld us%s", l.time_bits, core::node_bits(l), l.sequence_bits,
-                    static_cast<long long>(l.tick_us), l.sequence_first ? ", sequence first" : "");
+char *widths_of(const core::Layout &layout) {
+    return psprintf("%d/%d/%d, tick %lld us%s", layout.time_bits, core::node_bits(layout), layout.sequence_bits,
+                    static_cast<long long>(layout.tick_us), layout.sequence_first ? ", sequence first" : "");
 }
 
 // What the registry's administrator reads.
@@ -73,9 +73,9 @@ int64_t length_asked_us(const GrantRequest &request) {
 
 void put_request(StringInfo into, const Member &member) {
     const GrantRequest &request = member.request;
-    const core::Holding &h = member.holding;
+    const core::Holding &holding = member.holding;
     const core::NodeRange range = node_range_of(request);
-    const int64_t preferred = h.holds ? h.grant.node : request.former_node;
+    const int64_t preferred = holding.holds ? holding.grant.node : request.former_node;
     appendStringInfo(into, "%s{", into->len > 1 ? "," : "");
     put(into, "layout", pstrdup(layout_text(request.layout)));
     put(into, "widths", widths_of(request.layout));
@@ -83,16 +83,16 @@ void put_request(StringInfo into, const Member &member) {
     appendStringInfoString(into, request.own_pool ? "true" : "false");
     put(into, "lowest", range.lowest);
     put(into, "highest", range.highest);
-    put(into, "new_token", h.new_token);
-    put(into, "earliest", h.earliest);
+    put(into, "new_token", holding.new_token);
+    put(into, "earliest", holding.earliest);
     put(into, "length", length_asked_us(request));
     put(into, "holder", holder_of(request));
-    if (!core::joins(h)) {
-        put(into, "node", h.grant.node);
-        put(into, "since", h.grant.since);
-        put(into, "until", h.grant.until);
-        put(into, "fence", h.grant.fence);
-        put(into, "token", h.grant.token);
+    if (!core::joins(holding)) {
+        put(into, "node", holding.grant.node);
+        put(into, "since", holding.grant.since);
+        put(into, "until", holding.grant.until);
+        put(into, "fence", holding.grant.fence);
+        put(into, "token", holding.grant.token);
     } else if (preferred >= 0) {
         put(into, "prefer", preferred);
     }
@@ -117,10 +117,11 @@ struct Rows {
 
 Statement make_hello(const core::FleetSeen &seen, bool ends_calls) {
     const uint64 name = core::mix(server_state->salt);
-    return {ends_calls ? hello_that_ends_calls : hello,
-            3,
-            {INT8OID, INT8OID, TEXTOID},
-            {number_text(seen.fleet), number_text(seen.term), psprintf("uidgen registrar " UINT64_FORMAT, name)}};
+    return {
+        .sql = ends_calls ? hello_that_ends_calls : hello,
+        .count = 3,
+        .types = {INT8OID, INT8OID, TEXTOID},
+        .values = {number_text(seen.fleet), number_text(seen.term), psprintf("uidgen registrar " UINT64_FORMAT, name)}};
 }
 
 bool read_hello(const PGresult *rows, core::Hello *hello) { return core::parse_hello(Rows{rows}, hello); }
@@ -132,8 +133,10 @@ Statement make_grant_call(const core::FleetSeen &seen, const Member *const *memb
     for (int i = 0; i < count; i++)
         put_request(&requests, *members[i]);
     appendStringInfoChar(&requests, ']');
-    return {
-        grant_call, 3, {INT8OID, INT8OID, JSONBOID}, {number_text(seen.fleet), number_text(seen.term), requests.data}};
+    return {.sql = grant_call,
+            .count = 3,
+            .types = {INT8OID, INT8OID, JSONBOID},
+            .values = {number_text(seen.fleet), number_text(seen.term), requests.data}};
 }
 
 bool read_grant_answer(const PGresult *rows, int index, int64_t fleet, core::GrantAnswer *answer) {
@@ -142,12 +145,12 @@ bool read_grant_answer(const PGresult *rows, int index, int64_t fleet, core::Gra
 
 // A member that has no value yet shows none.
 Statement make_block_call(const core::FleetSeen &seen, const AskedBlock &asked) {
-    return {block_call,
-            5,
-            {INT8OID, INT8OID, TEXTOID, INT8OID, INT8OID},
-            {number_text(asked.ask.fleet != 0 ? static_cast<int64_t>(asked.ask.fleet) : seen.fleet),
-             number_text(seen.term), pstrdup(asked.registry_name), number_text(asked.ask.count),
-             asked.ask.shown >= 0 ? number_text(asked.ask.shown) : nullptr}};
+    return {.sql = block_call,
+            .count = 5,
+            .types = {INT8OID, INT8OID, TEXTOID, INT8OID, INT8OID},
+            .values = {number_text(asked.ask.fleet != 0 ? static_cast<int64_t>(asked.ask.fleet) : seen.fleet),
+                       number_text(seen.term), pstrdup(asked.registry_name), number_text(asked.ask.count),
+                       asked.ask.shown >= 0 ? number_text(asked.ask.shown) : nullptr}};
 }
 
 bool read_block_reply(const PGresult *rows, int64_t fleet, core::BlockReply *reply) {

@@ -7,7 +7,7 @@
 namespace uidgen::pg {
 namespace {
 
-constexpr NodeGrant no_fleet = {false, {true, 0, 0, core::no_limit}};
+constexpr NodeGrant outside_fleet = {.in_fleet = false, .view = {.granted = true, .until = core::no_limit}};
 
 using core::no_node;
 
@@ -72,7 +72,7 @@ NodeGrant join_or_leave_fleet(SessionEntry *e) {
     if (likely(!in_fleet)) {
         if (unlikely(is_requested || generator_of(e->slot).granted_node.load(std::memory_order_relaxed) != no_node))
             leave_fleet(e);
-        return no_fleet;
+        return outside_fleet;
     }
     if (unlikely(!is_requested))
         membership_request(e->slot, request_of(e, high_water_mark_of(e->sequence))); // read after is_in_fleet()
@@ -92,7 +92,7 @@ void show_node(SessionEntry *e, const GrantView &grant) {
 
 NodeGrant present_grant(const Slot *slot) {
     if (!is_in_fleet())
-        return no_fleet;
+        return outside_fleet;
     const bool is_member = membership_of(slot).is_requested.load(std::memory_order_relaxed);
     return {true, is_member ? grant_view_of(membership_of(slot).fields) : core::no_grant};
 }

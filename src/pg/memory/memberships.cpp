@@ -93,11 +93,13 @@ void membership_request(Slot *slot, const GrantRequest &request) {
 }
 
 GrantView grant_view_of(const MembershipFields &fields) {
-    const core::Holding &h = fields.holding;
-    if (!h.holds)
+    const core::Holding &holding = fields.holding;
+    if (!holding.holds)
         return core::no_grant;
-    const core::Ticks ticks = core::ticks_of(fields.request.layout, h.grant);
-    return ticks.from < ticks.until ? GrantView{true, h.grant.node, ticks.from, ticks.until} : core::no_grant;
+    const core::Ticks ticks = core::ticks_of(fields.request.layout, holding.grant);
+    if (ticks.from >= ticks.until)
+        return core::no_grant;
+    return {.granted = true, .node = holding.grant.node, .from = ticks.from, .until = ticks.until};
 }
 
 GrantView membership_view(Slot *slot) {
@@ -127,13 +129,14 @@ bool membership_copy(Slot *slot, Member *copy) {
     const MembershipState &state = membership_of(slot);
     lock_slot_shared(slot);
     const bool is_member = has_member(slot);
-    if (is_member)
-        *copy = {{state.fields},
-                 slot,
-                 slot->key,
-                 state.wanted.load(std::memory_order_relaxed),
-                 state.wanted_since_us.load(std::memory_order_relaxed),
-                 state.used_at_us.load(std::memory_order_relaxed)};
+    if (is_member) {
+        *copy = {{state.fields}};
+        copy->slot = slot;
+        copy->key = slot->key;
+        copy->wanted = state.wanted.load(std::memory_order_relaxed);
+        copy->wanted_since_us = state.wanted_since_us.load(std::memory_order_relaxed);
+        copy->used_at_us = state.used_at_us.load(std::memory_order_relaxed);
+    }
     unlock_slot(slot);
     return is_member;
 }
@@ -213,14 +216,14 @@ void memberships_begin_again() {
 // Blocks, for the sessions.
 // ---------------------------------------------------------------------------------------------------------
 
-BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t known, int64_t wait_us) {
+BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t shown, int64_t wait_us) {
     const int64_t now_us = monotonic_us();
     lock_slot(segment);
     BlockFields &place = block_place_of(segment).fields;
     if (may_ask(place, now_us)) {
         place.number++;
         place.not_before_us = now_us;
-        place.ask = {count, known, config.fleet, config.increment};
+        place.ask = {.count = count, .shown = shown, .fleet = config.fleet, .increment = config.increment};
         place.answer = {};
         place.answer.state = BlockState::asked;
     }
@@ -246,9 +249,9 @@ core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, const
     // One of another fleet or increment was asked for before the segment was attached again.
     if (!is_ready || block.count == 0 || block.fleet != config.fleet || block.increment != config.increment ||
         !core::lies_beyond(counter, block.increment, block.first))
-        return {0, 0, 0};
+        return {};
     const auto length = static_cast<int64_t>(block.count - 1);
-    return {block.count, block.first, block.first + length * block.increment};
+    return {.count = block.count, .first = block.first, .last = block.first + length * block.increment};
 }
 
 BlockAnswer blocks_look(const Slot *segment) {
@@ -277,7 +280,8 @@ bool block_copy(Slot *segment, AskedBlock *asked) {
     lock_slot_shared(segment);
     const bool is_asked_for = is_asked(segment);
     if (is_asked_for) {
-        *asked = {{block_place_of(segment).fields}, segment, {}};
+        *asked = {{block_place_of(segment).fields}};
+        asked->segment = segment;
         strlcpy(asked->registry_name, segment_of(segment).config.registry_name, sizeof(asked->registry_name));
     }
     unlock_slot(segment);

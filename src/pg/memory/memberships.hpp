@@ -224,7 +224,7 @@ inline const BlockPlace &block_place_of(const Slot *segment) { return block_plac
 // Asks for a block of `count` values, unless one is asked for or ready, or was refused less than a second ago. Starts
 // the registrar if none runs. Then sleeps until no block is asked for any more, or the time is over. Honours cancel.
 // `config` is the slot's.
-BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t known, int64_t wait_us);
+BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t shown, int64_t wait_us);
 
 // The block that is ready leaves the slot's place. A count of 0: none is ready that was asked for by that definition
 // and follows the counter. Raises no error.
