@@ -5,6 +5,8 @@ use HTTP::Tiny;
 use IPC::Run;
 use JSON::PP;
 use UidgenTest 'preloaded';
+use Fleet;
+use Pages;
 
 my ($exporter) = grep { -x } map { "$_/prometheus-postgres-exporter" } "$ENV{UIDGEN_WORK}/monitoring/usr/bin", split /:/, $ENV{PATH};
 plan skip_all => 'prometheus-postgres-exporter is not there' unless defined $exporter;

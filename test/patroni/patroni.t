@@ -10,6 +10,8 @@ use IPC::Run;
 use POSIX ();
 use Time::HiRes qw(sleep time);
 use UidgenTest 'preloaded';
+use Fleet;
+use Trouble;
 
 my $programs = "$ENV{UIDGEN_WORK}/patroni/usr";
 my $patience = 180;    # seconds; far more than Patroni takes

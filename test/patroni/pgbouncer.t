@@ -1,6 +1,7 @@
 # PgBouncer is between a member and its registry. Each call is one statement, so that both modes work.
 use IPC::Run;
 use UidgenTest 'preloaded';
+use Fleet;
 
 my ($pgbouncer) = grep { -x } map { "$_/pgbouncer" } "$ENV{UIDGEN_WORK}/patroni/usr/sbin", '/usr/sbin', split /:/, $ENV{PATH};
 plan skip_all => 'PgBouncer is not there' unless defined $pgbouncer;

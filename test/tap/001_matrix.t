@@ -6,6 +6,8 @@
 # flushes on its own is postponed.
 use IO::Select;
 use UidgenTest;
+use Installation;
+use Trouble;
 
 # Of each way: which values come next (1: above, -1: below), what makes its object, the values that a draw brings, and its
 # situations, if they are not all. OBJ is the object's name. A parallel worker may read the real clock before it finds the

@@ -1,6 +1,7 @@
 # Which roles may draw and which may create generators and segments; and that worker_node is written whichever role
 # draws.
 use UidgenTest 'preloaded';
+use Pages;
 
 my $node = new_node('roles');
 start_node($node);

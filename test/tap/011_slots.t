@@ -23,6 +23,21 @@ sub draw_all ($on)
 	return $on->isa('Session') ? $on->query_safe($sql) : $on->safe_psql('postgres', $sql);
 }
 
+# Bytes of dynamic shared memory that uidgen holds, if it is in files (dynamic_shared_memory_type = mmap). The statistics
+# of PostgreSQL, too, have an area of segments, but one without a handle. A segment's first word is a constant, xor the
+# handle of its area, xor its number in the area.
+sub bytes_held ($node)
+{
+	my $bytes = 0;
+	foreach my $file (glob $node->data_dir . '/pg_dynshmem/mmap.*')
+	{
+		open my $fh, '<:raw', $file or next;
+		read $fh, my $word, 4;
+		$bytes += -s $file if length $word == 4 && (unpack('L', $word) ^ 0x0ce26608) >= 1024;
+	}
+	return $bytes;
+}
+
 # One open transaction draws from all segments of its database. Other sessions, and other databases, draw as before.
 sql(loop($create, $many, 500));
 foreach my $database ('other', 'third')

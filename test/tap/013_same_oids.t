@@ -1,6 +1,7 @@
 # Oids that come a second time: a slot outlives its sequence until the sweep finds it. Whatever has the oid then, of
 # whatever kind, meets neither what was leased, reserved or granted for the former, nor its block.
 use UidgenTest 'preloaded';
+use Fleet;
 
 # The clock stands, so that a generator that is created again would repeat ids unless it starts above them.
 # PostgreSQL 15 may fail to drop the statistics of a relation whose oid comes again while another session still counts for
@@ -103,7 +104,7 @@ foreach my $segment ([ 'a', 1 ], [ 'b', 1000000 ])
 	my ($name, $first) = @$segment;
 	$registry->safe_psql('postgres', "INSERT INTO uid_registry.segment (name, next_value) VALUES ('$name', $first)");
 }
-$node = new_server('member', conf => "${one_file_again}uidgen.max_wait = 1min\n", registries => [$registry]);
+$node = new_server('member', conf => registry_setting($registry) . "${one_file_again}uidgen.max_wait = 1min\n");
 
 # A database with the oid of one that was dropped, from the same template.
 sql($node, 'CREATE DATABASE mould');

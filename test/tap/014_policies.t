@@ -6,6 +6,7 @@
 use POSIX ();
 use Time::Local ();
 use UidgenTest;
+use Installation;
 
 skip_with_assertions();
 

@@ -89,6 +89,16 @@ is_deeply($workers{sticky}, [ (28) x 6 ], 'sticky keeps its number over crashes 
 is_deeply($workers{static}, [ (20) x 6 ], 'static has the number that it was given');
 is_deeply($workers{disposable}, [ 30, 5, 12, 30, 5, 12 ], 'disposable draws a new one at each start');
 
+# How often a call reads worker_node: whole, and by its indexes.
+sub reads_of_node_rows ($session, $call)
+{
+	my $reads = q{SELECT coalesce(seq_scan, 0), coalesce(idx_scan, 0) FROM pg_stat_xact_user_tables WHERE relname = 'worker_node'};
+	my $sql = "BEGIN; $reads; SELECT $call IS NULL; $reads; COMMIT";
+	my @lines = split /\n/, $session->query_safe($sql);
+	my ($before, $after) = map { [ split /\|/ ] } @lines[ 0, 2 ];
+	return join ' ', map { $after->[$_] - $before->[$_] } 0, 1;
+}
+
 # A first draw reads the rows only where it asks for the former one: those with the generator's oid, then with its name.
 foreach my $reads ([ 'sticky', '0 2' ], [ 'static', '0 0' ], [ 'disposable', '0 0' ])
 {

@@ -4,6 +4,8 @@
 # test/documents.
 
 use UidgenTest 'preloaded';
+use Fleet;
+use Pages;
 
 # Snippets as [language, text]: of one section, or of the whole file.
 sub snippets ($file, $section = undef)

@@ -3,6 +3,7 @@
 use lib 'test/lib/torture';
 use Disk;
 use UidgenTest 'preloaded';
+use Fleet;
 
 # Shared memory is in files below the data directory, where a library that is preloaded lets writes fail.
 my $library = PostgreSQL::Test::Utils::tempdir() . '/disk.so';

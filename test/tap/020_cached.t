@@ -2,6 +2,8 @@
 # needed, and no id is too old. (021_cached_clock.t moves the clock.)
 use Time::HiRes;
 use UidgenTest;
+use Installation;
+use Trouble;
 
 my $node = new_server('cached', conf => "autovacuum = off\nuidgen.max_wait = 300ms\n");
 

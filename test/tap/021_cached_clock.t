@@ -7,6 +7,7 @@
 # than max_ahead, or older than max_staleness. The high-water mark stays near the clock. If a session waits for a standby,
 # the standby has the record before the value is handed out.
 use UidgenTest;
+use Trouble;
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 300ms\nmax_worker_processes = 0\n";
 my $node = new_server('cached_clock', conf => $conf, clock => 0);

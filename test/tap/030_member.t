@@ -1,13 +1,14 @@
 # A member of a fleet: it joins, draws in its grant, renews it, restarts, draws without the registry to the grant's end,
 # and shows each of this in uid_registry_status.
 use UidgenTest 'preloaded';
+use Fleet;
 
 my $longest = 4;    # seconds
 my $registry = new_node('registry', conf => "track_functions = all\nautovacuum = off\n");
 start_node($registry);
 make_registry($registry, longest => $longest, bound => 1, keeps => 'failovers');
 
-my $member = new_server('member', registries => [$registry], conf => "uidgen.max_wait = '1min'\nautovacuum = off\n");
+my $member = new_server('member', conf => registry_setting($registry) . "uidgen.max_wait = '1min'\nautovacuum = off\n");
 
 sub status ($columns, $generator = 'uid_generators.uid_default')
 {

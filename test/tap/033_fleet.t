@@ -7,6 +7,9 @@
 # is one more fence where commits may be lost, and none elsewhere. A newcomer's first id is from after the fence. At the
 # end no id has come twice, on whatever server.
 use UidgenTest 'preloaded';
+use Fleet;
+use Pages;
+use Trouble;
 
 my $longest = 6;    # seconds
 my $bound = 0.5;
@@ -27,7 +30,7 @@ make_registry($registry, longest => $longest, bound => $bound);
 my (%members, @loops);
 foreach my $name ('a', 'b', 'c')
 {
-	my $member = $members{$name} = new_server($name, registries => \@servers, conf => "uidgen.max_wait = '1s'\nautovacuum = off\n");
+	my $member = $members{$name} = new_server($name, conf => registry_setting(@servers) . "uidgen.max_wait = '1s'\nautovacuum = off\n");
 	create_load($member);
 	push @loops, load($member), load_small($member, 'small');
 }

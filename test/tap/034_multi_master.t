@@ -6,6 +6,8 @@
 # From PostgreSQL 16 on "origin = none" keeps each server from sending back what it has received. In PostgreSQL 15 a row
 # filter does that for inserts, and a blue/green switchover has one direction at a time.
 use UidgenTest 'preloaded';
+use Fleet;
+use Pages;
 
 my $conf = "wal_level = logical\n";
 my %nodes = map { $_ => new_node($_, conf => $conf) } 'a', 'b', 'green';

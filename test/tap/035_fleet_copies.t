@@ -6,6 +6,8 @@
 # Expected: no copy draws in the original's grant. It asks the registry once, and gets another node; without the registry
 # it draws nothing. The original goes on with its node.
 use UidgenTest 'preloaded';
+use Fleet;
+use Trouble;
 
 my $tools = PostgreSQL::Test::Utils::tempdir();
 my $library = "$tools/same_inodes.so";

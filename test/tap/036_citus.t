@@ -9,6 +9,8 @@
 # no package of it, so test/check does not run it. It was run by hand with Citus 12.1.12 on PostgreSQL 15, also the part with a
 # segment, and with no other version.
 use UidgenTest 'preloaded';
+use Fleet;
+use Pages;
 
 # What Citus does with each sequence that a default of a distributed table depends on, on the worker with group id 1:
 # AlterSequenceMinMax() of its src/backend/distributed/worker/worker_data_fetch_protocol.c.

@@ -4,12 +4,15 @@
 # Expected: a grant counts once, and only when it is durable. A member that is killed between the registry's commit and its
 # answer keeps its node.
 use UidgenTest 'preloaded';
+use Fleet;
+use Pages;
+use Trouble;
 
 my ($registry, $other) = map { new_node($_, conf => "autovacuum = off\n") } 'registry', 'other';
 start_node($_) foreach $registry, $other;
 make_registry($registry, longest => 20, bound => 1, keeps => 'failovers');
 make_registry($other, longest => 20, bound => 1);
-my $member = new_server('member', registries => [$registry], conf => "uidgen.max_wait = '1min'\nautovacuum = off\n");
+my $member = new_server('member', conf => registry_setting($registry) . "uidgen.max_wait = '1min'\nautovacuum = off\n");
 my $log = $member->logfile;
 my @drawn;
 
@@ -130,7 +133,7 @@ ok(poll_until('a node of the other fleet', sub { try_sql($member, q{SELECT uid_n
 
 # A segment of the fleet.
 {
-	my @members = ($member, map { new_server($_, registries => [$registry], conf => "uidgen.max_wait = '1min'\nautovacuum = off\n") } 'second');
+	my @members = ($member, map { new_server($_, conf => registry_setting($registry) . "uidgen.max_wait = '1min'\nautovacuum = off\n") } 'second');
 	set_conf($member, "uidgen.registry = '" . registry_line($registry) . "'");
 	$member->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') LIKE '%port=} . $registry->port . q{ %'}) or die 'no reload';
 	$member->safe_psql('postgres', 'SELECT uid_fleet_move()');

@@ -1,6 +1,7 @@
 # Keys that ids are concealed with: dumped and restored, moved to another server, on a standby, in sessions that are
 # open while a key changes, without the library preloaded; and no log has a secret.
 use UidgenTest;
+use Pages;
 
 # All that PostgreSQL can be told to log, and what two of its modules keep.
 my $source = new_node('source', conf => <<'CONF');

@@ -3,11 +3,13 @@
 # that is gone. (001_matrix.t kills processes under load.)
 use Time::HiRes;
 use UidgenTest 'preloaded';
+use Fleet;
+use Trouble;
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 1min\n";
 my $registry = make_registry(new_server('registry', conf => $conf));
 $registry->safe_psql('postgres', "INSERT INTO uid_registry.segment (name, next_value) VALUES ('a', 1), ('b', 1000000)");
-my $node = new_server('node', conf => $conf, registries => [$registry]);
+my $node = new_server('node', conf => registry_setting($registry) . $conf);
 seed_random();
 
 # A process "uidgen NAME", once it is there.

@@ -5,6 +5,7 @@
 #
 # All clocks stand still at instants that the test chooses. uidgen.max_wait is 0, so no call waits for the clock.
 use UidgenTest 'preloaded';
+use Installation;
 
 skip_with_assertions();
 

@@ -3,6 +3,9 @@
 #
 # Runbook.pm says what marks in a page mean.
 use UidgenTest 'preloaded';
+use Fleet;
+use Installation;
+use Pages;
 use Runbook;
 
 skip_with_assertions();

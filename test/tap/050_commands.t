@@ -2,6 +2,7 @@
 # whose members have the registry's password in a file, its registry that moves to another server, and a database that is
 # dumped.
 use UidgenTest 'preloaded';
+use Pages;
 
 my ($old, $new) = map { new_node($_) } 'old', 'new';
 my $member = new_node('member', conf => "uidgen.max_wait = '60s'\n");

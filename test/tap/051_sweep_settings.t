@@ -5,6 +5,8 @@
 # Expected: as in 042_sweep.t, and the same outcome under settings that concern no call.
 use Sweep;
 use UidgenTest;
+use Installation;
+use Trouble;
 
 seed_random();
 

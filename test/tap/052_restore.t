@@ -3,6 +3,7 @@
 # allows it.
 use IPC::Run;
 use UidgenTest;
+use Pages;
 
 my $node = new_node('node', extra => [ '--encoding', 'UTF8', '--no-locale' ]);
 start_node($node);

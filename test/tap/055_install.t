@@ -1,6 +1,8 @@
 # docs/install.md: uidgen is uninstalled, in the right order and in the wrong one, each to its end. "The end" is a server that
 # starts without uidgen's files, and rows that have kept their ids. (The page's other statements run in 018_readme.t.)
 use UidgenTest;
+use Installation;
+use Pages;
 
 my $release_and_drop = block_of('docs/install.md', qr/DROP EXTENSION/);
 my $list_settings = block_of('docs/install.md', qr/pg_db_role_setting/);

@@ -3,6 +3,9 @@
 # until the server restarts, so that nothing is shared between two layouts. If not, both draw from the same memory. With the
 # preload all sessions have the old one until the restart.
 use UidgenTest;
+use Fleet;
+use Installation;
+use Trouble;
 use Cwd;
 
 plan skip_all => 'PostgreSQL 15 and 16 need the preload' if `pg_config --version` =~ /\b1[56]\./;

@@ -1,6 +1,7 @@
 # The runbooks of a fleet (docs/runbooks/registry-*.md): each is run verbatim, block by block, in the situation that it is
 # for. The alert that leads to it fires before, and not after.
 use UidgenTest 'preloaded';
+use Fleet;
 use Runbook;
 
 my ($first, $second) = map { UidgenNode->new("registry$_") } 1, 2;
@@ -8,7 +9,7 @@ $first->init(allows_streaming => 1);
 $first->append_conf('postgresql.conf', "autovacuum = off\n");
 start_node($first);
 make_registry($first, longest => 5, bound => 0.5);
-my $member = new_server('member', registries => [ $first, $second ], conf => "uidgen.max_wait = '1s'\nautovacuum = off\n");
+my $member = new_server('member', conf => registry_setting($first, $second) . "uidgen.max_wait = '1s'\nautovacuum = off\n");
 my %at = (nodes => { member => $member }, dbname => 'postgres');
 my @loops;
 

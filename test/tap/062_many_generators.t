@@ -3,6 +3,7 @@
 # Expected: all of them draw, and none is refused. Few calls serve them, and renewals need a handful. After a restart all
 # have their nodes, without the registry.
 use UidgenTest 'preloaded';
+use Fleet;
 
 my $generators = 1000;
 my $clients = 50;
@@ -10,7 +11,7 @@ my $clients = 50;
 my $registry = new_node('registry', conf => "track_functions = all\nautovacuum = off\n");
 start_node($registry);
 make_registry($registry);
-my $member = new_server('member', registries => [$registry], conf => "autovacuum = off\nmax_connections = 200\n");
+my $member = new_server('member', conf => registry_setting($registry) . "autovacuum = off\nmax_connections = 200\n");
 $member->safe_psql('postgres', "SELECT uid_generator_create('g' || n) FROM generate_series(0, $generators - 1) n");
 
 my $script = $member->basedir . '/draw.sql';

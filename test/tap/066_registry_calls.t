@@ -3,6 +3,7 @@
 #
 # Expected: the same answers, and the same rows afterwards. With another rule in the SQL some differ.
 use UidgenTest;
+use Pages;
 
 my $node = new_node('registry', conf => "fsync = off\n");
 $node->start;

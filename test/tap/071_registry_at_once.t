@@ -1,6 +1,8 @@
 # Calls of a registry's functions at one time: newcomers wait for nobody, and of two first callers, two copies or a call and a
 # statement the second one sees what the first one has done.
 use UidgenTest;
+use Pages;
+use Trouble;
 
 my $node = new_node('registry', conf => "shared_preload_libraries = ''\n");
 start_node($node);

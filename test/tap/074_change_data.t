@@ -1,6 +1,7 @@
 # docs/change-data.md: a reader that waits for settled_id() gets every row once, where one that asks for larger ids misses
 # some: beside open, prepared and rolled back transactions, and clients that commit out of order.
 use UidgenTest;
+use Pages;
 
 my $node = new_node('change_data', conf => "max_prepared_transactions = 5\n");
 start_uidgen($node);

@@ -1,6 +1,7 @@
 # A member whose password is in a service file of mode 0640, as Kubernetes mounts a Secret: docs/kubernetes/member.yaml has
 # the file and the line. A passfile of this mode does not count.
 use UidgenTest 'preloaded';
+use Pages;
 
 my $manifest = slurp_file('docs/kubernetes/member.yaml');
 my ($file) = $manifest =~ /^  pg_service\.conf: \|\n((?:    .*\n)+)/m or die 'no service file';

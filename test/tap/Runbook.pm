@@ -19,6 +19,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
+use Pages;
 
 our @EXPORT = qw(run_page symptom used_pages checks_fail fires quiet);
 

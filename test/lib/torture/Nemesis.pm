@@ -14,6 +14,8 @@ use PostgreSQL::Test::Utils ();
 use Recreation qw(kinds_of_things ways_to_recreate is_ever_gone sql_of sql_to_draw sql_to_recreate);
 use Time::HiRes qw(sleep);
 use UidgenTest;
+use Installation;
+use Trouble;
 
 # The server is away, or its sessions are.
 my @away = qw(08001 08006 57P01 57P02 57P03);

@@ -5,6 +5,7 @@ use v5.36;
 
 use List::Util qw(min);
 use UidgenTest;
+use Installation;
 
 # Each choice is a list of values of which the dice take one; the first ones of a list that names a value more than once
 # are likelier. '' leaves the setting as it is.
