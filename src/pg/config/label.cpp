@@ -103,19 +103,19 @@ core::Definition read_definition(Oid sequence, core::DefinitionKind kind, Relati
 // ---------------------------------------------------------------------------------------------------------
 
 GeneratorConfig generator_config_of(const core::Definition &definition) {
-    const core::GeneratorDefinition &g = definition.generator;
+    const core::GeneratorDefinition &generator = definition.generator;
     const auto or_else = [](int64_t value, int32_t none) {
         return value == core::null_number ? none : static_cast<int32_t>(value);
     };
     GeneratorConfig config = {};
-    config.layout = core::layout_of(g);
-    config.policy = core::policy_of(g);
-    config.cached = core::cached_of(g);
-    config.worker_policy = static_cast<WorkerPolicy>(g.worker_policy);
-    config.worker_number = config.worker_policy == WorkerPolicy::fixed ? or_else(g.worker_number, 0) : 0;
-    config.datacenter_id = or_else(g.datacenter_id, -1);
-    config.own_pool = g.own_pool != 0;
-    copy_clipped(config.preset, g.preset, sizeof(config.preset));
+    config.layout = core::layout_of(generator);
+    config.policy = core::policy_of(generator);
+    config.cached = core::cached_of(generator);
+    config.worker_policy = static_cast<WorkerPolicy>(generator.worker_policy);
+    config.worker_number = config.worker_policy == WorkerPolicy::fixed ? or_else(generator.worker_number, 0) : 0;
+    config.datacenter_id = or_else(generator.datacenter_id, -1);
+    config.own_pool = generator.own_pool != 0;
+    copy_clipped(config.preset, generator.preset, sizeof(config.preset));
     return config;
 }
 

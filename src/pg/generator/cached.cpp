@@ -31,19 +31,19 @@ void fill_ring(GeneratorState *generator, uint64_t next, std::atomic<uint64_t> *
 
 constexpr int64_t nap_us = 5 * us_per_ms;
 
-[[noreturn]] void refuse_empty_ring(const SessionEntry *e, int64_t waited_us) {
-    e->slot->counters.count(Stat::refused_ring);
+[[noreturn]] void refuse_empty_ring(const SessionEntry *entry, int64_t waited_us) {
+    entry->slot->counters.count(Stat::refused_ring);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("the ring of generator \"%s\" is empty", get_rel_name(e->sequence)),
+                    errmsg("the ring of generator \"%s\" is empty", get_rel_name(entry->sequence)),
                     errdetail("Sessions draw ids faster than the refiller makes them, or the refiller is not running. "
                               "The call waited %lld ms and took no id.",
                               static_cast<long long>(waited_us / us_per_ms)),
                     errhint("Call again, or run SELECT uid_generator_alter(%s, when_ring_empty => 'pad').",
-                            quote_literal_cstr(qualified_name(e->sequence)))));
+                            quote_literal_cstr(qualified_name(entry->sequence)))));
 }
 
 void count_rejected_take(const DrawCall &call) {
-    generator_of(call.e->slot).ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
+    generator_of(call.entry->slot).ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
 }
 
 void wait_for_refiller(DrawCall *call) {
@@ -53,12 +53,12 @@ void wait_for_refiller(DrawCall *call) {
     if (call->waits != waits) // the call's first wait for the ring
         count_rejected_take(*call);
     if (!may_wait)
-        refuse_empty_ring(call->e, measure_wait_us(call));
+        refuse_empty_ring(call->entry, measure_wait_us(call));
 }
 
 // By the policy: fills the ring, waits for the refiller, or raises an error.
 void handle_empty_ring(DrawCall *call, uint64_t next, WhenRingEmpty policy) {
-    GeneratorState &generator = generator_of(call->e->slot);
+    GeneratorState &generator = generator_of(call->entry->slot);
     (void)wake_worker(SingleWorker::refiller);
     switch (policy) {
     case WhenRingEmpty::pad:
@@ -67,7 +67,7 @@ void handle_empty_ring(DrawCall *call, uint64_t next, WhenRingEmpty policy) {
         return wait_for_refiller(call);
     case WhenRingEmpty::error:
         count_rejected_take(*call);
-        refuse_empty_ring(call->e, 0);
+        refuse_empty_ring(call->entry, 0);
     }
 }
 
@@ -89,7 +89,7 @@ void note_passed_over(GeneratorState *generator, const core::Run &run) {
 // A caller fills the ring whatever the policy if it was never filled, or if all that is left in it is too old: no other
 // process had a chance to.
 bool limit_to_ring(DrawCall *call, const core::ClockState &state, core::Decision *decision) {
-    const GeneratorState &generator = generator_of(call->e->slot);
+    const GeneratorState &generator = generator_of(call->entry->slot);
     const CachedConfig &cached = generator.config.cached;
     const bool takes = decision->action == core::ClockAction::take;
     if (!takes && (decision->action != core::ClockAction::wait || cached.when_empty != WhenRingEmpty::error))

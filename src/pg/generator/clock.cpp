@@ -14,10 +14,10 @@ constexpr int64_t between_rereads_us = 5 * us_per_ms;
 void reject_reading(DrawCall *call, int64_t now_us) {
     const int64_t tried_us = measure_wait_us(call);
     if (call->rejected && tried_us > settings::max_wait_ms * us_per_ms) {
-        call->e->slot->counters.count(Stat::refused_clock);
+        call->entry->slot->counters.count(Stat::refused_clock);
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("server clock is not steady; generator \"%s\" cannot issue ids",
-                               get_rel_name(call->e->sequence)),
+                               get_rel_name(call->entry->sequence)),
                         errdetail("The clock showed %s, and a different time a moment later. "
                                   "The call retried for " INT64_FORMAT " ms and took no id.",
                                   instant(now_us), tried_us / us_per_ms),
@@ -37,16 +37,16 @@ bool reread_clock(int64_t offset_us) {
     return true;
 }
 
-[[noreturn]] void refuse_jump(const SessionEntry *e, const DrawReading &reading, int64_t moved_us) {
-    e->slot->counters.count(Stat::refused_clock);
+[[noreturn]] void refuse_jump(const SessionEntry *entry, const DrawReading &reading, int64_t moved_us) {
+    entry->slot->counters.count(Stat::refused_clock);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("clock jumped forward by %.3f s, more than uidgen.max_clock_jump; generator \"%s\" "
                            "cannot issue ids",
-                           seconds(moved_us), get_rel_name(e->sequence)),
+                           seconds(moved_us), get_rel_name(entry->sequence)),
                     errdetail("The clock shows %s, and ids would carry that time.", instant(reading.now_us)),
                     errhint("If the clock is wrong, correct it. If it is right, a superuser can accept it: SET "
                             "uidgen.max_clock_jump = 0; SELECT uid_next(%s); RESET uidgen.max_clock_jump;",
-                            quote_literal_cstr(qualified_name(e->sequence)))));
+                            quote_literal_cstr(qualified_name(entry->sequence)))));
 }
 
 void log_jump(const DrawReading &reading, int64_t moved_us) {
@@ -60,7 +60,7 @@ void log_jump(const DrawReading &reading, int64_t moved_us) {
 }
 
 // Of sessions that have seen one jump, one logs it. Relaxed: the offset guards no other data.
-bool accept_offset(const SessionEntry *e, const DrawReading &reading) {
+bool accept_offset(const SessionEntry *entry, const DrawReading &reading) {
     std::atomic<int64_t> &offset_us = server_state->clock.offset_us;
     int64_t trusted_us = offset_us.load(std::memory_order_relaxed);
     const int64_t moved_us = reading.offset_us - trusted_us;
@@ -69,7 +69,7 @@ bool accept_offset(const SessionEntry *e, const DrawReading &reading) {
     if ((too_far || jumped) && !reread_clock(reading.offset_us)) // one bad reading must not use up years
         return false;
     if (too_far)
-        refuse_jump(e, reading, moved_us);
+        refuse_jump(entry, reading, moved_us);
     if (offset_us.compare_exchange_strong(trusted_us, reading.offset_us, std::memory_order_relaxed) && jumped)
         log_jump(reading, moved_us);
     return true;
@@ -83,14 +83,14 @@ bool verify_clock(DrawCall *call, const DrawReading &reading, core::ClockAction 
                              action == core::ClockAction::exhausted;
     if (likely(!is_back && (!reaches_far || fault_is("trust_clock"))))
         return true;
-    if (is_back ? reread_clock(reading.offset_us) : accept_offset(call->e, reading))
+    if (is_back ? reread_clock(reading.offset_us) : accept_offset(call->entry, reading))
         return true;
     reject_reading(call, reading.now_us);
     return false;
 }
 
-void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view) {
-    GeneratorState &generator = generator_of(e->slot);
+void note_clock_change(const SessionEntry *entry, uint64_t changes, const core::ClockState &view) {
+    GeneratorState &generator = generator_of(entry->slot);
     const GeneratorConfig &config = generator.config;
     core::ClockState again = view;
     again.now = core::tick_at(config.layout, wall_clock_us());
@@ -98,7 +98,7 @@ void note_clock_change(const SessionEntry *e, uint64_t changes, const core::Cloc
     if ((back > 0) == is_behind(changes))
         return;
     // They may fail, so they come before the change. A generator's name is unique in its database only.
-    const char *name = get_rel_name(e->sequence);
+    const char *name = get_rel_name(entry->sequence);
     const char *database = get_database_name(MyDatabaseId);
     if (!generator.clock_changes.compare_exchange_strong(changes, changes + 1, std::memory_order_acq_rel))
         return; // another session has made the change
@@ -116,44 +116,44 @@ namespace {
 // The way out of ids that are far ahead of the clock: another generator like this one, whose epoch is earlier by as
 // much. So its ids of the present time are above them. In a fleet all members need one epoch, because only ids of one
 // layout are kept apart.
-const char *draw_from_another(const SessionEntry *e) {
-    const GeneratorConfig &config = generator_of(e->slot).config;
+const char *draw_from_another(const SessionEntry *entry) {
+    const GeneratorConfig &config = generator_of(entry->slot).config;
     const core::Layout &layout = config.layout;
     const bool in_fleet = is_in_fleet();
-    const int64_t mark = high_water_mark_of(e->sequence);
+    const int64_t mark = high_water_mark_of(entry->sequence);
     const int64_t ahead_us = core::start_of(layout, core::tick_of_mark(config.policy, mark) + 1) - wall_clock_us();
     const int64_t epoch_us = layout.epoch_us - (Max(ahead_us, 0) / us_per_second + 1) * us_per_second;
     const Oid schema = get_namespace_oid("uid_generators", true);
-    const char *name = ChooseRelationName(name_of(e->sequence), nullptr, "next", schema, false);
+    const char *name = ChooseRelationName(name_of(entry->sequence), nullptr, "next", schema, false);
     const char *create = psprintf("uid_generator_create(%s, template => %s, epoch => '%s'%s)", quote_literal_cstr(name),
-                                  quote_literal_cstr(qualified_name(e->sequence)), instant(epoch_us),
+                                  quote_literal_cstr(qualified_name(entry->sequence)), instant(epoch_us),
                                   in_fleet ? ", own_pool => true" : "");
     const char *where = in_fleet ? "on each member of the fleet, with the earliest of their epochs, " : "";
     if (epoch_us < 0) // no layout may begin before 1970
         return psprintf("create a generator with shorter ticks or more bits above %lld, and draw from it.",
                         static_cast<long long>(core::largest_leased_id(layout, config.policy, mark)));
-    if (find_default_generator() == e->sequence)
+    if (find_default_generator() == entry->sequence)
         return psprintf("run %sSELECT uid_default_set(%s);", where, create);
     return psprintf("run %sSELECT %s; and draw with uid_next(%s).", where, create,
                     quote_literal_cstr(quote_qualified_identifier("uid_generators", name)));
 }
 
 // A clock that agrees with the monotonic clock may still be wrong since before the start. Only a person knows.
-const char *clock_hint(const SessionEntry *e, int64_t ahead_us, const char *soon) {
+const char *clock_hint(const SessionEntry *entry, int64_t ahead_us, const char *soon) {
     if (ahead_us < core::longest_ahead_ms * us_per_ms)
         return soon;
     const int64_t moved_us = clock_moved_us();
     const bool is_as_at_start = moved_us < suspicious_jump_us && moved_us > -suspicious_jump_us;
     return psprintf("%sIf the clock is right now, %s, %s", is_as_at_start ? "" : "If the clock is wrong, correct it. ",
-                    instant(wall_clock_us()), draw_from_another(e));
+                    instant(wall_clock_us()), draw_from_another(entry));
 }
 
 void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
-    const int64_t epoch_us = generator_of(call.e->slot).config.layout.epoch_us;
+    const int64_t epoch_us = generator_of(call.entry->slot).config.layout.epoch_us;
     if (now_us >= epoch_us)
         return;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("the clock is before the epoch of generator \"%s\"", get_rel_name(call.e->sequence)),
+                    errmsg("the clock is before the epoch of generator \"%s\"", get_rel_name(call.entry->sequence)),
                     errdetail("The clock shows %s, and the generator issues ids from %s on.", instant(now_us),
                               instant(epoch_us)),
                     errhint("If the clock is wrong, correct it. If it is right, create a generator with an earlier "
@@ -162,49 +162,49 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
 
 [[noreturn]] void refuse_ahead(DrawCall *call, int64_t now_us, int64_t missing_us) {
     // Ahead because the clock went back, or of a right clock because sessions draw faster than the layout allows.
-    const bool is_back = is_behind(generator_of(call->e->slot).clock_changes.load(std::memory_order_relaxed));
+    const bool is_back = is_behind(generator_of(call->entry->slot).clock_changes.load(std::memory_order_relaxed));
     const int64_t waited_ms = measure_wait_us(call) / us_per_ms;
-    call->e->slot->counters.count(is_back ? Stat::refused_clock : Stat::refused_rate);
+    call->entry->slot->counters.count(is_back ? Stat::refused_clock : Stat::refused_rate);
     check_not_before_epoch(*call, now_us);
     const char *soon = psprintf("Call again in " INT64_FORMAT " s, or increase uidgen.max_wait.",
                                 (missing_us + us_per_second - 1) / us_per_second);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("generator \"%s\" is ahead of the clock by %.3f s more than allowed",
-                           get_rel_name(call->e->sequence), seconds(missing_us)),
+                           get_rel_name(call->entry->sequence), seconds(missing_us)),
                     errdetail("The clock moved backwards, or sessions drew ids faster than the layout can hold. "
                               "The call waited " INT64_FORMAT " ms and took no id.",
                               waited_ms),
-                    errhint("%s", clock_hint(call->e, missing_us, soon))));
+                    errhint("%s", clock_hint(call->entry, missing_us, soon))));
 }
 
 [[noreturn]] void refuse_clock_back(const DrawCall &call, int64_t now_us, int64_t back_us, int64_t resumes_us) {
     const char *soon =
         "Call again then, or change when_back or tolerance_ms of the generator with uid_generator_alter().";
-    call.e->slot->counters.count(Stat::refused_clock);
+    call.entry->slot->counters.count(Stat::refused_clock);
     check_not_before_epoch(call, now_us);
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids", seconds(back_us),
-                    get_rel_name(call.e->sequence)),
+                    get_rel_name(call.entry->sequence)),
              errdetail("The generator issues ids again when the server's clock reaches %s.", instant(resumes_us)),
-             errhint("%s", clock_hint(call.e, back_us, soon))));
+             errhint("%s", clock_hint(call.entry, back_us, soon))));
 }
 
 [[noreturn]] void refuse_no_grant(DrawCall *call) {
     Member member = {};
-    call->e->slot->counters.count(Stat::refused_registry);
-    (void)membership_copy(call->e->slot, &member);
+    call->entry->slot->counters.count(Stat::refused_registry);
+    (void)membership_copy(call->entry->slot, &member);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("generator \"%s\" has no node from the registry", get_rel_name(call->e->sequence)),
+                    errmsg("generator \"%s\" has no node from the registry", get_rel_name(call->entry->sequence)),
                     error_details(member.error, measure_wait_us(call))));
 }
 
 [[noreturn]] void refuse_used_up(const DrawCall &call) {
-    const core::Layout &layout = generator_of(call.e->slot).config.layout;
-    call.e->slot->counters.count(Stat::refused_used_up);
+    const core::Layout &layout = generator_of(call.entry->slot).config.layout;
+    call.entry->slot->counters.count(Stat::refused_used_up);
     ereport(ERROR,
             (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-             errmsg("the time bits of generator \"%s\" are used up", get_rel_name(call.e->sequence)),
+             errmsg("the time bits of generator \"%s\" are used up", get_rel_name(call.entry->sequence)),
              errdetail("Its layout ends at %s.", instant(core::start_of(layout, core::largest(layout.time_bits) + 1))),
              errhint("Create a generator with a later epoch or more time bits, and draw from it.")));
 }
@@ -214,7 +214,7 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
 bool conclude(DrawCall *call, const DrawReading &reading, const core::Decision &decision, Outcome outcome) {
     if (likely(outcome == Outcome::done || outcome == Outcome::again))
         return outcome == Outcome::done;
-    const core::Layout &layout = generator_of(call->e->slot).config.layout;
+    const core::Layout &layout = generator_of(call->entry->slot).config.layout;
     const int64_t ticks_us = decision.wait_ticks * layout.tick_us;
     switch (outcome) {
     case Outcome::ahead:

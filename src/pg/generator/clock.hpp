@@ -23,7 +23,7 @@ bool verify_clock(DrawCall *call, const DrawReading &reading, core::ClockAction 
 inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
 
 // Writes the line and counts, if the change is confirmed. Takes no position, so an error loses none.
-void note_clock_change(const SessionEntry *e, uint64_t changes, const core::ClockState &view);
+void note_clock_change(const SessionEntry *entry, uint64_t changes, const core::ClockState &view);
 
 // Whether the outcome is `done`. For one that ends the call: counts the refusal, and raises the error.
 bool conclude(DrawCall *call, const DrawReading &reading, const core::Decision &decision, Outcome outcome);

@@ -33,7 +33,7 @@ Outcome wait_for_clock(DrawCall *call, int64_t missing_us) {
 }
 
 Outcome wait_for_grant(DrawCall *call, const GrantView &seen, int64_t wanted_tick) {
-    Slot *slot = call->e->slot;
+    Slot *slot = call->entry->slot;
     membership_want(slot, wanted_tick);
     const bool may_wait = wait_once(call, Stat::registry_waits, [slot, &seen](int64_t left_us) {
         membership_wait(slot, seen, Min(left_us, longest_wait_us));
@@ -43,8 +43,8 @@ Outcome wait_for_grant(DrawCall *call, const GrantView &seen, int64_t wanted_tic
 
 // After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
 // tick. In cached mode the window lasts until the clock must be read again.
-void open_window_after(SessionEntry *e, const DrawReading &reading, uint64_t end_of_lease, const Drawn &drawn) {
-    GeneratorState &generator = generator_of(e->slot);
+void open_window_after(SessionEntry *entry, const DrawReading &reading, uint64_t end_of_lease, const Drawn &drawn) {
+    GeneratorState &generator = generator_of(entry->slot);
     const core::Layout &layout = generator.config.layout;
     const core::ClockPolicy &policy = generator.config.policy;
     const uint64_t last = drawn.run.first + drawn.run.count - 1;
@@ -62,13 +62,13 @@ void open_window_after(SessionEntry *e, const DrawReading &reading, uint64_t end
     const uint64_t origin = static_cast<uint64_t>(core::encode(drawn.encoder, last)) - (last - 1) * step;
     const core::Window<> window = {generator.ticks.word(), last, last, limit - 1, origin, step};
     if (generator.config.cached.on)
-        open_window_for(e, window, reading.now_us - reading.offset_us, generator.config.cached.fresh_us);
+        open_window_for(entry, window, reading.now_us - reading.offset_us, generator.config.cached.fresh_us);
     else
-        open_window_in_tick(e, window, core::start_of(layout, now), core::start_of(layout, now + 1));
+        open_window_in_tick(entry, window, core::start_of(layout, now), core::start_of(layout, now + 1));
 }
 
 Outcome take(const DrawCall &call, const DrawReading &reading, const core::Decision &decision, Drawn *drawn) {
-    Slot *slot = call.e->slot;
+    Slot *slot = call.entry->slot;
     GeneratorState &generator = generator_of(slot);
     if (decision.reserve_until > 0)
         write_lease(call, reading, decision.reserve_until, Needed::later);
@@ -80,7 +80,7 @@ Outcome take(const DrawCall &call, const DrawReading &reading, const core::Decis
     if (generator.config.cached.on)
         note_passed_over(&generator, drawn->run);
     core::raise_to(generator.seen, reading.state.now, std::memory_order_relaxed);
-    open_window_after(call.e, reading, decision.limit, *drawn);
+    open_window_after(call.entry, reading, decision.limit, *drawn);
     return Outcome::done;
 }
 
@@ -110,16 +110,16 @@ WorkerDecision decide_try(const GeneratorState &generator, const core::ClockStat
 // before the slot's state, other sessions could have seen and leased later ticks meanwhile, and the clock would seem to
 // have gone back.
 DrawReading begin_try(DrawCall *call) {
-    const GeneratorState &generator = generator_of(call->e->slot);
+    const GeneratorState &generator = generator_of(call->entry->slot);
     DrawReading reading = {};
     core::ClockState &state = reading.state;
-    reading.level = close_window(call->e);
+    reading.level = close_window(call->entry);
     const uint64_t changes = generator.clock_changes.load(std::memory_order_acquire); // first: clock.hpp
     state.seen = generator.seen.load(std::memory_order_acquire);
     state.last = generator.ticks.last();
     state.usable = generator.ticks.usable(reading.level);
     state.written = generator.ticks.written_range().until;
-    reading.grant = join_or_leave_fleet(call->e);
+    reading.grant = join_or_leave_fleet(call->entry);
     const GrantView &view = reading.grant.view;
     state.granted_from = view.from;
     state.granted_until = fault_is("outlive_grant") && view.granted ? core::no_limit : view.until;
@@ -127,27 +127,27 @@ DrawReading begin_try(DrawCall *call) {
     reading.offset_us = reading.now_us - monotonic_us();
     state.now = core::tick_at(generator.config.layout, reading.now_us);
     if (unlikely((core::ticks_back(generator.config.policy, state) > 0) != is_behind(changes)))
-        note_clock_change(call->e, changes, state);
+        note_clock_change(call->entry, changes, state);
     if (unlikely(reading.grant.in_fleet))
-        membership_note_use(call->e->slot, reading.now_us);
+        membership_note_use(call->entry->slot, reading.now_us);
     return reading;
 }
 
-core::IdEncoder fix_node(SessionEntry *e, const DrawReading &reading, bool by_backup) {
-    const GeneratorConfig &config = generator_of(e->slot).config;
+core::IdEncoder fix_node(SessionEntry *entry, const DrawReading &reading, bool by_backup) {
+    const GeneratorConfig &config = generator_of(entry->slot).config;
     const bool has_bit = by_backup && !fault_is("same_bit");
     if (unlikely(reading.grant.in_fleet)) {
-        show_node(e, reading.grant.view);
+        show_node(entry, reading.grant.view);
         return core::encoder_of(config.layout, reading.grant.view.node, has_bit);
     }
-    NodeDraw *drawn = own_node_for(e->slot, reading.now_us);
-    warn_of_datacenter_id(e->slot, drawn->node);
+    NodeDraw *drawn = own_node_for(entry->slot, reading.now_us);
+    warn_of_datacenter_id(entry->slot, drawn->node);
     note_node_in_use(drawn);
     return core::encoder_of(config.layout, drawn->node.value, has_bit);
 }
 
 Outcome execute(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn) {
-    GeneratorState &generator = generator_of(call->e->slot);
+    GeneratorState &generator = generator_of(call->entry->slot);
     switch (decision.action) {
     case core::ClockAction::take:
         return decision.by_backup ? take_of_backup(&generator, decision, call->want, drawn)
@@ -162,7 +162,7 @@ Outcome execute(DrawCall *call, const DrawReading &reading, const WorkerDecision
         return wait_for_grant(call, reading.grant.view, decision.wanted);
     case core::ClockAction::wait:
     case core::ClockAction::clock_back:
-        join_while_behind(call->e->slot, reading, decision.wait_ticks);
+        join_while_behind(call->entry->slot, reading, decision.wait_ticks);
         return decision.action == core::ClockAction::clock_back
                    ? Outcome::clock_back
                    : wait_for_clock(call, decision.wait_ticks * generator.config.layout.tick_us);
@@ -178,13 +178,13 @@ Outcome execute(DrawCall *call, const DrawReading &reading, const WorkerDecision
 // nothing was drawn for long. It must not stay away until the grant ends, because then an outage of the registry would
 // end the draws at once.
 void write_lease(const DrawCall &call, const DrawReading &reading, int64_t until_tick, Needed needed) {
-    Slot *slot = call.e->slot;
+    Slot *slot = call.entry->slot;
     GeneratorState &generator = generator_of(slot);
     const uint64_t from = core::granted_begin(generator.config.policy, reading.state);
     const uint64_t until = static_cast<uint64_t>(until_tick) << generator.config.layout.sequence_bits;
     if (reading.grant.in_fleet && from > 0)
         generator.backup.discard_below(from);
-    const uint64_t lsn = with_locked_page(call.e, [&](SequencePage *page) REQUIRES(page_lock) -> uint64_t {
+    const uint64_t lsn = with_locked_page(call.entry, [&](SequencePage *page) REQUIRES(page_lock) -> uint64_t {
         const uint64_t written = generator.ticks.written_range().until;
         if (written >= until) // another session has
             return InvalidXLogRecPtr;
@@ -200,7 +200,7 @@ void write_lease(const DrawCall &call, const DrawReading &reading, int64_t until
 }
 
 void confirm_lease(DrawCall *call, core::Durability level) {
-    Slot *slot = call->e->slot;
+    Slot *slot = call->entry->slot;
     core::PositionAllocator<> &ticks = generator_of(slot).ticks;
     const core::WrittenRange written = ticks.written_range();
     const int64_t began_us = monotonic_us();
@@ -218,26 +218,26 @@ void before_next_try(DrawCall *call) {
         return;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("could not draw an id from generator \"%s\" within " INT64_FORMAT " ms",
-                           get_rel_name(call->e->sequence), tried_us / us_per_ms),
+                           get_rel_name(call->entry->sequence), tried_us / us_per_ms),
                     errdetail("Other sessions took the ids that this call tried to take, "
                               "or the server's clock runs too fast."),
                     errhint("Call again, or increase uidgen.max_wait.")));
 }
 
-Drawn draw(SessionEntry *e, uint64_t want) {
+Drawn draw(SessionEntry *entry, uint64_t want) {
     DrawCall call = {};
-    call.e = e;
+    call.entry = entry;
     call.want = want;
     for (;; before_next_try(&call)) {
         Drawn drawn = {};
         const DrawReading reading = begin_try(&call);
-        WorkerDecision decision = decide_try(generator_of(e->slot), reading.state);
+        WorkerDecision decision = decide_try(generator_of(entry->slot), reading.state);
         if (!verify_clock(&call, reading, decision.action))
             continue;
-        if (generator_of(e->slot).config.cached.on && !limit_to_ring(&call, reading.state, &decision))
+        if (generator_of(entry->slot).config.cached.on && !limit_to_ring(&call, reading.state, &decision))
             continue;
         if (needs_node(reading, decision.action))
-            drawn.encoder = fix_node(e, reading, decision.by_backup);
+            drawn.encoder = fix_node(entry, reading, decision.by_backup);
         const Outcome outcome = execute(&call, reading, decision, &drawn);
         if (conclude(&call, reading, decision, outcome))
             return drawn;

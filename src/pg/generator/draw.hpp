@@ -17,7 +17,7 @@ struct Drawn {
 // Takes up to `want` positions (>= 1). Waits for the clock, for durability or for the ring as needed. An error takes
 // none. Leaves a window for the next calls within the same tick, unless it drew from the backup worker; in cached mode
 // for half of max_staleness (docs/design.md, P4).
-Drawn draw(SessionEntry *e, uint64_t want);
+Drawn draw(SessionEntry *entry, uint64_t want);
 
 // ---------------------------------------------------------------------------------------------------------
 // The parts of a call. All are for a session with an open entry that holds no lock but the sequence's.
@@ -25,7 +25,7 @@ Drawn draw(SessionEntry *e, uint64_t want);
 
 // What a call asks for, and how long it has tried.
 struct DrawCall {
-    SessionEntry *e;
+    SessionEntry *entry;
     uint64_t want;
     // uidgen.max_wait bounds the call, on the monotonic clock.
     int64_t started_us; // when the call first measured how long it has waited; 0: not yet
@@ -42,10 +42,10 @@ struct NodeGrant {
 };
 
 // The grant to draw with. Joins the fleet or leaves it first, if the setting has changed.
-NodeGrant join_or_leave_fleet(SessionEntry *e) EXCLUDES(page_lock, slot_lock, state_lock);
+NodeGrant join_or_leave_fleet(SessionEntry *entry) EXCLUDES(page_lock, slot_lock, state_lock);
 
 // A grant's node that the generator's row of worker_node does not show yet gets a row.
-void show_node(SessionEntry *e, const GrantView &grant);
+void show_node(SessionEntry *entry, const GrantView &grant);
 
 // The grant of a generator for a reader that has no entry; in a fleet none before the first draw there.
 NodeGrant present_grant(const Slot *slot) REQUIRES_SHARED(slot_lock);
@@ -81,7 +81,7 @@ DrawReading begin_try(DrawCall *call);
 // follow from if there is none yet. Warns of a datacenter id that is not used. It comes before positions are taken, so
 // that no draw fails or sleeps between a position and its node; and before the first lease, so that no crash keeps the
 // lease and loses the number.
-core::IdEncoder fix_node(SessionEntry *e, const DrawReading &reading, bool by_backup = false);
+core::IdEncoder fix_node(SessionEntry *entry, const DrawReading &reading, bool by_backup = false);
 
 // In cached mode: limits a decision to take to what is in the ring. False: the ring was empty, and the call has filled
 // it, or waited for that once. It is an error if the policy says so.
@@ -119,7 +119,7 @@ inline int64_t measure_wait_us(DrawCall *call) {
 template <typename Sleep> bool wait_once(DrawCall *call, Stat waits, Sleep sleep) {
     const int64_t left_us = settings::max_wait_ms * us_per_ms - measure_wait_us(call);
     const uint64_t bit = UINT64_C(1) << index(waits);
-    Counters *counters = &call->e->slot->counters;
+    Counters *counters = &call->entry->slot->counters;
     if ((call->waits & bit) == 0)
         counters->count(waits);
     call->waits |= bit;

@@ -14,15 +14,15 @@ using core::no_node;
 // The node that the generator may have drawn with outside the fleet. Without a number of this incarnation it is known
 // from the policy, or from the generator's row. A generator with a grant has been outside since if it has a number of
 // its own and shows no node of the fleet, or has leased ticks at or above the grant's end. Its grant covers the rest.
-int64_t node_before_joining(const SessionEntry *e, int64_t mark) {
-    const GeneratorState &generator = generator_of(e->slot);
+int64_t node_before_joining(const SessionEntry *entry, int64_t mark) {
+    const GeneratorState &generator = generator_of(entry->slot);
     const GeneratorConfig &config = generator.config;
     Member member = {};
-    if (membership_of(e->slot).is_requested.load(std::memory_order_relaxed) || mark <= core::no_lease_yet)
+    if (membership_of(entry->slot).is_requested.load(std::memory_order_relaxed) || mark <= core::no_lease_yet)
         return no_node;
     const bool is_given = config.worker_policy == WorkerPolicy::fixed;
-    const NodeDraw *drawn = own_node_so_far(e->slot);
-    const bool has_grant = membership_copy(e->slot, &member) && member.holding.holds &&
+    const NodeDraw *drawn = own_node_so_far(entry->slot);
+    const bool has_grant = membership_copy(entry->slot, &member) && member.holding.holds &&
                            core::same_layout(member.request.layout, config.layout);
     const bool is_beyond = core::tick_of_mark(config.policy, mark) >= grant_view_of(member).until;
     const bool shows_own = drawn != nullptr && generator.granted_node.load(std::memory_order_relaxed) == no_node;
@@ -34,12 +34,12 @@ int64_t node_before_joining(const SessionEntry *e, int64_t mark) {
     else if (drawn != nullptr)
         node = drawn->node.value;
     else
-        node = former_node(extension_schema(), e->sequence, config.layout, core::Protection::registry);
+        node = former_node(extension_schema(), entry->sequence, config.layout, core::Protection::registry);
     return has_grant && !is_beyond && node == member.holding.grant.node ? no_node : node;
 }
 
-GrantRequest request_of(const SessionEntry *e, int64_t mark) {
-    const GeneratorConfig &config = generator_of(e->slot).config;
+GrantRequest request_of(const SessionEntry *entry, int64_t mark) {
+    const GeneratorConfig &config = generator_of(entry->slot).config;
     const core::ClockPolicy &policy = config.policy;
     GrantRequest request = {};
     request.layout = config.layout;
@@ -48,45 +48,46 @@ GrantRequest request_of(const SessionEntry *e, int64_t mark) {
     request.policy = config.worker_policy;
     request.worker_number = config.worker_number;
     request.datacenter_id = datacenter_id_to_ask_for(config);
-    request.former_node = node_before_joining(e, mark);
+    request.former_node = node_before_joining(entry, mark);
     request.has_leased = mark > core::no_lease_yet;
     strlcpy(request.preset, config.preset, sizeof(request.preset));
-    copy_clipped(request.generator, stored_name(e->sequence), sizeof(request.generator));
+    copy_clipped(request.generator, stored_name(entry->sequence), sizeof(request.generator));
     copy_clipped(request.database, get_database_name(MyDatabaseId), sizeof(request.database));
     return request;
 }
 
 // uidgen.registry was reset. The row of worker_node shows the generator's own node again.
-void leave_fleet(SessionEntry *e) {
-    membership_of(e->slot).is_requested.store(false, std::memory_order_relaxed);
-    if (generator_of(e->slot).granted_node.exchange(no_node, std::memory_order_relaxed) != no_node)
-        draw_own_row_again(e->slot);
+void leave_fleet(SessionEntry *entry) {
+    membership_of(entry->slot).is_requested.store(false, std::memory_order_relaxed);
+    if (generator_of(entry->slot).granted_node.exchange(no_node, std::memory_order_relaxed) != no_node)
+        draw_own_row_again(entry->slot);
 }
 
 } // namespace
 
-NodeGrant join_or_leave_fleet(SessionEntry *e) {
-    MembershipState &membership = membership_of(e->slot);
+NodeGrant join_or_leave_fleet(SessionEntry *entry) {
+    MembershipState &membership = membership_of(entry->slot);
     const bool in_fleet = is_in_fleet();
     const bool is_requested = membership.is_requested.load(std::memory_order_relaxed);
     if (likely(!in_fleet)) {
-        if (unlikely(is_requested || generator_of(e->slot).granted_node.load(std::memory_order_relaxed) != no_node))
-            leave_fleet(e);
+        if (unlikely(is_requested || generator_of(entry->slot).granted_node.load(std::memory_order_relaxed) != no_node))
+            leave_fleet(entry);
         return outside_fleet;
     }
     if (unlikely(!is_requested))
-        membership_request(e->slot, request_of(e, high_water_mark_of(e->sequence))); // read after is_in_fleet()
-    return {true, membership_view(e->slot)};
+        membership_request(entry->slot,
+                           request_of(entry, high_water_mark_of(entry->sequence))); // read after is_in_fleet()
+    return {true, membership_view(entry->slot)};
 }
 
 // A try with an older view leaves the row to one with the present view.
-void show_node(SessionEntry *e, const GrantView &grant) {
-    GeneratorState &generator = generator_of(e->slot);
+void show_node(SessionEntry *entry, const GrantView &grant) {
+    GeneratorState &generator = generator_of(entry->slot);
     int64_t shown = generator.granted_node.load(std::memory_order_relaxed);
-    if (unlikely(shown != grant.node) && core::same_view(membership_view(e->slot), grant) &&
+    if (unlikely(shown != grant.node) && core::same_view(membership_view(entry->slot), grant) &&
         generator.granted_node.compare_exchange_strong(shown, grant.node, std::memory_order_relaxed))
-        draw_row_of_grant(e->slot, grant.node);
-    if (NodeDraw *row = find_draw(e->slot, for_grants))
+        draw_row_of_grant(entry->slot, grant.node);
+    if (NodeDraw *row = find_draw(entry->slot, for_grants))
         note_node_in_use(row);
 }
 

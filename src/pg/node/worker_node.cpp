@@ -121,10 +121,11 @@ int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core:
     return node;
 }
 
-const char *layout_text(const core::Layout &l) {
-    return psprintf("%d/%d/%d/%d, tick %lld us, epoch %lld us%s%s", l.time_bits, l.datacenter_bits, l.worker_bits,
-                    l.sequence_bits, static_cast<long long>(l.tick_us), static_cast<long long>(l.epoch_us),
-                    l.sequence_first ? ", sequence first" : "", l.backup ? ", backup worker" : "");
+const char *layout_text(const core::Layout &layout) {
+    return psprintf("%d/%d/%d/%d, tick %lld us, epoch %lld us%s%s", layout.time_bits, layout.datacenter_bits,
+                    layout.worker_bits, layout.sequence_bits, static_cast<long long>(layout.tick_us),
+                    static_cast<long long>(layout.epoch_us), layout.sequence_first ? ", sequence first" : "",
+                    layout.backup ? ", backup worker" : "");
 }
 
 int64_t draw_node_id(Oid schema) { return draw_number_of(schema, sequence_name); }

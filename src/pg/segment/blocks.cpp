@@ -8,12 +8,12 @@ namespace {
 // A block of that length; a count of 0: too few values are left. If `shown` is not null, the counter may have lost
 // values that were handed out: if it does not stand beyond *shown, it is raised in any case, and the segment's own
 // ranges are discarded.
-core::PlannedRange reserve_values(const SessionEntry *e, const core::SequenceRule &rule, const BlockLength &length,
+core::PlannedRange reserve_values(const SessionEntry *entry, const core::SequenceRule &rule, const BlockLength &length,
                                   const int64_t *shown, uint64_t *lsn) {
-    Slot *slot = e->slot;
+    Slot *slot = entry->slot;
     const int64_t now_us = monotonic_us();
     core::PlannedRange planned = {0, 0, 0};
-    *lsn = with_locked_page(e, [&](SequencePage *page) REQUIRES(page_lock) -> uint64_t {
+    *lsn = with_locked_page(entry, [&](SequencePage *page) REQUIRES(page_lock) -> uint64_t {
         const bool raises = shown != nullptr && core::lies_beyond(slot->expected.counter, rule.increment, *shown);
         if (raises)
             adopt_page(slot, slot->file, slot->expected);
@@ -37,17 +37,17 @@ core::PlannedRange reserve_values(const SessionEntry *e, const core::SequenceRul
 }
 
 // USAGE lets a role draw values one after the other. What moves a sequence far at once needs UPDATE.
-void check_may_move(const SessionEntry *e, const char *to_do) {
-    if (pg_class_aclcheck(e->sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
+void check_may_move(const SessionEntry *entry, const char *to_do) {
+    if (pg_class_aclcheck(entry->sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to %s", to_do),
-                        errhint("Run GRANT UPDATE ON SEQUENCE %s TO %s.", qualified_name(e->sequence),
+                        errhint("Run GRANT UPDATE ON SEQUENCE %s TO %s.", qualified_name(entry->sequence),
                                 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
-void check_length(const SessionEntry *e, const core::StepBounds &bounds, uint64_t count) {
+void check_length(const SessionEntry *entry, const core::StepBounds &bounds, uint64_t count) {
     if (count > static_cast<uint64_t>(bounds.most))
-        check_may_move(e, psprintf("reserve a block of more than " INT64_FORMAT " values of sequence \"%s\"",
-                                   bounds.most, get_rel_name(e->sequence)));
+        check_may_move(entry, psprintf("reserve a block of more than " INT64_FORMAT " values of sequence \"%s\"",
+                                       bounds.most, get_rel_name(entry->sequence)));
 }
 
 int64_t clamped_to_sequence(const core::SequenceRule &rule, int64_t shown) {
@@ -56,8 +56,8 @@ int64_t clamped_to_sequence(const core::SequenceRule &rule, int64_t shown) {
 
 } // namespace
 
-core::StepBounds bounds_of(const SessionEntry *e, const core::SequenceRule &rule) {
-    const SegmentConfig config = segment_config(e->slot);
+core::StepBounds bounds_of(const SessionEntry *entry, const core::SequenceRule &rule) {
+    const SegmentConfig config = segment_config(entry->slot);
     return core::step_bounds(config.step, config.max_step, rule);
 }
 
@@ -72,18 +72,18 @@ void report_too_few(Oid sequence, uint64_t count, const char *way_out) {
                             qualified_name(sequence), way_out)));
 }
 
-core::PlannedRange reserve_block(const SessionEntry *e, uint64_t count) {
-    check_not_attached(e);
-    const core::SequenceRule rule = sequence_rule(e->sequence);
-    check_length(e, bounds_of(e, rule), count);
-    Relation rel = open_sequence(e);
+core::PlannedRange reserve_block(const SessionEntry *entry, uint64_t count) {
+    check_not_attached(entry);
+    const core::SequenceRule rule = sequence_rule(entry->sequence);
+    check_length(entry, bounds_of(entry, rule), count);
+    Relation rel = open_sequence(entry);
     check_not_rewritten(rel); // a rollback would give the block again
     relation_close(rel, NoLock);
     uint64_t lsn = 0;
-    const core::PlannedRange block = reserve_values(e, rule, {count, count, 0}, nullptr, &lsn);
-    make_durable(&e->slot->counters, lsn, wanted_durability());
+    const core::PlannedRange block = reserve_values(entry, rule, {count, count, 0}, nullptr, &lsn);
+    make_durable(&entry->slot->counters, lsn, wanted_durability());
     if (block.count == 0)
-        report_too_few(e->sequence, count, "");
+        report_too_few(entry->sequence, count, "");
     return block;
 }
 
@@ -94,27 +94,27 @@ bool is_credible(const core::SequenceState &counter, const core::SequenceRule &r
            core::is_credible_loss(core::values_up_to(counter.last_value, rule, known), bounds);
 }
 
-core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &length, int64_t shown) {
-    const core::SequenceRule rule = sequence_rule(e->sequence);
-    const core::StepBounds bounds = bounds_of(e, rule);
-    check_length(e, bounds, length.most);
+core::PlannedRange reserve_beyond(const SessionEntry *entry, const BlockLength &length, int64_t shown) {
+    const core::SequenceRule rule = sequence_rule(entry->sequence);
+    const core::StepBounds bounds = bounds_of(entry, rule);
+    check_length(entry, bounds, length.most);
     const int64_t known = clamped_to_sequence(rule, shown);
-    Relation rel = open_sequence(e);
+    Relation rel = open_sequence(entry);
     const core::SequenceState counter = page_state(rel).counter;
     relation_close(rel, NoLock);
     if (!is_credible(counter, rule, bounds, known))
-        check_may_move(e, psprintf("move sequence \"%s\" from " INT64_FORMAT " to " INT64_FORMAT,
-                                   get_rel_name(e->sequence), counter.last_value, known));
+        check_may_move(entry, psprintf("move sequence \"%s\" from " INT64_FORMAT " to " INT64_FORMAT,
+                                       get_rel_name(entry->sequence), counter.last_value, known));
     uint64_t lsn = 0;
-    const core::PlannedRange block = reserve_values(e, rule, length, &known, &lsn);
-    make_durable(&e->slot->counters, lsn, wanted_durability());
+    const core::PlannedRange block = reserve_values(entry, rule, length, &known, &lsn);
+    make_durable(&entry->slot->counters, lsn, wanted_durability());
     return block;
 }
 
 // What the slot says of that, no alteration changes.
-void check_not_attached(const SessionEntry *e) {
-    if (segment_config(e->slot).is_attached())
-        report_attached(e->sequence);
+void check_not_attached(const SessionEntry *entry) {
+    if (segment_config(entry->slot).is_attached())
+        report_attached(entry->sequence);
 }
 
 void report_attached(Oid sequence) {

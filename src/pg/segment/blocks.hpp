@@ -13,10 +13,10 @@ namespace uidgen::pg {
 // segment's own ranges stays valid: it lies below the counter, and the slot expects the page as this call leaves it.
 // An attached segment is an error: its values are the registry's to reserve. So is a block of more values than a range
 // of the segment may have, unless the role may move the counter anyhow.
-core::PlannedRange reserve_block(const SessionEntry *e, uint64_t count);
+core::PlannedRange reserve_block(const SessionEntry *entry, uint64_t count);
 
 // How many values a range of the segment may have.
-core::StepBounds bounds_of(const SessionEntry *e, const core::SequenceRule &rule);
+core::StepBounds bounds_of(const SessionEntry *entry, const core::SequenceRule &rule);
 
 // Too few values are left for a block. `way_out` ends the hint.
 [[noreturn]] void report_too_few(Oid sequence, uint64_t count, const char *way_out);
@@ -35,10 +35,10 @@ struct BlockLength {
 // never stays below what rows show. The result has a count of 0 if there are too few values. A value further beyond the
 // counter than a failover loses is an error, unless the role may move the counter anyhow: it would use up the sequence.
 // The caller has refused an attached segment.
-core::PlannedRange reserve_beyond(const SessionEntry *e, const BlockLength &length, int64_t shown);
+core::PlannedRange reserve_beyond(const SessionEntry *entry, const BlockLength &length, int64_t shown);
 
 // Error if the segment of an open entry is attached: then its sequence is neither set nor reserved from.
-void check_not_attached(const SessionEntry *e);
+void check_not_attached(const SessionEntry *entry);
 [[noreturn]] void report_attached(Oid sequence);
 
 } // namespace uidgen::pg

@@ -22,13 +22,13 @@ struct Reading {
 // Closes the window, looks at the ranges, and makes the one in use durable. The next one is due unless it is reserved
 // ahead already. While another session keeps moving the counter, it would be lost as well. A session that does not see
 // that it is due stops where it is, so that one session sees it.
-Reading begin_try(SessionEntry *e) {
-    SegmentState &segment = segment_of(e->slot);
-    const core::Durability level = close_window(e);
+Reading begin_try(SessionEntry *entry) {
+    SegmentState &segment = segment_of(entry->slot);
+    const core::Durability level = close_window(entry);
     Reading reading = {};
     reading.level = reading.reached = level;
     core::Range &range = reading.range;
-    Relation rel = open_sequence(e);
+    Relation rel = open_sequence(entry);
     SequencePage page = lock_page_for_reading(rel);
     const uint64_t next = segment.ordinals.last() + 1;
     reading.has_range = segment.reserved.ranges.find(next, &range);
@@ -42,7 +42,7 @@ Reading begin_try(SessionEntry *e) {
         reading.limit = 0;
     else if (segment.ordinals.usable(level) < range.end) {
         const core::WrittenRange written = segment.ordinals.written_range();
-        reading.reached = make_durable(&e->slot->counters, written.lsn, level);
+        reading.reached = make_durable(&entry->slot->counters, written.lsn, level);
         segment.ordinals.confirm(reading.reached, written.until);
     }
     return reading;
@@ -72,8 +72,8 @@ struct Reservation {
 
 // Reserves the next range, unless another session has. No block of the registry is reserved ahead: while sessions draw,
 // the next one stays in its place (memberships.hpp). What is reserved ahead, no session waits for: it is durable soon.
-Reservation reserve_range(const SessionEntry *e, Needed needed) {
-    Slot *slot = e->slot;
+Reservation reserve_range(const SessionEntry *entry, Needed needed) {
+    Slot *slot = entry->slot;
     SegmentState &segment = segment_of(slot);
     const int64_t now_us = monotonic_us();
     Reservation result = {segment_config(slot), {0, PG_INT64_MIN, PG_INT64_MAX, false}, false, 0, 0};
@@ -81,8 +81,8 @@ Reservation reserve_range(const SessionEntry *e, Needed needed) {
     if (is_block)
         result.rule.increment = result.config.increment;
     else
-        result.rule = sequence_rule(e->sequence);
-    Relation rel = open_sequence(e);
+        result.rule = sequence_rule(entry->sequence);
+    Relation rel = open_sequence(entry);
     SequencePage page = lock_matched_page(slot, rel);
     const core::SequenceState counter = slot->expected.counter;
     const uint64_t next = segment.ordinals.last() + 1;
@@ -114,14 +114,14 @@ Reservation reserve_range(const SessionEntry *e, Needed needed) {
 
 // Reserves the next range, or asks the registry for a block. If a value is needed, waits for the block up to
 // uidgen.max_wait, and raises an error when there is none.
-void refill(const SessionEntry *e, Needed needed, BlockWait *wait) EXCLUDES(page_lock) {
-    const Reservation reserved = reserve_range(e, needed);
+void refill(const SessionEntry *entry, Needed needed, BlockWait *wait) EXCLUDES(page_lock) {
+    const Reservation reserved = reserve_range(entry, needed);
     if (reserved.is_missing && reserved.config.is_attached())
-        (void)ask_for_block(e->slot, reserved.config, reserved.step, reserved.shown,
+        (void)ask_for_block(entry->slot, reserved.config, reserved.step, reserved.shown,
                             needed == Needed::now ? wait : nullptr);
     else if (reserved.is_missing && needed == Needed::now) {
         wait->counters->count(Stat::refused_used_up);
-        report_used_up(e->sequence, reserved.rule);
+        report_used_up(entry->sequence, reserved.rule);
     }
 }
 
@@ -186,20 +186,20 @@ BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count
     report_no_block(config, in_fleet ? &answer.error : nullptr, monotonic_us() - wait->began_us);
 }
 
-SegmentValues draw_segment(SessionEntry *e, uint64_t want) {
-    BlockWait wait = {0, &e->slot->counters};
+SegmentValues draw_segment(SessionEntry *entry, uint64_t want) {
+    BlockWait wait = {0, &entry->slot->counters};
     for (;;) {
-        const Reading reading = begin_try(e);
+        const Reading reading = begin_try(entry);
         if (reading.is_due || !reading.has_range)
-            refill(e, reading.has_range ? Needed::later : Needed::now, &wait);
-        core::PositionAllocator<> &ordinals = segment_of(e->slot).ordinals;
+            refill(entry, reading.has_range ? Needed::later : Needed::now, &wait);
+        core::PositionAllocator<> &ordinals = segment_of(entry->slot).ordinals;
         const core::Range &range = reading.range;
         const core::Run run = ordinals.take(0, reading.limit, want);
         const auto increment = static_cast<uint64_t>(range.increment);
         const uint64_t origin = static_cast<uint64_t>(range.first) - range.begin * increment;
         const uint64_t last = run.first + run.count - 1;
         if (run.count > 0 && reading.reached == reading.level)
-            open_window(e, {ordinals.word(), last, last, reading.limit - 1, origin + increment, increment});
+            open_window(entry, {ordinals.word(), last, last, reading.limit - 1, origin + increment, increment});
         if (run.count > 0)
             return {origin + run.first * increment, increment, run.count};
         CHECK_FOR_INTERRUPTS();

@@ -22,7 +22,7 @@ struct SegmentValues {
 
 // The next values, up to `want` (>= 1), on the slow path of an open entry. Leaves a window for the next calls. Error
 // when the sequence is used up, or when the registry gives no block within uidgen.max_wait.
-SegmentValues draw_segment(SessionEntry *e, uint64_t want);
+SegmentValues draw_segment(SessionEntry *entry, uint64_t want);
 
 // The segment's configuration, with the settings where it leaves the step to them.
 SegmentConfig segment_config(const Slot *slot) EXCLUDES(slot_lock, state_lock);

@@ -339,7 +339,7 @@ void redefine(Oid sequence, const core::Definition &former, const core::Definiti
 
 void set_is_default(Oid generator, bool is_default) {
     change_definition(generator, core::DefinitionKind::generator,
-                      [&](core::Definition *d) { d->generator.is_default = is_default; });
+                      [&](core::Definition *definition) { definition->generator.is_default = is_default; });
 }
 
 void move_default(Oid former) {

@@ -52,19 +52,19 @@ SessionEntry *open_default() {
     if (default_changed_here())
         report_default_changed();
     constexpr int most_rounds = 8;
-    SessionEntry *e = nullptr;
+    SessionEntry *entry = nullptr;
     bool is_known = true;
-    for (int round = 0; e == nullptr || (default_as_of != definition_changes && round < most_rounds); round++) {
+    for (int round = 0; entry == nullptr || (default_as_of != definition_changes && round < most_rounds); round++) {
         if (default_as_of != definition_changes) {
             default_as_of = read_unchanged([] { default_sequence = watch_default(); });
             is_known = false;
         }
-        e = open_entry(default_sequence, SlotKind::generator);
+        entry = open_entry(default_sequence, SlotKind::generator);
     }
     if (!is_known)
         note_if_default(default_sequence);
-    last_used.default_generator = default_as_of == definition_changes ? e : &empty_entry;
-    return e;
+    last_used.default_generator = default_as_of == definition_changes ? entry : &empty_entry;
+    return entry;
 }
 
 namespace {
@@ -153,11 +153,12 @@ const Name *look_up(const text *name) {
     auto *copy = static_cast<text *>(static_cast<void *>(PG_DETOAST_DATUM_COPY(PointerGetDatum(name))));
     SearchPath *path = is_segment ? nullptr : copy_search_path(names_context);
     MemoryContextSwitchTo(caller);
-    auto *entry = static_cast<Name *>(hash_search(names, &hash, HASH_ENTER, nullptr));
+    auto *remembered = static_cast<Name *>(hash_search(names, &hash, HASH_ENTER, nullptr));
     // A change that came during the look-up may have been one of the sequence, which was not watched yet.
     const uint64 as_of = relations != relation_changes ? 0 : is_segment ? definitions : relations;
-    *entry = {hash, copy, path, GetUserId(), sequence, as_of, is_segment ? &definition_changes : &relation_changes};
-    return entry;
+    *remembered = {
+        hash, copy, path, GetUserId(), sequence, as_of, is_segment ? &definition_changes : &relation_changes};
+    return remembered;
 }
 
 // Whether the argument is a literal, as in a column's default. Of other arguments the executor knows only the type.

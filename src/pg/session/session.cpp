@@ -52,20 +52,22 @@ template <typename Visit> void for_each_entry(Visit visit) {
         visit(place->entry);
 }
 
-bool slot_was_freed(const SessionEntry *e) {
-    return e->slot == nullptr || e->slot->generation.load(std::memory_order_acquire) != e->generation;
+bool slot_was_freed(const SessionEntry *entry) {
+    return entry->slot == nullptr || entry->slot->generation.load(std::memory_order_acquire) != entry->generation;
 }
 
-bool has_slot(const SessionEntry *e, SlotKind kind) { return e->kind == kind && e->is_settled && !slot_was_freed(e); }
+bool has_slot(const SessionEntry *entry, SlotKind kind) {
+    return entry->kind == kind && entry->is_settled && !slot_was_freed(entry);
+}
 
 // Keeps sessions small that keep creating and dropping sequences.
 void free_dropped_entries() {
     last_used = {&empty_entry, &empty_entry, &empty_entry};
-    for_each_entry([](SessionEntry *e) {
-        if (is_relation(e->sequence))
+    for_each_entry([](SessionEntry *entry) {
+        if (is_relation(entry->sequence))
             return;
-        entry_table_delete(entries, e->sequence); // simplehash allows it for the current element
-        pfree(e);
+        entry_table_delete(entries, entry->sequence); // simplehash allows it for the current element
+        pfree(entry);
     });
 }
 
@@ -80,10 +82,10 @@ SessionEntry *make_entry(Oid sequence) {
         free_dropped_entries();
         entries_wanted = Max(2 * entries->members, fewest_entries);
     }
-    auto *e = static_cast<SessionEntry *>(MemoryContextAllocZero(TopMemoryContext, sizeof(SessionEntry)));
-    e->sequence = sequence;
-    entry_table_insert(entries, sequence, &found)->entry = e;
-    return e;
+    auto *entry = static_cast<SessionEntry *>(MemoryContextAllocZero(TopMemoryContext, sizeof(SessionEntry)));
+    entry->sequence = sequence;
+    entry_table_insert(entries, sequence, &found)->entry = entry;
+    return entry;
 }
 
 // Error if sessions cannot draw on this server, for lack of the preload.
@@ -98,74 +100,75 @@ void check_may_draw() {
 }
 
 // RowExclusiveLock. The owner is TopTransactionResourceOwner, so that ROLLBACK TO does not release it.
-void lock_for_transaction(SessionEntry *e) {
-    if (e->locked_in == transaction_number)
+void lock_for_transaction(SessionEntry *entry) {
+    if (entry->locked_in == transaction_number)
         return;
     ResourceOwner owner = CurrentResourceOwner;
     if (!fault_is("release_lock"))
         CurrentResourceOwner = TopTransactionResourceOwner;
-    LockRelationOid(e->sequence, RowExclusiveLock);
+    LockRelationOid(entry->sequence, RowExclusiveLock);
     CurrentResourceOwner = owner;
-    e->found_in = InvalidSubTransactionId; // that of an earlier transaction says nothing of this one
-    e->locked_in = transaction_number;
+    entry->found_in = InvalidSubTransactionId; // that of an earlier transaction says nothing of this one
+    entry->locked_in = transaction_number;
 }
 
 // Whether the entry was opened for this role, and nothing has changed since, so that nothing need be looked up again.
 // Under the sequence's lock, which has brought the invalidations that were sent before it.
-bool is_unchanged(const SessionEntry *e, SlotKind kind) {
-    return e->known_as_of == sequence_changes && e->role == GetUserId() && has_slot(e, kind) &&
-           is_page_expected(e->slot, e->page);
+bool is_unchanged(const SessionEntry *entry, SlotKind kind) {
+    return entry->known_as_of == sequence_changes && entry->role == GetUserId() && has_slot(entry, kind) &&
+           is_page_expected(entry->slot, entry->page);
 }
 
 // Finds or makes the slot. One of the entries that were used last may be this one, as of the other kind.
-void enter_slot(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
+void enter_slot(SessionEntry *entry, Relation rel, SlotKind kind, bool is_new) {
     last_used = {&empty_entry, &empty_entry, &empty_entry};
-    e->slot = find_or_make_slot(rel, kind);
-    e->generation = e->slot->generation.load(std::memory_order_acquire);
-    e->is_settled = phase_of(e->slot) == SlotPhase::ready; // after the generation, which a later alteration changes
-    e->kind = kind;
-    e->window = {};
+    entry->slot = find_or_make_slot(rel, kind);
+    entry->generation = entry->slot->generation.load(std::memory_order_acquire);
+    entry->is_settled =
+        phase_of(entry->slot) == SlotPhase::ready; // after the generation, which a later alteration changes
+    entry->kind = kind;
+    entry->window = {};
     if (is_new)
-        e->found_in = GetCurrentSubTransactionId();
+        entry->found_in = GetCurrentSubTransactionId();
 }
 
 // Another page may be that of another sequence with the oid, because a session without the library has dropped the
 // former one. So what the slot was made from is read again, before the page becomes the expected one: until then no
 // session draws. If nextval
 // has moved the sequence, nothing else has changed, and the slot stays as it is.
-void adopt_other_page(SessionEntry *e, Relation rel, SlotKind kind, bool is_new) {
+void adopt_other_page(SessionEntry *entry, Relation rel, SlotKind kind, bool is_new) {
     const Oid sequence = RelationGetRelid(rel);
     if (fault_is("trust_oid")) {
     } else if (kind == SlotKind::generator) {
         check_lease_sequence(sequence);
         (void)read_generator_config(sequence, rel); // error if it is none
     } else if (is_lease_sequence(sequence) ||
-               !slot_has_definition(e->slot, segment_config_of(read_segment(sequence)))) {
-        mark_stale(e->slot, SlotPhase::altered);
-        enter_slot(e, rel, kind, is_new);
+               !slot_has_definition(entry->slot, segment_config_of(read_segment(sequence)))) {
+        mark_stale(entry->slot, SlotPhase::altered);
+        enter_slot(entry, rel, kind, is_new);
     }
-    match_page(e->slot, rel);
+    match_page(entry->slot, rel);
 }
 
 // Looks up the sequence, checks it and the privilege, and finds or makes its slot. Under the sequence's lock.
-void open_afresh(SessionEntry *e, SlotKind kind) {
+void open_afresh(SessionEntry *entry, SlotKind kind) {
     const uint64_t changes = sequence_changes;
-    e->window.close(); // its values may be those of a commit that is not durable yet
-    Relation rel = open_to_draw(e->sequence, kind);
+    entry->window.close(); // its values may be those of a commit that is not durable yet
+    Relation rel = open_to_draw(entry->sequence, kind);
     const bool is_new = made_in_this_transaction(rel);
     // The lock keeps the slot. So an unchanged generation means that the slot is still this sequence's.
-    if (!has_slot(e, kind))
-        enter_slot(e, rel, kind, is_new);
-    if (!find_expected_page(e->slot, rel, &e->page))
-        adopt_other_page(e, rel, kind, is_new);
+    if (!has_slot(entry, kind))
+        enter_slot(entry, rel, kind, is_new);
+    if (!find_expected_page(entry->slot, rel, &entry->page))
+        adopt_other_page(entry, rel, kind, is_new);
     if (!is_new)
-        e->found_in = InvalidSubTransactionId;
+        entry->found_in = InvalidSubTransactionId;
     else
         new_sequences_in = transaction_number;
     const bool lasts = !is_new && !rewritten_in_this_transaction(rel) && !IsParallelWorker();
     relation_close(rel, NoLock);
-    e->known_as_of = lasts ? changes : 0;
-    e->role = GetUserId();
+    entry->known_as_of = lasts ? changes : 0;
+    entry->role = GetUserId();
 }
 
 } // namespace
@@ -177,18 +180,18 @@ SessionEntry *open_entry(Oid sequence, SlotKind kind) {
         report_in_recovery();
     }
 
-    SessionEntry *e = find_entry(sequence);
-    if (e == nullptr)
-        e = make_entry(sequence);
-    if (is_open(e, GetUserId()) && has_slot(e, kind))
-        return e;
-    e->checked = 0;
-    lock_for_transaction(e);
+    SessionEntry *entry = find_entry(sequence);
+    if (entry == nullptr)
+        entry = make_entry(sequence);
+    if (is_open(entry, GetUserId()) && has_slot(entry, kind))
+        return entry;
+    entry->checked = 0;
+    lock_for_transaction(entry);
     const uint64_t checks = session_checks; // an event after this point makes the next call open the entry again
-    if (!is_unchanged(e, kind))
-        open_afresh(e, kind);
-    e->checked = checks;
-    return e;
+    if (!is_unchanged(entry, kind))
+        open_afresh(entry, kind);
+    entry->checked = checks;
+    return entry;
 }
 
 SessionEntry *find_entry(Oid sequence) {
@@ -197,65 +200,65 @@ SessionEntry *find_entry(Oid sequence) {
 }
 
 SessionEntry *find_entry(Oid sequence, SlotKind kind) {
-    SessionEntry *e = find_entry(sequence);
+    SessionEntry *entry = find_entry(sequence);
     // Without a slot it has no kind yet.
-    return e != nullptr && e->slot != nullptr && e->kind == kind ? e : &empty_entry;
+    return entry != nullptr && entry->slot != nullptr && entry->kind == kind ? entry : &empty_entry;
 }
 
-bool coarse_clock_allows(const SessionEntry *e) {
-    return static_cast<uint64_t>(monotonic_coarse_us()) - e->clock_begin < e->clock_length;
+bool coarse_clock_allows(const SessionEntry *entry) {
+    return static_cast<uint64_t>(monotonic_coarse_us()) - entry->clock_begin < entry->clock_length;
 }
 
 void close_all_windows() {
-    for_each_entry([](SessionEntry *e) { e->window.close(); });
+    for_each_entry([](SessionEntry *entry) { entry->window.close(); });
     open_all_again();
 }
 
-core::Durability close_window(SessionEntry *e) {
+core::Durability close_window(SessionEntry *entry) {
     const SyncState sync = sync_state();
-    e->window.close();
-    e->sync = sync;
+    entry->window.close();
+    entry->sync = sync;
     return wanted_durability(sync);
 }
 
 namespace {
 
-void set_window(SessionEntry *e, const core::Window<> &window, WindowClock clock, uint64_t begin, uint64_t length) {
-    e->window = window;
-    e->clock = clock;
-    e->clock_begin = begin;
-    e->clock_length = length;
+void set_window(SessionEntry *entry, const core::Window<> &window, WindowClock clock, uint64_t begin, uint64_t length) {
+    entry->window = window;
+    entry->clock = clock;
+    entry->clock_begin = begin;
+    entry->clock_length = length;
 }
 
 } // namespace
 
-void open_window(SessionEntry *e, const core::Window<> &window) {
-    set_window(e, window, WindowClock::none, 0, 0);
+void open_window(SessionEntry *entry, const core::Window<> &window) {
+    set_window(entry, window, WindowClock::none, 0, 0);
     if (fault_is("no_swap")) {
         static std::atomic<uint64_t> own_word;
         own_word.store(window.expected, std::memory_order_relaxed);
-        e->window.word = &own_word;
+        entry->window.word = &own_word;
     }
 }
 
-void open_window_in_tick(SessionEntry *e, const core::Window<> &window, int64_t begin_us, int64_t end_us) {
-    set_window(e, window, WindowClock::wall, static_cast<uint64_t>(begin_us) * ns_per_us, // modulo 2^64
+void open_window_in_tick(SessionEntry *entry, const core::Window<> &window, int64_t begin_us, int64_t end_us) {
+    set_window(entry, window, WindowClock::wall, static_cast<uint64_t>(begin_us) * ns_per_us, // modulo 2^64
                static_cast<uint64_t>((end_us - begin_us) * ns_per_us));
 }
 
 // The coarse clock lags by up to coarse_lag_us. The window begins that much earlier, so that no reading is before it,
 // and ends 10 to 20 ms early rather than late.
-void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t since_us, int64_t us) {
+void open_window_for(SessionEntry *entry, const core::Window<> &window, int64_t since_us, int64_t us) {
     const int64_t length_us = Max(us, coarse_lag_us) - coarse_lag_us;
-    set_window(e, window, WindowClock::coarse, static_cast<uint64_t>(since_us - coarse_lag_us),
+    set_window(entry, window, WindowClock::coarse, static_cast<uint64_t>(since_us - coarse_lag_us),
                static_cast<uint64_t>(length_us));
 }
 
-Relation open_sequence(const SessionEntry *e) { return relation_open(e->sequence, NoLock); }
+Relation open_sequence(const SessionEntry *entry) { return relation_open(entry->sequence, NoLock); }
 
 void forget_last_values() {
     last_id = -1;
-    for_each_entry([](SessionEntry *e) { e->has_last = false; });
+    for_each_entry([](SessionEntry *entry) { entry->has_last = false; });
     close_all_windows(); // the next call's slow path will set has_last again
 }
 
@@ -288,12 +291,12 @@ void session_rolls_back(SubTransactionId mine) {
     if (default_changed_by >= mine)
         default_changed_in = 0;
     if (new_sequences_in == transaction_number)
-        for_each_entry([mine](SessionEntry *e) {
-            if (e->found_in < mine || e->locked_in != transaction_number)
+        for_each_entry([mine](SessionEntry *entry) {
+            if (entry->found_in < mine || entry->locked_in != transaction_number)
                 return;
-            note_dropped(e->slot, slot_key(e->sequence));
-            if (!IsParallelWorker() && !slot_was_freed(e))
-                mark_stale(e->slot);
+            note_dropped(entry->slot, slot_key(entry->sequence));
+            if (!IsParallelWorker() && !slot_was_freed(entry))
+                mark_stale(entry->slot);
         });
     open_all_again();
 }

@@ -71,30 +71,30 @@ struct LastUsed {
 
 inline void open_all_again() { session_checks++; }
 
-inline bool is_open(const SessionEntry *e, Oid role) {
-    return likely(e->checked == session_checks) && likely(e->role == role);
+inline bool is_open(const SessionEntry *entry, Oid role) {
+    return likely(entry->checked == session_checks) && likely(entry->role == role);
 }
 
-[[gnu::noinline]] bool coarse_clock_allows(const SessionEntry *e);
+[[gnu::noinline]] bool coarse_clock_allows(const SessionEntry *entry);
 
 // One comparison serves a clock that is beyond the window's end and one that went back, which gives a huge difference.
-inline bool clock_allows(const SessionEntry *e) {
-    if (likely(e->clock == WindowClock::wall))
-        return wall_clock_ns_modulo() - e->clock_begin < e->clock_length;
-    return e->clock == WindowClock::none || coarse_clock_allows(e);
+inline bool clock_allows(const SessionEntry *entry) {
+    if (likely(entry->clock == WindowClock::wall))
+        return wall_clock_ns_modulo() - entry->clock_begin < entry->clock_length;
+    return entry->clock == WindowClock::none || coarse_clock_allows(entry);
 }
 
 // The fast path: draws the next value of an entry's window. It is inlined into each entry point. Callers fetch the
 // current role before anything else, so that no register need be kept over that call. While no standby is awaited, a
 // window of any durability will do. Segments have no clock.
-template <SlotKind kind> [[gnu::always_inline]] inline bool draw_next(SessionEntry *e, Oid role, int64_t *value) {
-    if (unlikely(!is_open(e, role)))
+template <SlotKind kind> [[gnu::always_inline]] inline bool draw_next(SessionEntry *entry, Oid role, int64_t *value) {
+    if (unlikely(!is_open(entry, role)))
         return false;
-    if (unlikely(!surely_no_standby_is_awaited()) && e->sync != sync_state())
+    if (unlikely(!surely_no_standby_is_awaited()) && entry->sync != sync_state())
         return false;
-    if (kind == SlotKind::generator && unlikely(!clock_allows(e)))
+    if (kind == SlotKind::generator && unlikely(!clock_allows(entry)))
         return false;
-    return e->window.take(value);
+    return entry->window.take(value);
 }
 
 // The entry of a sequence of that kind, opened for the current user and transaction; else an error. Entries of dropped
@@ -118,29 +118,29 @@ template <SlotKind kind> inline SessionEntry *known_entry(Oid sequence) {
 // Starts each round of the slow path: closes the window, and returns how durable a value must be. That follows from
 // what is noted of synchronous replication, from one reading, so the window opened next holds values as durable as a
 // session that reads the same must have them.
-core::Durability close_window(SessionEntry *e);
+core::Durability close_window(SessionEntry *entry);
 
 // Closes the windows of all entries, because what was checked when they were opened no longer holds.
 void close_all_windows();
 
 // After a draw: opens the window for the next draws. If an invalidation came during the draw, the window is never used,
 // because `checked` is from before the draw. The first form is for segments.
-void open_window(SessionEntry *e, const core::Window<> &window);
+void open_window(SessionEntry *entry, const core::Window<> &window);
 
 // Valid while the wall clock is in the tick from begin_us to end_us.
-void open_window_in_tick(SessionEntry *e, const core::Window<> &window, int64_t begin_us, int64_t end_us);
+void open_window_in_tick(SessionEntry *entry, const core::Window<> &window, int64_t begin_us, int64_t end_us);
 // Valid for that long after an instant of the monotonic clock, whatever the wall clock does.
-void open_window_for(SessionEntry *e, const core::Window<> &window, int64_t since_us, int64_t us);
+void open_window_for(SessionEntry *entry, const core::Window<> &window, int64_t since_us, int64_t us);
 
 // The sequence of an open entry. Its lock is held.
-Relation open_sequence(const SessionEntry *e);
+Relation open_sequence(const SessionEntry *entry);
 
 // Calls work(&page) under the exclusive lock of the page of an open entry's sequence, after the slot has adopted what
 // another command did to it. `work` must not wait, allocate memory or raise an error. Returns what it returns: the end
 // of the record that it wrote, or 0.
-template <typename Work> uint64_t with_locked_page(const SessionEntry *e, Work work) {
-    Relation rel = open_sequence(e);
-    SequencePage page = lock_matched_page(e->slot, rel);
+template <typename Work> uint64_t with_locked_page(const SessionEntry *entry, Work work) {
+    Relation rel = open_sequence(entry);
+    SequencePage page = lock_matched_page(entry->slot, rel);
     const uint64_t lsn = work(&page);
     unlock_page(&page);
     relation_close(rel, NoLock);

@@ -60,9 +60,9 @@ void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, co
                         errdetail("It belongs to the extension, so it is the same in each database."),
                         errhint("Create another generator with uid_generator_create(), and make it the default with "
                                 "uid_default_set().")));
-    const auto set = [&](core::Definition *d) {
+    const auto set = [&](core::Definition *definition) {
         check_owner(sequence); // again under the lock, because it may have got another owner meanwhile
-        set_arguments(fcinfo, d, null_number);
+        set_arguments(fcinfo, definition, null_number);
     };
     if (!change_definition(sequence, kind, set))
         ereport(ERROR,
@@ -106,11 +106,11 @@ core::Definition new_generator(Oid schema, Oid like, const text *preset) {
         OidIsValid(like) ? read_definition(like, core::DefinitionKind::generator) : preset_named(schema, preset);
     if (definition.kind == core::DefinitionKind::none)
         report_not_a_generator(like);
-    core::GeneratorDefinition &g = definition.generator;
-    g.created = to_unix_us(GetCurrentTransactionStartTimestamp());
-    g.is_default = 0;
-    if (g.epoch == core::null_number)
-        g.epoch = g.created / us_per_day * us_per_day;
+    core::GeneratorDefinition &generator = definition.generator;
+    generator.created = to_unix_us(GetCurrentTransactionStartTimestamp());
+    generator.is_default = 0;
+    if (generator.epoch == core::null_number)
+        generator.epoch = generator.created / us_per_day * us_per_day;
     return definition;
 }
 

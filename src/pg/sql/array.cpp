@@ -29,11 +29,11 @@ ArrayType *new_array(int64_t count) {
 }
 
 // What a draw leaves in memory is of no use any more, and a long array takes many draws.
-void fill(SessionEntry *e, uint64_t count, DrawSome draw, int64_t *values) {
+void fill(SessionEntry *entry, uint64_t count, DrawSome draw, int64_t *values) {
     MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "uidgen batch", ALLOCSET_DEFAULT_SIZES);
     MemoryContext caller = MemoryContextSwitchTo(scratch);
     for (uint64_t drawn = 0; drawn < count;) {
-        drawn += draw(e, count - drawn, values + drawn);
+        drawn += draw(entry, count - drawn, values + drawn);
         CHECK_FOR_INTERRUPTS();
         MemoryContextReset(scratch);
     }
@@ -43,13 +43,13 @@ void fill(SessionEntry *e, uint64_t count, DrawSome draw, int64_t *values) {
 
 } // namespace
 
-ArrayType *draw_array(SessionEntry *e, int64_t count, DrawSome draw, int64_t *last) {
+ArrayType *draw_array(SessionEntry *entry, int64_t count, DrawSome draw, int64_t *last) {
     check_count(count);
     if (count == 0)
         return construct_empty_array(INT8OID);
     ArrayType *array = new_array(count);
     auto *values = reinterpret_cast<int64_t *>(ARR_DATA_PTR(array));
-    fill(e, static_cast<uint64_t>(count), draw, values);
+    fill(entry, static_cast<uint64_t>(count), draw, values);
     *last = values[count - 1];
     return array;
 }

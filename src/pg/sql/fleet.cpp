@@ -23,10 +23,10 @@ void put_text(ResultRow *row, const char *column, const char *text) {
 }
 
 // Why a generator gets nothing; at_us 0: it was not refused since the registry could be used last.
-GrantError error_of(const RegistrarStatus &s, const Member *member) {
-    if (s.away_since_us != 0)
-        return s.last_error;
-    return member != nullptr && member->error.at_us >= s.back_at_us ? member->error : GrantError{};
+GrantError error_of(const RegistrarStatus &status, const Member *member) {
+    if (status.away_since_us != 0)
+        return status.last_error;
+    return member != nullptr && member->error.at_us >= status.back_at_us ? member->error : GrantError{};
 }
 
 // How it is with a generator, or with the server if it has none.
@@ -42,9 +42,9 @@ const char *state_of(const GrantError &error, const Member *member) {
     return has_grant && !is_idle ? "granted" : "waiting";
 }
 
-void put_server(ResultRow *row, const RegistrarStatus &s, const Member *member) {
+void put_server(ResultRow *row, const RegistrarStatus &status, const Member *member) {
     const core::FleetSeen seen = fleet_seen();
-    const GrantError error = error_of(s, member);
+    const GrantError error = error_of(status, member);
     put_text(row, "state", state_of(error, member));
     put_text(row, "why", error.why != core::Why::granted ? core::name_of(error.why) : "");
     put_text(row, "error", error.message);
@@ -52,14 +52,14 @@ void put_server(ResultRow *row, const RegistrarStatus &s, const Member *member) 
     put_time(row, "fenced_until", error.why == core::Why::fenced ? error.until_us : 0);
     if (superuser() || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS)) {
         put_text(row, "registry", conninfo_redacted(settings::registry));
-        put_text(row, "host", s.host);
+        put_text(row, "host", status.host);
     }
-    put_time(row, "heard_at", s.heard_at_us);
-    put_time(row, "away_since", s.away_since_us);
-    put_text(row, "last_error", s.last_error.message);
-    put_time(row, "last_error_at", s.last_error.at_us);
-    if (s.compared_clocks)
-        put(row, "clock_offset_ms", s.clock_offset_us / us_per_ms);
+    put_time(row, "heard_at", status.heard_at_us);
+    put_time(row, "away_since", status.away_since_us);
+    put_text(row, "last_error", status.last_error.message);
+    put_time(row, "last_error_at", status.last_error.at_us);
+    if (status.compared_clocks)
+        put(row, "clock_offset_ms", status.clock_offset_us / us_per_ms);
     if (seen.fleet == 0)
         return;
     put(row, "fleet", seen.fleet);

@@ -21,11 +21,11 @@ SessionEntry *open_generator(FunctionCallInfo fcinfo, bool is_named) {
 }
 
 // An entry that was opened again may still have its window. So transactions of one call each use it too.
-Datum draw_one(SessionEntry *e) {
+Datum draw_one(SessionEntry *entry) {
     int64_t id;
-    if (draw_next<SlotKind::generator>(e, GetUserId(), &id))
+    if (draw_next<SlotKind::generator>(entry, GetUserId(), &id))
         return hand_out(id);
-    const Drawn drawn = draw(e, 1);
+    const Drawn drawn = draw(entry, 1);
     return hand_out(core::encode(drawn.encoder, drawn.run.first));
 }
 
@@ -36,8 +36,8 @@ Datum draw_one(SessionEntry *e) {
     return draw_one(last_used.generator);
 }
 
-uint64_t draw_some_ids(SessionEntry *e, uint64_t want, int64_t *out) {
-    const Drawn drawn = draw(e, want);
+uint64_t draw_some_ids(SessionEntry *entry, uint64_t want, int64_t *out) {
+    const Drawn drawn = draw(entry, want);
     for (uint64_t i = 0; i < drawn.run.count; i++)
         out[i] = core::encode(drawn.encoder, drawn.run.first + i);
     return drawn.run.count;
@@ -149,8 +149,8 @@ uint64_t strong_random_bits() {
 }
 
 // The entry that the id came from is still open, so its slot has the id's layout.
-Datum drawn_as_uuid(const SessionEntry *e, Datum id) {
-    return id_as_uuid(generator_of(e->slot).config.layout, DatumGetInt64(id), strong_random_bits());
+Datum drawn_as_uuid(const SessionEntry *entry, Datum id) {
+    return id_as_uuid(generator_of(entry->slot).config.layout, DatumGetInt64(id), strong_random_bits());
 }
 
 // No instant of a layout is later than max_instant_us. So what is later, and infinity, is beyond its end like any other
@@ -189,8 +189,8 @@ core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
 UIDGEN_SQL_FUNCTION(uid_next_default) {
     const Oid role = GetUserId();
     int64_t id;
-    SessionEntry *e = last_used.default_generator;
-    return likely(draw_next<SlotKind::generator>(e, role, &id)) ? hand_out(id) : next_default_id();
+    SessionEntry *entry = last_used.default_generator;
+    return likely(draw_next<SlotKind::generator>(entry, role, &id)) ? hand_out(id) : next_default_id();
 }
 
 UIDGEN_SQL_FUNCTION(uid_next_of) {
@@ -198,26 +198,26 @@ UIDGEN_SQL_FUNCTION(uid_next_of) {
     int64_t id;
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
-    SessionEntry *e = known_entry<SlotKind::generator>(PG_GETARG_OID(0));
-    return likely(draw_next<SlotKind::generator>(e, role, &id)) ? hand_out(id) : next_id_of(fcinfo);
+    SessionEntry *entry = known_entry<SlotKind::generator>(PG_GETARG_OID(0));
+    return likely(draw_next<SlotKind::generator>(entry, role, &id)) ? hand_out(id) : next_id_of(fcinfo);
 }
 
 // A draw may process invalidations, which clear last_used. So the entry is kept here.
 UIDGEN_SQL_FUNCTION(uid_next_uuid) {
     const bool is_named = PG_NARGS() > 0;
-    SessionEntry *e = is_named ? known_entry<SlotKind::generator>(PG_GETARG_OID(0)) : last_used.default_generator;
+    SessionEntry *entry = is_named ? known_entry<SlotKind::generator>(PG_GETARG_OID(0)) : last_used.default_generator;
     int64_t id;
-    if (draw_next<SlotKind::generator>(e, GetUserId(), &id))
-        return drawn_as_uuid(e, hand_out(id));
-    e = open_generator(fcinfo, is_named);
-    return drawn_as_uuid(e, draw_one(e));
+    if (draw_next<SlotKind::generator>(entry, GetUserId(), &id))
+        return drawn_as_uuid(entry, hand_out(id));
+    entry = open_generator(fcinfo, is_named);
+    return drawn_as_uuid(entry, draw_one(entry));
 }
 
 // The last id is that of the last call that did not fail.
 UIDGEN_SQL_FUNCTION(uid_next_array) {
     const bool is_named = PG_NARGS() > 1;
-    SessionEntry *e = open_generator(fcinfo, is_named);
-    return PointerGetDatum(draw_array(e, PG_GETARG_INT64(is_named ? 1 : 0), draw_some_ids, &last_id));
+    SessionEntry *entry = open_generator(fcinfo, is_named);
+    return PointerGetDatum(draw_array(entry, PG_GETARG_INT64(is_named ? 1 : 0), draw_some_ids, &last_id));
 }
 
 UIDGEN_SQL_FUNCTION(uid_last) {

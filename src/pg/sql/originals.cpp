@@ -40,40 +40,40 @@ int64_t saturating_add(int64_t value, int64_t length) {
 }
 
 // A NULL before counts as 0 here.
-[[noreturn]] void report_move(const BlockRow &r) {
-    const char *to = is_null(r.after, r.column) ? "NULL" : psprintf(INT64_FORMAT, r.to());
+[[noreturn]] void report_move(const BlockRow &row) {
+    const char *to = is_null(row.after, row.column) ? "NULL" : psprintf(INT64_FORMAT, row.to());
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("cannot move \"%s\" of segment \"%s\" from %lld to %s", r.column, shown(r.name),
-                           static_cast<long long>(r.from()), to),
+                    errmsg("cannot move \"%s\" of segment \"%s\" from %lld to %s", row.column, shown(row.name),
+                           static_cast<long long>(row.from()), to),
                     errhint("Add the length of a block to \"%s\" (in t_sequence at most increment_val), or set it "
                             "to 0.",
-                            r.column)));
+                            row.column)));
 }
 
 // Checks the caller's privilege, too. A commit that is lost would bring the former row back, and with it a block that a
 // node took when it was told of the commit. So this transaction's commit is flushed, whatever synchronous_commit says.
-SessionEntry *open_segment(const BlockRow &r) {
-    SessionEntry *e = open_entry(r.sequence, SlotKind::segment);
-    check_not_attached(e);
-    const int64_t increment = sequence_rule(r.sequence).increment;
+SessionEntry *open_segment(const BlockRow &row) {
+    SessionEntry *entry = open_entry(row.sequence, SlotKind::segment);
+    check_not_attached(entry);
+    const int64_t increment = sequence_rule(row.sequence).increment;
     if (increment != 1)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("segment \"%s\" has an increment of %lld", shown(r.name), static_cast<long long>(increment)),
-                 errdetail("Nodes that take blocks by \"%s\" count by 1.", r.column),
+                 errmsg("segment \"%s\" has an increment of %lld", shown(row.name), static_cast<long long>(increment)),
+                 errdetail("Nodes that take blocks by \"%s\" count by 1.", row.column),
                  errhint("Reserve blocks with segment_reserve(), which returns the increment.")));
     if (!fault_is("async_block"))
         ForceSyncCommit();
-    return e;
+    return entry;
 }
 
 // By ALTER SEQUENCE, because it waits for transactions that draw, and is undone when this one is rolled back.
-void restart(const BlockRow &r) {
-    if (pg_class_aclcheck(r.sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
-        report_no_privilege(r.sequence, "UPDATE");
-    const core::SequenceRule rule = sequence_rule(r.sequence);
-    execute_as(owner_of(r.sequence), psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(r.sequence),
-                                              static_cast<long long>(Min(Max(rule.min_value, 0), rule.max_value))));
+void restart(const BlockRow &row) {
+    if (pg_class_aclcheck(row.sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
+        report_no_privilege(row.sequence, "UPDATE");
+    const core::SequenceRule rule = sequence_rule(row.sequence);
+    execute_as(owner_of(row.sequence), psprintf("ALTER SEQUENCE %s RESTART WITH %lld", qualified_name(row.sequence),
+                                                static_cast<long long>(Min(Max(rule.min_value, 0), rule.max_value))));
 }
 
 struct ReservedBlock {
@@ -83,35 +83,37 @@ struct ReservedBlock {
 
 // Values beyond all that were reserved, and beyond the former row, which may be ahead of its sequence after a restore.
 // If too few are left and the row is set to 0, it starts over, with `again` values.
-ReservedBlock reserve(const BlockRow &r, const SessionEntry *e, const BlockLength &length, int64_t shown,
+ReservedBlock reserve(const BlockRow &row, const SessionEntry *entry, const BlockLength &length, int64_t shown,
                       uint64_t again) {
-    ReservedBlock block = {reserve_beyond(e, length, fault_is("stale_row") ? PG_INT64_MIN : shown), false};
-    if (block.values.count == 0 && r.clears()) {
-        restart(r);
-        e = open_entry(r.sequence, SlotKind::segment);
-        block = {reserve_beyond(e, {again, again, 0}, PG_INT64_MIN), true};
+    ReservedBlock block = {reserve_beyond(entry, length, fault_is("stale_row") ? PG_INT64_MIN : shown), false};
+    if (block.values.count == 0 && row.clears()) {
+        restart(row);
+        entry = open_entry(row.sequence, SlotKind::segment);
+        block = {reserve_beyond(entry, {again, again, 0}, PG_INT64_MIN), true};
     }
     if (block.values.count == 0)
-        report_too_few(r.sequence, length.most, psprintf(", or start over with SET %s = 0 if it is larger", r.column));
+        report_too_few(row.sequence, length.most,
+                       psprintf(", or start over with SET %s = 0 if it is larger", row.column));
     return block;
 }
 
-void set_column(BlockRow *r, const char *name, Datum value) {
-    int number = column_number(r->after.desc, name);
+void set_column(BlockRow *row, const char *name, Datum value) {
+    int number = column_number(row->after.desc, name);
     bool null = false;
-    r->after.tuple = heap_modify_tuple_by_cols(r->after.tuple, r->after.desc, 1, &number, &value, &null);
+    row->after.tuple = heap_modify_tuple_by_cols(row->after.tuple, row->after.desc, 1, &number, &value, &null);
 }
 
-Datum with_value(BlockRow r, int64_t value) {
-    set_column(&r, r.column, Int64GetDatum(fault_is("unwritten") && !is_null(r.after, r.column) ? r.to() : value));
-    return PointerGetDatum(r.after.tuple);
+Datum with_value(BlockRow row, int64_t value) {
+    set_column(&row, row.column,
+               Int64GetDatum(fault_is("unwritten") && !is_null(row.after, row.column) ? row.to() : value));
+    return PointerGetDatum(row.after.tuple);
 }
 
 int64_t increment_val(Row row) { return DatumGetInt64(column(row, "increment_val")); }
 
 // Whether this transaction has created the sequence and drawn nothing, as an INSERT that creates a segment does.
-bool is_unused(const SessionEntry *e) {
-    Relation rel = open_sequence(e);
+bool is_unused(const SessionEntry *entry) {
+    Relation rel = open_sequence(entry);
     const bool is_new = rel->rd_createSubid != InvalidSubTransactionId;
     const bool unused = is_new && !page_state(rel).counter.is_called;
     relation_close(rel, NoLock);
@@ -126,96 +128,98 @@ bool is_unused(const SessionEntry *e) {
 // Near 2^63 a block takes all values that are left, and the row shows the last of them, to which no increment can be
 // added. So a node finds that it must start over, as with a table, before draws in the database have used up what it
 // would take next.
-Datum reserve_for_t_sequence(const BlockRow &r) {
-    const bool is_new = r.was_null();
-    const bool places = is_new && !is_null(r.after, r.column);
+Datum reserve_for_t_sequence(const BlockRow &row) {
+    const bool is_new = row.was_null();
+    const bool places = is_new && !is_null(row.after, row.column);
     // What a node saw before its UPDATE has so many values after it, and no more.
-    if (!is_new && !r.clears() && (r.to() < r.from() || r.length() > static_cast<uint64_t>(increment_val(r.before))))
-        report_move(r);
-    const SessionEntry *e = open_segment(r);
-    const bool begins = places && is_unused(e);
-    const int64_t increment = increment_val(r.after);
+    if (!is_new && !row.clears() &&
+        (row.to() < row.from() || row.length() > static_cast<uint64_t>(increment_val(row.before))))
+        report_move(row);
+    const SessionEntry *entry = open_segment(row);
+    const bool begins = places && is_unused(entry);
+    const int64_t increment = increment_val(row.after);
     int64_t shown = PG_INT64_MIN;
     if (!is_new)
-        shown = saturating_add(r.from(), 2 * increment_val(r.before));
+        shown = saturating_add(row.from(), 2 * increment_val(row.before));
     else if (places)
-        shown = saturating_add(r.to(), begins ? -1 : -1 - increment);
+        shown = saturating_add(row.to(), begins ? -1 : -1 - increment);
     const auto count = 3 * static_cast<uint64_t>(increment) + 1;
     BlockLength length = {count, count, 0};
-    if (!r.clears() && sequence_rule(r.sequence).max_value == PG_INT64_MAX)
+    if (!row.clears() && sequence_rule(row.sequence).max_value == PG_INT64_MAX)
         length = {begins ? 1 : static_cast<uint64_t>(increment) + 1, count, largest_increment + 1};
-    const ReservedBlock block = reserve(r, e, length, shown, count);
+    const ReservedBlock block = reserve(row, entry, length, shown, count);
     if (block.values.last == PG_INT64_MAX)
-        return with_value(r, PG_INT64_MAX);
-    return with_value(r, block.values.first + (begins || block.starts_over ? 0 : increment));
+        return with_value(row, PG_INT64_MAX);
+    return with_value(row, block.values.first + (begins || block.starts_over ? 0 : increment));
 }
 
 // The same. A node reads max_id after its UPDATE. An INSERT reserves the value that it shows.
-Datum reserve_for_leaf_alloc(const BlockRow &r) {
-    const bool is_new = r.before.tuple == nullptr;
-    uint64_t count = is_new ? 1 : r.length() + 1;
-    if (r.clears())
-        count = static_cast<uint64_t>(Max(DatumGetInt32(column(r.after, "step")), 0)) + 1;
-    else if (!is_new && (r.to() < r.from() || count == 0)) // 0: all 2^64
-        report_move(r);
-    const int64_t shown = is_new ? saturating_add(r.to(), -1) : r.from();
-    return with_value(r, reserve(r, open_segment(r), {count, count, 0}, shown, 1).values.last);
+Datum reserve_for_leaf_alloc(const BlockRow &row) {
+    const bool is_new = row.before.tuple == nullptr;
+    uint64_t count = is_new ? 1 : row.length() + 1;
+    if (row.clears())
+        count = static_cast<uint64_t>(Max(DatumGetInt32(column(row.after, "step")), 0)) + 1;
+    else if (!is_new && (row.to() < row.from() || count == 0)) // 0: all 2^64
+        report_move(row);
+    const int64_t shown = is_new ? saturating_add(row.to(), -1) : row.from();
+    return with_value(row, reserve(row, open_segment(row), {count, count, 0}, shown, 1).values.last);
 }
 
 // A row that comes, or that gets another name, creates the segment of that name, unless it exists.
-void find_segment_of(BlockRow *r, bool creates) {
-    const text *name = cstring_to_text(r->name);
-    r->sequence = find_segment(name);
-    if (OidIsValid(r->sequence))
+void find_segment_of(BlockRow *row, bool creates) {
+    const text *name = cstring_to_text(row->name);
+    row->sequence = find_segment(name);
+    if (OidIsValid(row->sequence))
         return;
     if (!creates)
         report_no_segment(name, "Create it with segment_create().");
     hold_names();
-    const int64_t start = r->to();
-    r->sequence = create_segment(new_segment(r->name), {start, 1, Min(start, 0)}, false);
+    const int64_t start = row->to();
+    row->sequence = create_segment(new_segment(row->name), {start, 1, Min(start, 0)}, false);
 }
 
 // Whether the row was that of another name, and so showed values of another segment.
-bool is_renamed(const BlockRow &r, const char *name_column) {
-    return r.before.tuple != nullptr && strcmp(text_column(r.before, name_column), r.name) != 0;
+bool is_renamed(const BlockRow &row, const char *name_column) {
+    return row.before.tuple != nullptr && strcmp(text_column(row.before, name_column), row.name) != 0;
 }
 
-Datum change_leaf_alloc(BlockRow r) {
-    r.column = "max_id";
-    r.name = text_column(r.after, "biz_tag");
+Datum change_leaf_alloc(BlockRow row) {
+    row.column = "max_id";
+    row.name = text_column(row.after, "biz_tag");
     // The table is the service's, so its owner may have altered the types.
-    (void)column_number(r.after.desc, r.column, INT8OID);
-    (void)column_number(r.after.desc, "step", INT4OID);
-    if (r.before.tuple != nullptr) { // Leaf's table has it set by each UPDATE
-        (void)column_number(r.after.desc, "update_time", TIMESTAMPTZOID);
-        set_column(&r, "update_time", TimestampTzGetDatum(GetCurrentTransactionStartTimestamp()));
+    (void)column_number(row.after.desc, row.column, INT8OID);
+    (void)column_number(row.after.desc, "step", INT4OID);
+    if (row.before.tuple != nullptr) { // Leaf's table has it set by each UPDATE
+        (void)column_number(row.after.desc, "update_time", TIMESTAMPTZOID);
+        set_column(&row, "update_time", TimestampTzGetDatum(GetCurrentTransactionStartTimestamp()));
     }
-    if (is_null(r.after, r.column)) // which the table refuses
-        return PointerGetDatum(r.after.tuple);
-    const bool creates = r.before.tuple == nullptr || is_renamed(r, "biz_tag");
-    const bool moves = r.was_null() || r.from() != r.to();
+    if (is_null(row.after, row.column)) // which the table refuses
+        return PointerGetDatum(row.after.tuple);
+    const bool creates = row.before.tuple == nullptr || is_renamed(row, "biz_tag");
+    const bool moves = row.was_null() || row.from() != row.to();
     if (creates || moves)
-        find_segment_of(&r, creates);
-    return moves ? reserve_for_leaf_alloc(r) : PointerGetDatum(r.after.tuple);
+        find_segment_of(&row, creates);
+    return moves ? reserve_for_leaf_alloc(row) : PointerGetDatum(row.after.tuple);
 }
 
-Datum change_t_sequence(BlockRow r, const Bitmapset *columns) {
+Datum change_t_sequence(BlockRow row, const Bitmapset *columns) {
     const auto is_set = [&](const char *name) {
-        return bms_is_member(column_number(r.after.desc, name, INT8OID) - FirstLowInvalidHeapAttributeNumber, columns);
+        return bms_is_member(column_number(row.after.desc, name, INT8OID) - FirstLowInvalidHeapAttributeNumber,
+                             columns);
     };
-    r.column = "current_val";
-    r.name = text_column(r.after, "pk_seq_name");
-    const bool changes = is_set(r.column) || is_set("increment_val");
-    const int64_t length = increment_val(r.after);
-    if (is_null(r.after, r.column) || length < 1 || length > largest_increment) // which the table refuses
-        return PointerGetDatum(r.after.tuple);
-    if (is_renamed(r, "pk_seq_name"))
-        r.before.tuple = nullptr;
-    const bool creates = r.before.tuple == nullptr;
+    row.column = "current_val";
+    row.name = text_column(row.after, "pk_seq_name");
+    const bool changes = is_set(row.column) || is_set("increment_val");
+    const int64_t length = increment_val(row.after);
+    if (is_null(row.after, row.column) || length < 1 || length > largest_increment) // which the table refuses
+        return PointerGetDatum(row.after.tuple);
+    if (is_renamed(row, "pk_seq_name"))
+        row.before.tuple = nullptr;
+    const bool creates = row.before.tuple == nullptr;
     if (!creates && !changes)
-        return PointerGetDatum(r.after.tuple);
-    find_segment_of(&r, creates);
-    return reserve_for_t_sequence(r);
+        return PointerGetDatum(row.after.tuple);
+    find_segment_of(&row, creates);
+    return reserve_for_t_sequence(row);
 }
 
 } // namespace
@@ -229,12 +233,12 @@ UIDGEN_SQL_FUNCTION(uid_reserve_block) {
         report_other_call("uid_reserve_block", "BEFORE ROW trigger for INSERT or UPDATE");
     const TupleDesc desc = RelationGetDescr(trigger->tg_relation);
     const bool is_update = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event);
-    BlockRow r = {};
-    r.before = {is_update ? trigger->tg_trigtuple : nullptr, desc};
-    r.after = {is_update ? trigger->tg_newtuple : trigger->tg_trigtuple, desc};
+    BlockRow row = {};
+    row.before = {is_update ? trigger->tg_trigtuple : nullptr, desc};
+    row.after = {is_update ? trigger->tg_newtuple : trigger->tg_trigtuple, desc};
     if (IsLogicalWorker() || fault_is("idle_trigger"))
-        return PointerGetDatum(r.after.tuple);
-    return trigger->tg_trigger->tgnargs > 0 ? change_t_sequence(r, trigger->tg_updatedcols) : change_leaf_alloc(r);
+        return PointerGetDatum(row.after.tuple);
+    return trigger->tg_trigger->tgnargs > 0 ? change_t_sequence(row, trigger->tg_updatedcols) : change_leaf_alloc(row);
 }
 
 } // namespace uidgen::pg

@@ -11,8 +11,8 @@
 namespace uidgen::pg {
 namespace {
 
-Datum hand_out(SessionEntry *e, int64_t value) {
-    e->last_value = value;
+Datum hand_out(SessionEntry *entry, int64_t value) {
+    entry->last_value = value;
     return Int64GetDatum(value);
 }
 
@@ -23,24 +23,24 @@ SessionEntry *open_entry_of(FunctionCallInfo fcinfo) { return open_entry(PG_GETA
 // Not inlined, so that the fast path has fewer registers to save. An entry that was opened again may still have its
 // window. So transactions of one call each use it too.
 template <OpenEntry open> [[gnu::noinline]] Datum open_and_draw(FunctionCallInfo fcinfo) {
-    SessionEntry *e = last_used.segment = open(fcinfo);
+    SessionEntry *entry = last_used.segment = open(fcinfo);
     int64_t value;
-    if (!draw_next<SlotKind::segment>(e, GetUserId(), &value))
-        value = static_cast<int64_t>(draw_segment(e, 1).first);
-    e->has_last = true;
-    return hand_out(e, value);
+    if (!draw_next<SlotKind::segment>(entry, GetUserId(), &value))
+        value = static_cast<int64_t>(draw_segment(entry, 1).first);
+    entry->has_last = true;
+    return hand_out(entry, value);
 }
 
-uint64_t draw_some_values(SessionEntry *e, uint64_t want, int64_t *out) {
-    const SegmentValues values = draw_segment(e, want);
+uint64_t draw_some_values(SessionEntry *entry, uint64_t want, int64_t *out) {
+    const SegmentValues values = draw_segment(entry, want);
     for (uint64_t i = 0; i < values.count; i++)
         out[i] = static_cast<int64_t>(values.first + i * values.increment);
     return values.count;
 }
 
-Datum next_values(SessionEntry *e, int64_t count) {
-    ArrayType *values = draw_array(e, count, draw_some_values, &e->last_value);
-    e->has_last = e->has_last || count > 0;
+Datum next_values(SessionEntry *entry, int64_t count) {
+    ArrayType *values = draw_array(entry, count, draw_some_values, &entry->last_value);
+    entry->has_last = entry->has_last || count > 0;
     return PointerGetDatum(values);
 }
 
@@ -55,10 +55,10 @@ Datum reserve(FunctionCallInfo fcinfo, OpenEntry open) {
                         errmsg("count of values to reserve must be positive: %lld", static_cast<long long>(count)),
                         errhint("Use a count of 1 or more.")));
     TupleDesc desc = row_type(fcinfo);
-    const SessionEntry *e = open(fcinfo);
-    const core::PlannedRange block = reserve_block(e, static_cast<uint64_t>(count));
+    const SessionEntry *entry = open(fcinfo);
+    const core::PlannedRange block = reserve_block(entry, static_cast<uint64_t>(count));
     return make_row(desc, {Int64GetDatum(block.first), Int64GetDatum(block.last),
-                           Int64GetDatum(sequence_rule(e->sequence).increment)});
+                           Int64GetDatum(sequence_rule(entry->sequence).increment)});
 }
 
 // Sessions that draw ask for blocks in the same place, so they are excluded. The server's login asks the registry, so
@@ -83,9 +83,9 @@ UIDGEN_SQL_FUNCTION(segment_next_of) {
     int64_t value;
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
-    SessionEntry *e = known_entry<SlotKind::segment>(PG_GETARG_OID(0));
-    return likely(draw_next<SlotKind::segment>(e, role, &value)) ? hand_out(e, value)
-                                                                 : open_and_draw<open_entry_of>(fcinfo);
+    SessionEntry *entry = known_entry<SlotKind::segment>(PG_GETARG_OID(0));
+    return likely(draw_next<SlotKind::segment>(entry, role, &value)) ? hand_out(entry, value)
+                                                                     : open_and_draw<open_entry_of>(fcinfo);
 }
 
 UIDGEN_SQL_FUNCTION(segment_next_named) {
@@ -93,9 +93,9 @@ UIDGEN_SQL_FUNCTION(segment_next_named) {
     int64_t value;
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
-    SessionEntry *e = known_entry<SlotKind::segment>(remembered_sequence(fcinfo, role));
-    return likely(draw_next<SlotKind::segment>(e, role, &value)) ? hand_out(e, value)
-                                                                 : open_and_draw<open_entry_named>(fcinfo);
+    SessionEntry *entry = known_entry<SlotKind::segment>(remembered_sequence(fcinfo, role));
+    return likely(draw_next<SlotKind::segment>(entry, role, &value)) ? hand_out(entry, value)
+                                                                     : open_and_draw<open_entry_named>(fcinfo);
 }
 
 UIDGEN_SQL_FUNCTION(segment_next_array_of) { return next_values(open_entry_of(fcinfo), PG_GETARG_INT64(1)); }
@@ -108,15 +108,15 @@ UIDGEN_SQL_FUNCTION(segment_reserve_named) { return reserve(fcinfo, open_entry_n
 UIDGEN_SQL_FUNCTION(segment_last) {
     const Oid sequence = sequence_named(PG_GETARG_TEXT_PP(0));
     check_is_sequence(sequence);
-    const SessionEntry *e = find_entry(sequence);
-    if (e == nullptr || !e->has_last)
+    const SessionEntry *entry = find_entry(sequence);
+    if (entry == nullptr || !entry->has_last)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("segment_last of sequence \"%s\" is not yet defined in this session", get_rel_name(sequence)),
                  errhint("Draw a value with segment_next() first.")));
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_SELECT) != ACLCHECK_OK)
         report_no_privilege(sequence);
-    PG_RETURN_INT64(e->last_value);
+    PG_RETURN_INT64(entry->last_value);
 }
 
 // setval does the other checks. Every session compares its page at its next transaction's first call; this session at
@@ -150,15 +150,15 @@ UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     init.phase = SlotPhase::altered;
     init.segment = segment_config_of(definition);
     lock_owned(sequence);
-    const SessionEntry *e = open_entry(sequence, SlotKind::segment);
+    const SessionEntry *entry = open_entry(sequence, SlotKind::segment);
     Counters not_counted = {};
     BlockWait wait = {0, &not_counted};
     BlockAnswer answer;
-    mark_stale(e->slot, SlotPhase::altered);
+    mark_stale(entry->slot, SlotPhase::altered);
     (void)make_slot(slot_key(sequence), init);
-    blocks_forget(e->slot); // a block that was asked for before is of another segment, or of another time
+    blocks_forget(entry->slot); // a block that was asked for before is of another segment, or of another time
     do
-        answer = ask_for_block(e->slot, init.segment, settings::segment_step, -1, &wait);
+        answer = ask_for_block(entry->slot, init.segment, settings::segment_step, -1, &wait);
     while (answer.state != BlockState::ready);
     const FleetBlock &found = answer.block;
     return make_row(desc, {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment)});
