@@ -10,7 +10,7 @@ $first->append_conf('postgresql.conf', "autovacuum = off\n");
 start_node($first);
 make_registry($first, longest => 5, bound => 0.5);
 my $member = new_server('member', conf => registry_setting($first, $second) . "uidgen.max_wait = '1s'\nautovacuum = off\n");
-my %at = (nodes => { member => $member }, dbname => 'postgres');
+my %at = (nodes => { member => $member, former => $first }, dbname => 'postgres');
 my @loops;
 
 sub loop_of ($generator)
