@@ -1,9 +1,12 @@
 # A member with a thousand generators, in a layout of 1,024 nodes.
 #
-# Expected: all of them draw, and none is refused. Few calls serve them, and renewals need a handful. After a restart all
-# have their nodes, without the registry.
+# Expected: all of them draw, and none is refused. Few calls serve them, and renewals need a handful, which store what has
+# changed, not the whole file of grants each time. After a restart all have their nodes, without the registry, even if the
+# last store is not whole.
 use UidgenTest 'preloaded';
 use Fleet;
+use Trouble;
+use List::Util 'sum0';
 
 my $generators = 1000;
 my $clients = 50;
@@ -49,13 +52,45 @@ cmp_ok($calls, '<', 100, '... by calls for all that wait');
 draw_all('they draw again');
 is(calls(), 0, '... and nothing is asked');
 
-set_conf($member, "uidgen.registry = '" . registry_line($registry) . " application_name=again'");
-$member->poll_query_until('postgres', 'SELECT min(renewals) >= 2 FROM uid_registry_status') or die 'no renewal';
-cmp_ok(calls(), '<=', $generators / 50, 'renewals need a handful of calls');
+# What the registrar has written, as /proc counts it: files, not sockets.
+sub written
+{
+	return sum0(map { slurp_file("/proc/$_/io") =~ /^wchar: (\d+)/m } background_pids($member, 'registrar'));
+}
+my $grants = $member->data_dir . '/global/pgsql_tmp_uidgen.grants';
 
+# All members renew, because the line has changed.
+my $renewals = 1;
+sub renew_all ($name)
+{
+	$renewals++;
+	set_conf($member, "uidgen.registry = '" . registry_line($registry) . " application_name=$name'");
+	$member->poll_query_until('postgres', "SELECT min(renewals) >= $renewals FROM uid_registry_status") or die 'no renewal';
+}
+
+my $before = written();
+renew_all('again');
+cmp_ok(calls(), '<=', $generators / 50, 'renewals need a handful of calls');
+my $bytes = written() - $before;
+note("$bytes bytes written, the file has " . -s $grants);
+# A renewal stores its token, and then its grant.
+cmp_ok($bytes, '<', 8 * -s $grants, '... which write the file of grants a few times');
+
+unlink $grants;
+renew_all('without_a_file');
+ok(-e $grants, 'a file that is gone is written anew');
+
+my $granted = q{SELECT string_agg(format('%s %s %s', generator, node, granted_until), ',' ORDER BY node) FROM uid_registry_status};
+my $before_crash = $member->safe_psql('postgres', $granted);
+
+# As after a crash in the middle of a store: the file has become longer, but its end has not been written.
 $registry->stop;
-$member->restart;
-draw_all('after a restart all have their nodes');
+$member->stop;
+append_to_file($grants, "\0" x 200);
+start_node($member);
+draw_all('after a crash all have their nodes');
+ok($member->safe_psql('postgres', $granted) eq $before_crash, '... by the latest grants');
+is($member->safe_psql('postgres', 'SELECT count(*) FROM uid_registry_status WHERE fleet > 0'), $generators, '... in their fleet');
 
 $member->stop;
 done_testing();

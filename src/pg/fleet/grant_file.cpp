@@ -1,5 +1,6 @@
 #include "grant_file.hpp"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,18 +10,24 @@ namespace {
 
 constexpr char file_name[] = "global/pgsql_tmp_uidgen.grants"; // the prefix is PG_TEMP_FILE_PREFIX
 constexpr char temporary_name[] = "global/pgsql_tmp_uidgen.grants.tmp";
-constexpr uint32 file_format = 0x75696709;
+constexpr uint32 file_format = 0x7569670a;
 
 // Of a file without memberships: it says what the server has seen of its fleet, and counts everywhere.
 constexpr uint64 no_timeline = 0;
 
-// The file is this, and a record for each membership.
+// The file is this, and batches.
 struct Header {
-    pg_crc32c sum; // of all that follows
+    pg_crc32c sum; // of the rest
     uint32 format;
     uint64 system_identifier;
     uint64 timeline;
     FileIdentity identity;
+};
+
+// This, and its records. The first batch has all memberships, each later one those that have changed.
+struct Batch {
+    pg_crc32c sum; // of the rest and the records
+    uint32 count;  // of the records
     core::FleetSeen seen;
 };
 
@@ -30,13 +37,16 @@ struct Record {
     core::Holding holding;
 };
 
-pg_crc32c sum_of(const StringInfoData &content) {
+// Of what follows the sum, with which the bytes begin.
+pg_crc32c sum_of(const void *bytes, size_t length) {
     pg_crc32c sum;
     INIT_CRC32C(sum);
-    COMP_CRC32C(sum, content.data + sizeof(sum), static_cast<size_t>(content.len) - sizeof(sum));
+    COMP_CRC32C(sum, static_cast<const char *>(bytes) + sizeof(sum), length - sizeof(sum));
     FIN_CRC32C(sum);
     return sum;
 }
+
+size_t length_of(const Batch &batch) { return sizeof(batch) + batch.count * sizeof(Record); }
 
 bool log_failure(const char *failed, const char *name) {
     ereport(LOG, (errcode_for_file_access(), errmsg("could not %s file \"%s\": %m", failed, name)));
@@ -85,7 +95,26 @@ const char *why_foreign(int file, const Header &header) {
 // Reading
 // ---------------------------------------------------------------------------------------------------------
 
-// Null: the file is whole.
+// Null: none begins there that is whole.
+const Batch *batch_at(const StringInfoData &content, size_t at) {
+    const size_t left = static_cast<size_t>(content.len) - at;
+    const auto *batch = reinterpret_cast<const Batch *>(content.data + at);
+    return left >= sizeof(*batch) && left >= length_of(*batch) &&
+                   EQ_CRC32C(batch->sum, sum_of(batch, length_of(*batch)))
+               ? batch
+               : nullptr;
+}
+
+// Calls visit(batch) for each one, in the order in which they were written.
+template <typename Visit> void for_each_batch(const StringInfoData &content, Visit visit) {
+    size_t at = sizeof(Header);
+    while (const Batch *batch = batch_at(content, at)) {
+        visit(*batch);
+        at += length_of(*batch);
+    }
+}
+
+// Null: the file can be relied on, up to a batch that was being written in a crash.
 const char *read_whole(int file, StringInfo content) {
     struct stat about;
     if (fstat(file, &about) != 0 || about.st_size >= static_cast<off_t>(MaxAllocSize))
@@ -95,7 +124,8 @@ const char *read_whole(int file, StringInfo content) {
     if (read(file, content->data, static_cast<size_t>(content->len)) != content->len)
         return "It could not be read.";
     const auto *header = reinterpret_cast<const Header *>(content->data);
-    if (static_cast<size_t>(content->len) < sizeof(*header) || !EQ_CRC32C(header->sum, sum_of(*content)))
+    if (static_cast<size_t>(content->len) < sizeof(*header) ||
+        !EQ_CRC32C(header->sum, sum_of(header, sizeof(*header))) || batch_at(*content, sizeof(*header)) == nullptr)
         return "Its checksum is wrong.";
     return header->format == file_format ? nullptr : "It was written by another version of uidgen.";
 }
@@ -108,7 +138,7 @@ bool write_content(int file, StringInfo content) {
     auto *header = reinterpret_cast<Header *>(content->data);
     if (!identify(file, &header->identity))
         return false;
-    header->sum = sum_of(*content);
+    header->sum = sum_of(header, sizeof(*header));
     errno = ENOSPC; // if less is written
     return write(file, content->data, static_cast<size_t>(content->len)) == content->len;
 }
@@ -124,12 +154,39 @@ bool write_file(StringInfo content) {
     return CloseTransientFile(file) == 0 && is_whole && durable_rename(temporary_name, file_name, LOG) == 0;
 }
 
+void put(StringInfo content, const void *bytes, size_t length) {
+    appendBinaryStringInfo(content, static_cast<const char *>(bytes), static_cast<int>(length));
+}
+
+void put_header(StringInfo content, uint64 timeline) {
+    const Header header = {.format = file_format, .system_identifier = GetSystemIdentifier(), .timeline = timeline};
+    put(content, &header, sizeof(header));
+}
+
+// Puts a batch: put_records(put_record) calls put_record(member, holding) for each of its records.
+template <typename PutRecords> void put_batch(StringInfo content, const core::FleetSeen &seen, PutRecords put_records) {
+    const int begin = content->len;
+    Batch batch = {.seen = seen};
+    put(content, &batch, sizeof(batch));
+    put_records([content, &batch](const Member &member, const core::Holding &holding) {
+        const Record record = {.key = member.key, .layout = member.request.layout, .holding = holding};
+        put(content, &record, sizeof(record));
+        batch.count++;
+    });
+    auto *is_there = reinterpret_cast<Batch *>(content->data + begin);
+    is_there->count = batch.count;
+    is_there->sum = sum_of(is_there, length_of(batch));
+}
+
 // Of a file whose grants do not count: a server never goes back to an earlier registry of its fleet.
-bool keep_seen(StringInfo content) {
-    auto *header = reinterpret_cast<Header *>(content->data);
-    content->len = sizeof(*header);
-    header->timeline = no_timeline;
-    return header->seen.fleet != 0 && write_file(content);
+bool keep_seen(const StringInfoData &content) {
+    StringInfoData kept;
+    core::FleetSeen seen = {};
+    for_each_batch(content, [&seen](const Batch &batch) { seen = batch.seen; });
+    initStringInfo(&kept);
+    put_header(&kept, no_timeline);
+    put_batch(&kept, seen, [](auto) {});
+    return seen.fleet != 0 && write_file(&kept);
 }
 
 // False: there is no file that counts. Of one that does not, it leaves no more than what the server has seen.
@@ -147,7 +204,7 @@ bool read_or_discard_file(StringInfo content) {
         return true;
     ereport(LOG, (errmsg("ignoring file \"%s\"", file_name), errdetail("%s", why),
                   errhint("Its generators ask the registry for new nodes.")));
-    if (is_whole && keep_seen(content))
+    if (is_whole && keep_seen(*content))
         return true;
     (void)durable_unlink(file_name, LOG);
     return false;
@@ -164,16 +221,54 @@ const core::Holding &next_of(const Member &member, const List *changed) {
     return member.holding;
 }
 
-void put_all(StringInfo content, const core::FleetSeen &seen, const List *changed) {
-    const Header header = {.format = file_format,
-                           .system_identifier = GetSystemIdentifier(),
-                           .timeline = RecoveryInProgress() ? no_timeline : GetWALInsertionTimeLine(),
-                           .seen = seen};
-    appendBinaryStringInfo(content, reinterpret_cast<const char *>(&header), sizeof(header));
-    for_each_member([content, changed](const Member &member) {
-        const Record record = {.key = member.key, .layout = member.request.layout, .holding = next_of(member, changed)};
-        appendBinaryStringInfo(content, reinterpret_cast<const char *>(&record), sizeof(record));
+// Writes all memberships. The file of a server in recovery gets no batches afterwards, because it is of no timeline.
+bool write_whole(const core::FleetSeen &seen, const List *changed) {
+    MemberState *fleet = &server_state->fleet;
+    StringInfoData content;
+    const uint64 timeline = RecoveryInProgress() ? no_timeline : GetWALInsertionTimeLine();
+    initStringInfo(&content);
+    put_header(&content, timeline);
+    put_batch(&content, seen, [changed](auto put_record) {
+        for_each_member([changed, put_record](const Member &member) { put_record(member, next_of(member, changed)); });
     });
+    fleet->file_length = 0;
+    if (!write_file(&content))
+        return false;
+    fleet->file_length = timeline == no_timeline ? 0 : content.len;
+    fleet->file_limit = 2 * content.len;
+    return true;
+}
+
+// False: the file must be written whole. While this writes, and if it fails, no batch can follow.
+bool append_changed(const core::FleetSeen &seen, const List *changed) {
+    MemberState *fleet = &server_state->fleet;
+    const int64_t end = fleet->file_length;
+    StringInfoData content;
+    initStringInfo(&content);
+    put_batch(&content, seen, [changed](auto put_record) {
+        const ListCell *cell = nullptr;
+        foreach (cell, changed) {
+            const auto *next = static_cast<const Member *>(lfirst(cell));
+            put_record(*next, next->holding);
+        }
+    });
+    fleet->file_length = 0;
+    if (end == 0 || end + content.len > fleet->file_limit)
+        return false;
+    const int file = OpenTransientFile(file_name, O_WRONLY | PG_BINARY);
+    if (file < 0)
+        return false;
+    const bool is_done =
+        pg_pwrite(file, content.data, static_cast<size_t>(content.len), end) == content.len && pg_fsync(file) == 0;
+    if (CloseTransientFile(file) != 0 || !is_done)
+        return false;
+    fleet->file_length = end + content.len;
+    return true;
+}
+
+GrantError error_unless(bool is_written) {
+    return is_written ? GrantError{}
+                      : make_error("could not write the file of grants", "See the server log of this server.");
 }
 
 } // namespace
@@ -188,30 +283,25 @@ void lock_grant_file() { LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUS
 void unlock_grant_file() { LWLockRelease(&server_state->fleet.file_lock); }
 
 GrantError grant_file_store(const core::FleetSeen &seen, const List *changed) {
-    StringInfoData content;
-    initStringInfo(&content);
-    put_all(&content, seen, changed);
-    return write_file(&content)
-               ? GrantError{}
-               : make_error("could not write the file of grants", "See the server log of this server.");
+    return error_unless(append_changed(seen, changed) || write_whole(seen, changed));
 }
 
 void grant_file_restore() {
     StringInfoData content;
-    Record record;
     if (!read_or_discard_file(&content))
         return;
-    fleet_set_seen(reinterpret_cast<const Header *>(content.data)->seen);
-    for (int at = sizeof(Header); at + static_cast<int>(sizeof(record)) <= content.len; at += sizeof(record)) {
-        memcpy(&record, content.data + at, sizeof(record));
-        membership_restore(record.key, record.layout, record.holding);
-    }
+    for_each_batch(content, [](const Batch &batch) {
+        const auto *records = reinterpret_cast<const Record *>(&batch + 1);
+        fleet_set_seen(batch.seen);
+        std::for_each_n(records, batch.count,
+                        [](const Record &record) { membership_restore(record.key, record.layout, record.holding); });
+    });
 }
 
 void grant_file_forget() {
     lock_grant_file();
     memberships_begin_again();
-    const GrantError error = grant_file_store(fleet_seen(), NIL);
+    const GrantError error = error_unless(write_whole(fleet_seen(), NIL));
     unlock_grant_file();
     if (error.at_us != 0)
         ereport(ERROR, (errcode(ERRCODE_IO_ERROR), errmsg("%s", error.message), errhint("%s", error.hint)));

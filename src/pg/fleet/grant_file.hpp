@@ -14,9 +14,12 @@
 // control file names. The end of a recovery is in the control file before the server writes anything else. So the
 // grants of a file that counts may be used at once.
 //
-// Each write makes another file and renames it. So a crash leaves the file of before, whose grants are still the
-// memberships' own. The new grant was not used; but the token that its call named is in that file, and a repeat gets
-// the same grant again (core/holding.hpp, 1).
+// A store appends to the file what changes. If that would make the file twice as long, or if it is the first store
+// after a start, it writes a whole one under another name, which it changes afterwards. Each store is flushed before
+// the next one begins, so a crash may only lose the last one: its records count if their checksum is right. The grants
+// of before are still the memberships' own. The new grant was not used; but the token that its call named was stored
+// before, and a repeat gets the same grant again (core/holding.hpp, 1). For the same reason it does no harm if the
+// file's bytes are replaced by earlier ones of the same file, which its identity does not show.
 //
 // A clone of the whole machine with its memory cannot be told here. The registry finds it out, because the two cannot
 // both have the token of the row.
@@ -37,9 +40,8 @@ void grant_file_restore();
 void lock_grant_file();
 void unlock_grant_file();
 
-// Stores durably, in one write, what was seen of the fleet, and the memberships with those that change (a list of
-// Member), which the caller publishes afterwards. Under the lock. An error: they could not be written, and the log says
-// why.
+// Stores durably, in one write, what was seen of the fleet, and the memberships that change (a list of Member), which
+// the caller publishes afterwards. Under the lock. An error: they could not be written, and the log says why.
 GrantError grant_file_store(const core::FleetSeen &seen, const List *changed);
 
 // All memberships begin again (memberships_begin_again()), and the file has none of the former ones. Takes the lock.

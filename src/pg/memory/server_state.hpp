@@ -59,6 +59,8 @@ struct MemberState {
     core::FleetSeen seen GUARDED_BY(state_lock);
     std::atomic<bool> is_in_fleet; // is_in_fleet(); written by the postmaster
     LWLock file_lock;              // held while memberships are changed, stored and published; before a slot's lock
+    int64_t file_length;           // of the file of grants; 0: it must be written whole. Under file_lock
+    int64_t file_limit;            // the length beyond which it is written whole again. Under file_lock
     std::atomic<uint64_t> moves;   // calls of uid_fleet_move(); changed under file_lock
     std::atomic<uint64_t> members; // memberships that have begun since the server's start
     RegistrarStatus registrar GUARDED_BY(state_lock);
