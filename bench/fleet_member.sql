@@ -3,10 +3,10 @@
 SELECT fleet, term FROM uid_registry.hello(0, :term) \gset
 \set token random(1, 9000000000000000000)
 \if :has
-SELECT node, since, until, fence, term FROM uid_registry.grant(:fleet, :term, jsonb_build_array(bench_request(:token)
-    || jsonb_build_object('node', :node, 'since', :since, 'until', :until, 'fence', :fence, 'token', :held))) \gset
+SELECT node, since, until, term FROM uid_registry.grant(:fleet, :term, jsonb_build_array(bench_request(:token)
+    || jsonb_build_object('node', :node, 'since', :since, 'until', :until, 'token', :held))) \gset
 \else
-SELECT min(node) AS node, min(since) AS since, min(until) AS until, min(fence) AS fence, min(term) AS term, count(node) = :many AS all_have
+SELECT min(node) AS node, min(since) AS since, min(until) AS until, min(term) AS term, count(node) = :many AS all_have
   FROM uid_registry.grant(:fleet, :term, (SELECT jsonb_agg(bench_request(:token + n)) FROM generate_series(1, :many) n)) \gset
 \set token :token + 1
 \set has :renews

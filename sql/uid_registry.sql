@@ -102,17 +102,17 @@ INSERT INTO world SELECT 1000000000, place, timeline, started FROM uid_registry.
 CREATE OR REPLACE FUNCTION uid_registry.clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT now_us FROM public.world';
 CREATE OR REPLACE FUNCTION uid_registry.here(OUT place text, OUT timeline text, OUT started timestamptz) LANGUAGE sql VOLATILE AS 'SELECT place, timeline, started FROM public.world';
 CREATE FUNCTION at(second bigint) RETURNS void LANGUAGE sql AS 'UPDATE world SET now_us = second * 1000000';
--- Times of requests and answers are seconds. "held" is what a member shows: node, since, until, fence, token.
+-- Times of requests and answers are seconds. "held" is what a member shows: node, since, until, token.
 CREATE FUNCTION request(asked jsonb) RETURNS jsonb LANGUAGE sql AS $$
   SELECT jsonb_build_object('layout', 'L', 'widths', 'w', 'own_pool', false, 'lowest', 0, 'highest', 3, 'length', 600000000, 'holder', 'm',
                             'earliest', coalesce((asked ->> 'at')::bigint * 1000000, uid_registry.clock()))
          || CASE WHEN asked ? 'held' THEN jsonb_build_object('node', asked #> '{held,0}', 'since', (asked #>> '{held,1}')::bigint * 1000000,
-              'until', (asked #>> '{held,2}')::bigint * 1000000, 'fence', asked #> '{held,3}', 'token', asked #> '{held,4}') ELSE '{}' END
+              'until', (asked #>> '{held,2}')::bigint * 1000000, 'token', asked #> '{held,3}') ELSE '{}' END
          || asked - 'held' - 'at' $$;
 CREATE FUNCTION s(us bigint) RETURNS text LANGUAGE sql AS $$ SELECT CASE us % 1000000 WHEN 0 THEN (us / 1000000)::text ELSE us || ' us' END $$;
 CREATE FUNCTION called(fleet bigint, seen bigint, VARIADIC asked jsonb[]) RETURNS SETOF text LANGUAGE sql AS $$
   SELECT format('%s %s', request, concat_ws(' ', CASE why WHEN '' THEN 'granted' ELSE why END, node, s(since) || ' to', s(until),
-                                            CASE WHEN taken THEN '(taken)' END, 'fence ' || fence, nullif(detail, '')))
+                                            CASE WHEN taken THEN '(taken)' END, nullif(detail, '')))
     FROM uid_registry.grant(fleet, seen, (SELECT jsonb_agg(request(a) ORDER BY n) FROM unnest(asked) WITH ORDINALITY AS u (a, n))) ORDER BY request $$;
 CREATE FUNCTION ask(VARIADIC asked jsonb[]) RETURNS SETOF text LANGUAGE sql AS $$ SELECT called(0, 0, VARIADIC asked) $$;
 CREATE FUNCTION nodes() RETURNS SETOF text LANGUAGE sql AS
@@ -125,23 +125,23 @@ CREATE FUNCTION row_is() RETURNS text LANGUAGE sql AS
 SELECT ask('{"new_token": 11, "prefer": 2}');
 SELECT ask('{"new_token": 11, "prefer": 2}');
 SELECT at(1300);
-SELECT ask('{"new_token": 12, "held": [2, 1000, 1600, 0, 11]}');
-SELECT ask('{"new_token": 12, "held": [2, 1000, 1600, 0, 11]}');
-SELECT ask('{"new_token": 13, "held": [2, 1000, 1600, 0, 11]}');
+SELECT ask('{"new_token": 12, "held": [2, 1000, 1600, 11]}');
+SELECT ask('{"new_token": 12, "held": [2, 1000, 1600, 11]}');
+SELECT ask('{"new_token": 13, "held": [2, 1000, 1600, 11]}');
 SELECT nodes();
 -- The cap: no grant begins later than a bound after the clock, and none is longer than the longest.
 SELECT ask('{"new_token": 21, "prefer": 0, "at": 1305, "length": 9000000000000000000}');
 SELECT ask('{"new_token": 22, "prefer": 1, "at": 1400}', '{"new_token": 23, "prefer": 3, "at": 1400, "length": 1}', '{"new_token": 24, "at": 1910}');
 -- A renewal keeps its beginning, and ends where the row does if that is later.
-SELECT ask('{"new_token": 14, "held": [2, 1000, 1900, 0, 12], "length": 1}');
-SELECT ask('{"new_token": 15, "held": [2, 1500, 1900, 0, 14]}');
+SELECT ask('{"new_token": 14, "held": [2, 1000, 1900, 12], "length": 1}');
+SELECT ask('{"new_token": 15, "held": [2, 1500, 1900, 14]}');
 -- A node outside its range it does not keep. A full pool says until when.
-SELECT ask('{"new_token": 16, "lowest": 0, "highest": 1, "held": [2, 1000, 1900, 0, 15]}');
+SELECT ask('{"new_token": 16, "lowest": 0, "highest": 1, "held": [2, 1000, 1900, 15]}');
 SELECT ask('{"new_token": 31}', '{"new_token": 32}', '{"new_token": 33, "lowest": 0, "highest": 0}');
 -- A newcomer gets a node only from the time on up to which that was given away.
 SELECT at(1900);
 SELECT ask('{"new_token": 34, "lowest": 2, "highest": 2, "at": 1899}', '{"new_token": 35, "lowest": 2, "highest": 2}');
-SELECT ask('{"new_token": 17, "held": [2, 1000, 1900, 0, 15]}');
+SELECT ask('{"new_token": 17, "held": [2, 1000, 1900, 15]}');
 
 -- Layouts: others of equal widths are refused, unless one of the two has a pool of its own.
 SELECT ask('{"new_token": 41, "prefer": 3, "layout": "A", "widths": "1", "own_pool": true}', '{"new_token": 42, "prefer": 3, "layout": "B", "widths": "1"}',
@@ -166,17 +166,16 @@ SELECT called(0, 0, VARIADIC '{"new_token": 51, "prefer": 0}'::jsonb || array_ag
     '{"highest": null}', '{"lowest": -1}', '{"lowest": 4}', '{"highest": 4611686018427387904}', '{"highest": 9223372036854775807}',
     '{"lowest": -9223372036854775808}', '{"earliest": null}', '{"earliest": 0}', '{"earliest": -9223372036854775808}',
     '{"earliest": 9223372036854775807}', '{"length": null}', '{"length": 0}', '{"length": -9223372036854775808}', '{"new_token": null}',
-    '{"new_token": 0}', '{"holder": null}', '{"node": 3}', '{"held": [-1, 1, 2, 0, 5]}', '{"held": [1, -1, 2, 0, 5]}',
-    '{"held": [1, 1, null, 0, 5]}', '{"held": [1, 1, 2, -1, 5]}', '{"held": [1, 1, 2, 0, 0]}', '{"held": [1, 1, 2, 0, null]}', '{"held": [1, 1, 2, 0, 130]}', '{"held": [1, 3, 2, 0, 5]}'])
+    '{"new_token": 0}', '{"holder": null}', '{"node": 3}', '{"held": [-1, 1, 2, 5]}', '{"held": [1, -1, 2, 5]}',
+    '{"held": [1, 1, null, 5]}', '{"held": [1, 1, 2, 0]}', '{"held": [1, 1, 2, null]}', '{"held": [1, 1, 2, 129]}', '{"held": [1, 3, 2, 5]}'])
   WITH ORDINALITY AS u (wrong, n);
 SELECT ask(jsonb_build_object('new_token', 61, 'layout', repeat(U&'\00e9', 501)), jsonb_build_object('new_token', 62, 'widths', repeat('x', 1001)),
-           '{"new_token": 9223372036854775807, "node": 9223372036854775807, "since": 9223372036854775807, "until": 9223372036854775807, "fence": 9223372036854775807, "token": 1}',
            '{"new_token": -9223372036854775808, "layout": "\"; DROP", "widths": "''", "prefer": 4611686018427387903, "highest": 4611686018427387903, "holder": "\n"}',
            '{"new_token": 63, "lowest": 2, "highest": 2, "prefer": -9223372036854775808, "unknown": {}}');
 SELECT outcomes('SELECT count(*) FROM uid_registry.grant(0, 0, %s)', 'NULL', $$'[]'$$, $$'null'$$, $$'5'$$, $$'{}'$$, $$'[1]'$$, $$'[null]'$$, $$'[[]]'$$,
   $$'[{"node": 1e30}]'$$, $$'[{"node": "x"}]'$$, $$'[{"own_pool": 2}]'$$, $$'[{"holder": {}}]'$$, $$'[{"new_token": 7}, {"new_token": 7.0}]'$$,
   $$'[{"new_token": 7}, {"new_token": "7"}]'$$, $$(SELECT jsonb_agg('{}'::jsonb) FROM generate_series(1, 101))$$, $$(SELECT jsonb_agg('{}'::jsonb) FROM generate_series(1, 100))$$);
-SELECT called(NULL, NULL, '{"new_token": 64, "held": [0, 88901, 89501, 0, 51]}');
+SELECT called(NULL, NULL, '{"new_token": 64, "held": [0, 88901, 89501, 51]}');
 SELECT regexp_replace(called(5, 0, '{"new_token": 65}'), '\d{9,}', 'N');
 SELECT row_is();
 SELECT outcomes('SELECT (term, longest, clock) FROM uid_registry.hello(%s)', 'NULL, NULL', '-9223372036854775808, -9223372036854775808') ~ ': \(\d{10,},600000000,88901000000\)$';
@@ -189,7 +188,7 @@ CREATE FUNCTION shown(above bigint, VARIADIC asked jsonb[]) RETURNS SETOF text L
   SELECT replace(c, (term + above)::text, 'own + ' || above) FROM uid_registry.registry, called(0, term + above, VARIADIC asked) AS c $$;
 \set ECHO all
 SELECT shown(0, '{"new_token": 71, "prefer": 1}');
-SELECT shown(5, '{"new_token": 72}', '{"new_token": 73, "held": [1, 88901, 89501, 0, 71]}');
+SELECT shown(5, '{"new_token": 72}', '{"new_token": 73, "held": [1, 88901, 89501, 71]}');
 SELECT shown(5, '{"new_token": 72}');
 SELECT row_is();
 SELECT term - :own FROM uid_registry.hello(:fleet, :own + 5);
@@ -249,20 +248,23 @@ SELECT change('UPDATE uid_registry.registry SET keeps = ''restarts'', fence = 1,
 \set ECHO all
 SELECT ask('{"new_token": 91, "lowest": 0, "highest": 0}', '{"new_token": 92, "lowest": 1, "highest": 1, "length": 19000000}');
 UPDATE world SET timeline = '00000003';
-SELECT ask('{"new_token": 93}', '{"new_token": 94, "held": [0, 1000000, 1000600, 1, 91]}', '{"new_token": 95, "held": [1, 1000000, 1000019, 1, 92]}');
+SELECT ask('{"new_token": 93}', '{"new_token": 94, "held": [0, 1000000, 1000600, 91]}', '{"new_token": 95, "held": [1, 1000000, 1000019, 92]}');
 SELECT row_is();
 -- A grant that was lost goes on if it lasts beyond the fence, and has the row's token or a larger end than the row.
-SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000300, 0, 5]}');
-SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000020, 0, 5]}');
-SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000021, 0, 5]}');
-SELECT trial('{"new_token": 96, "held": [1, 1000000, 1000300, 0, 5]}');
-SELECT trial('{"new_token": 96, "held": [0, 1000000, 1000620, 0, 5]}');
-SELECT trial('{"new_token": 96, "held": [0, 1000000, 1000600, 0, 5]}', 'UPDATE uid_registry.node SET fence = 1 WHERE node = 0');
-SELECT trial('{"new_token": 96, "held": [2, 1000000, 9223372036854, 0, 5]}');
--- One of the present fence that is not here proves a loss. One of the fence before says what the present one is for.
-SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000300, 1, 5]}');
-SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000300, 2, 5]}');
-SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000300, 3, 5]}');
+SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000300, 5]}');
+SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000020, 5]}');
+SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000021, 5]}');
+SELECT trial('{"new_token": 96, "held": [1, 1000000, 1000300, 5]}');
+SELECT trial('{"new_token": 96, "held": [0, 1000000, 1000620, 5]}');
+SELECT trial('{"new_token": 96, "held": [0, 1000000, 1000600, 5]}', 'UPDATE uid_registry.node SET fence = 1 WHERE node = 0');
+SELECT trial('{"new_token": 96, "held": [2, 1000000, 9223372036854, 5]}');
+-- A grant that is not here proves another loss if it ends after newcomers begin to draw. If it ends after they would without the present
+-- fence, this one is not for nothing.
+SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000621, 5]}');
+SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000620, 5]}');
+SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000301, 5]}', 'UPDATE uid_registry.registry SET former = 999700000000');
+SELECT trial('{"new_token": 96, "held": [2, 1000000, 1000300, 5]}', 'UPDATE uid_registry.registry SET former = 999700000000');
+SELECT trial('{"new_token": 9223372036854775807, "node": 9223372036854775807, "since": 9223372036854775807, "until": 9223372036854775807, "token": 1}');
 -- Newcomers wait until the longest grant that can be lost has ended.
 SELECT trial('{"new_token": 97, "highest": 0, "at": 1000619}', 'SELECT at(1000619)');
 SELECT trial('{"new_token": 97, "highest": 0, "at": 1000620}', 'SELECT at(1000620)');
@@ -279,7 +281,7 @@ SELECT fence, reason, keeps FROM uid_registry.promise('failovers');
 SELECT fence, reason, keeps FROM uid_registry.promise('restarts');
 SELECT fence, reason, former / 1000000, lost_from / 1000000 FROM uid_registry.nothing_was_lost();
 -- A grant of before that fence is shown: the statement was false.
-SELECT ask('{"new_token": 99, "held": [2, 1000000, 1000300, 3, 5]}');
+SELECT ask('{"new_token": 99, "held": [2, 1000000, 1000621, 5]}');
 SELECT row_is();
 SELECT uid_registry.nothing_was_lost();
 -- After a clock that was a day ahead, a statement ends the fence of tomorrow.
@@ -360,7 +362,7 @@ SELECT a.why FROM uid_registry.hello(0, 0) AS h, uid_registry.grant(h.fleet, h.t
   'layout', 'M', 'widths', 'm', 'own_pool', false, 'lowest', 0, 'highest', 7, 'new_token', 1, 'earliest', h.clock, 'length', 1, 'holder', 'x'))) AS a;
 SELECT a.why FROM uid_registry.hello(0, 0) AS h, uid_registry.grant(h.fleet, h.term, jsonb_build_array(jsonb_build_object(
   'layout', 'M', 'widths', 'm', 'own_pool', false, 'lowest', 0, 'highest', 7, 'new_token', 1, 'earliest', h.clock, 'length', 1, 'holder', 'x',
-  'node', 3, 'since', 1, 'until', h.clock + 500000000, 'fence', 0, 'token', 4))) AS a;
+  'node', 3, 'since', 1, 'until', h.clock + 500000000, 'token', 4))) AS a;
 \set ECHO none
 \c -
 SET client_min_messages = warning;

@@ -65,7 +65,7 @@ template <typename Rows> bool parse_hello(const Rows &rows, Hello *hello) {
 // The answer to the request of that index; false: there is none that can be read.
 template <typename Rows> bool parse_grant_answer(const Rows &rows, int index, int64_t fleet, GrantAnswer *answer) {
     int64_t number = 0;
-    if (rows.columns() != 9)
+    if (rows.columns() != 8)
         return false;
     for (int row = 0; row < rows.count(); row++) {
         if (!read_number(rows, row, 0, &number) || number != index + 1)
@@ -74,13 +74,13 @@ template <typename Rows> bool parse_grant_answer(const Rows &rows, int index, in
         Grant &grant = answer->answer.grant;
         answer->answer.fleet = fleet;
         answer->answer.why = why_of(rows.text(row, 1));
-        answer->notes.detail = rows.text(row, 8);
+        answer->notes.detail = rows.text(row, 7);
         const bool has_until = read_number(rows, row, 4, &grant.until) && is_instant(grant.until);
         answer->notes.until_us = has_until ? grant.until : 0;
         const bool is_granted = answer->answer.why == Why::granted;
         return read_number(rows, row, 6, &answer->answer.term) &&
-               (!is_granted || (has_until && read_number(rows, row, 2, &grant.node) &&
-                                read_number(rows, row, 3, &grant.since) && read_number(rows, row, 7, &grant.fence)));
+               (!is_granted ||
+                (has_until && read_number(rows, row, 2, &grant.node) && read_number(rows, row, 3, &grant.since)));
     }
     return false;
 }

@@ -33,7 +33,6 @@ struct Grant {
     int64_t node;
     int64_t since;
     int64_t until;
-    int64_t fence; // the registry's, at the answer
     int64_t token; // what the registry's row has
 };
 
@@ -148,7 +147,7 @@ constexpr FleetSeen seen_after(const FleetSeen &seen, const Answer &answer, int6
 constexpr bool is_valid(const Holding &holding, const NodeRange &range, const Grant &given) noexcept {
     return given.node >= range.lowest && given.node <= range.highest &&
            (joins(holding) || given.node == holding.grant.node) && given.since >= 0 && given.since < given.until &&
-           given.until > holding.earliest && given.fence >= 0;
+           given.until > holding.earliest;
 }
 
 // The answer to the call that prepare() began. It counts, and what it grants is valid. True: the holding has changed

@@ -233,22 +233,27 @@ BEGIN
   PERFORM set_config('uid_registry.by_function', '', true);
 END $$;
 
+-- Rule 6: the time from which newcomers have nodes. A lost grant that ended before is nothing to them.
+CREATE FUNCTION uid_registry.newcomers_from(lost_from bigint, r uid_registry.registry) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS 'SELECT CASE WHEN lost_from > 0 THEN lost_from + r.longest ELSE 0 END';
+
 -- Rule 6: compares this server with the one that granted last, and raises a fence if commits may be lost between
--- them. `keeps` is the promise to judge by. `proof` is the fence of a grant that somebody has shown and that is not
--- here. It raises a fence if it is the present one, or the one before if the present one was lifted; otherwise the
--- present one was raised for it, and cannot be lifted. A call that another one overtakes looks again.
-CREATE FUNCTION uid_registry.arrive(seen bigint, keeps text, proof bigint) RETURNS uid_registry.registry
+-- them. `keeps` is the promise to judge by. `lost_until` is the end of a grant that somebody has shown and that is not
+-- here. It proves that commits were lost which the present fence does not cover; or else that this fence cannot be
+-- lifted, if the one before does not cover them. A call that another one overtakes looks again.
+CREATE FUNCTION uid_registry.arrive(seen bigint, keeps text, lost_until bigint) RETURNS uid_registry.registry
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE r uid_registry.registry; h record; why text; marks boolean;
 BEGIN
   SELECT * INTO STRICT h FROM uid_registry.here();
   LOOP
     SELECT * INTO STRICT r FROM uid_registry.registry;
-    why := CASE WHEN proof >= r.fence - (r.reason = 'lifted')::int     THEN 'proof'
+    why := CASE WHEN lost_until > uid_registry.newcomers_from(r.lost_from, r) THEN 'proof'
                 WHEN r.place <> h.place                                THEN 'takeover'
                 WHEN r.timeline <> h.timeline AND keeps <> 'failovers' THEN 'takeover'
                 WHEN r.started <> h.started AND keeps = 'nothing'      THEN 'start' END;
-    marks := coalesce(proof >= r.fence - 1, false) AND r.reason NOT IN ('proof', 'anew');
+    marks := coalesce(lost_until > uid_registry.newcomers_from(least(r.former, r.lost_from), r), false)
+             AND r.reason NOT IN ('proof', 'anew');
     EXIT WHEN why IS NULL AND NOT marks AND (r.place, r.timeline, r.started) = (h.place, h.timeline, h.started);
     PERFORM set_config('uid_registry.by_function', 'yes', true);
     UPDATE uid_registry.registry AS x
@@ -262,6 +267,7 @@ BEGIN
      WHERE (x.term, x.fence, x.reason, x.place, x.timeline, x.started)
          = (r.term, r.fence, r.reason, r.place, r.timeline, r.started);
     IF FOUND AND why IS NOT NULL THEN
+      lost_until := NULL;
       RAISE LOG 'uid_registry: a call of % raises fence % (%)', session_user, r.fence + 1, why;
     END IF;
     PERFORM set_config('uid_registry.by_function', '', true);
@@ -269,13 +275,13 @@ BEGIN
   RETURN r;
 END $$;
 
--- What a member asks, for one generator. With a node it renews its grant of that node: since, until, fence and
--- token are those of the last answer. Without one it is a newcomer, and may prefer a node.
+-- What a member asks, for one generator. With a node it renews its grant of that node: since, until and token are
+-- those of the last answer. Without one it is a newcomer, and may prefer a node.
 CREATE TYPE uid_registry.request AS (
   layout text, widths text, own_pool boolean,
   lowest bigint, highest bigint,     -- the nodes that it may have
   prefer bigint,
-  node bigint, since bigint, until bigint, fence bigint, token bigint,
+  node bigint, since bigint, until bigint, token bigint,
   new_token bigint,                  -- the one that it will hold: fresh, random, and the same in each repeat
   earliest bigint,                   -- the earliest time that it can use
   length bigint,
@@ -288,7 +294,7 @@ CREATE FUNCTION uid_registry.is_well_formed(q uid_registry.request) RETURNS bool
                   AND q.earliest BETWEEN 1 AND 1::bigint << 62 AND q.length > 0
                   AND q.new_token <> 0 AND q.new_token IS DISTINCT FROM q.token
                   AND (q.node IS NULL
-                       OR (q.node >= 0 AND q.since BETWEEN 0 AND q.until AND q.fence >= 0 AND q.token <> 0)), false)
+                       OR (q.node >= 0 AND q.since BETWEEN 0 AND q.until AND q.token <> 0)), false)
 $$;
 
 -- The row to judge by, or why it is the wrong registry.
@@ -309,10 +315,9 @@ BEGIN
   END IF;
   IF (seen <= term_here) IS NOT FALSE THEN
     r := uid_registry.arrive(seen, r.keeps, (                    -- rule 6: is there a grant that the table lacks?
-      SELECT max(s.fence) FROM jsonb_populate_recordset(NULL::uid_registry.request, requests) AS s
+      SELECT max(s.until) FROM jsonb_populate_recordset(NULL::uid_registry.request, requests) AS s
         LEFT JOIN uid_registry.node AS n ON n.layout = s.layout AND n.node = s.node
-       WHERE s.node IS NOT NULL AND s.fence BETWEEN r.fence - 1 AND r.fence AND s.until > coalesce(n.until, 0)
-         AND uid_registry.is_well_formed(s)));
+       WHERE s.node IS NOT NULL AND s.until > coalesce(n.until, 0) AND uid_registry.is_well_formed(s)));
   END IF;
   IF seen > r.term THEN                                          -- perhaps because another first caller had seen less
     PERFORM uid_registry.see_larger_term(seen);
@@ -347,7 +352,6 @@ CREATE TYPE uid_registry.answer AS (
   until   bigint,    -- and ends before that
   taken   boolean,   -- another holder has the node that it shows: it stops at once
   term    bigint,
-  fence   bigint,
   detail  text
 );
 
@@ -422,7 +426,7 @@ RETURNS uid_registry.answer LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   a uid_registry.answer; k uid_registry.node; begins bigint; ends bigint; shown bigint; mine boolean; written boolean;
 BEGIN
-  a.why := ''; a.taken := false; a.term := r.term; a.fence := r.fence; a.detail := '';
+  a.why := ''; a.taken := false; a.term := r.term; a.detail := '';
   IF NOT uid_registry.is_well_formed(q) THEN
     a.why := 'malformed';
     RETURN a;
@@ -474,9 +478,9 @@ BEGIN
     a.why := CASE WHEN a.taken THEN 'taken' WHEN q.node NOT BETWEEN q.lowest AND q.highest THEN 'range' ELSE 'lost' END;
     RETURN a;
   END IF;
-  IF r.lost_from > 0 AND begins < r.lost_from + r.longest THEN   -- rule 6: a newcomer
+  a.until := uid_registry.newcomers_from(r.lost_from, r);        -- rule 6
+  IF begins < a.until THEN
     a.why := 'fenced';
-    a.until := r.lost_from + r.longest;
     RETURN a;
   END IF;
   a.node := uid_registry.pick(q, r.fence, begins, ends);
@@ -504,7 +508,7 @@ BEGIN
   SELECT * INTO STRICT e FROM uid_registry.enter(fleet, seen, requests);
   r := e.r;
   IF e.why IS NOT NULL THEN
-    RETURN QUERY SELECT g::int, e.why, NULL::bigint, NULL::bigint, NULL::bigint, false, r.term, r.fence, e.detail
+    RETURN QUERY SELECT g::int, e.why, NULL::bigint, NULL::bigint, NULL::bigint, false, r.term, e.detail
                    FROM generate_series(1, jsonb_array_length(requests)) AS g;
     RETURN;
   END IF;

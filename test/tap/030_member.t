@@ -87,7 +87,7 @@ sql($registry, q{INSERT INTO uid_registry.segment (name) VALUES ('orders')});
 sql($member, q{SELECT uid_generator_create('wrong', datacenter_id => 9); SELECT segment_attach('orders')});
 sql($registry, q{ALTER FUNCTION uid_registry.grant RENAME TO grant_truly; ALTER FUNCTION uid_registry.block RENAME TO block_truly;
 	CREATE FUNCTION uid_registry.grant(fleet bigint, seen bigint, requests jsonb) RETURNS SETOF uid_registry.answer LANGUAGE sql SECURITY DEFINER AS
-	$$ SELECT request, why, node - 32, since, until, taken, term, fence, detail FROM uid_registry.grant_truly($1, $2, $3) $$;
+	$$ SELECT request, why, node - 32, since, until, taken, term, detail FROM uid_registry.grant_truly($1, $2, $3) $$;
 	CREATE FUNCTION uid_registry.block(fleet bigint, seen bigint, segment text, count bigint, last bigint, OUT why text, OUT first bigint, OUT given bigint,
 	OUT increment bigint, OUT term bigint, OUT detail text) LANGUAGE sql SECURITY DEFINER AS
 	$$ SELECT why, 1, given, increment, term, detail FROM uid_registry.block_truly($1, $2, $3, $4, $5) $$});

@@ -109,7 +109,7 @@ drawn_from('uid_default');
 	sql($registry, <<'SQL');
 ALTER FUNCTION uid_registry.grant(bigint, bigint, jsonb) RENAME TO honest;
 CREATE FUNCTION uid_registry.grant(bigint, bigint, jsonb) RETURNS SETOF uid_registry.answer LANGUAGE sql SECURITY DEFINER AS
-  'SELECT request, why, node + 1024, since, until, taken, term, fence, detail FROM uid_registry.honest($1, $2, $3)';
+  'SELECT request, why, node + 1024, since, until, taken, term, detail FROM uid_registry.honest($1, $2, $3)';
 GRANT EXECUTE ON FUNCTION uid_registry.grant(bigint, bigint, jsonb) TO uid_member;
 SQL
 	my $session = hold_open($member);

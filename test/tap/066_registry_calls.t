@@ -54,13 +54,13 @@ CREATE FUNCTION request(here jsonb, q jsonb, reply jsonb) RETURNS jsonb LANGUAGE
            'highest', CASE WHEN here -> 'layouts' = '2' THEN (q -> 'layout')::int ELSE (here -> 'nodes')::int - 1 END,
            'new_token', q -> 'new_token', 'earliest', us(q -> 'earliest'), 'length', q -> 'length')
          || CASE WHEN q -> 'node' = '-1' THEN jsonb_build_object('prefer', NULLIF(reply -> 'node', '-1'))
-                 ELSE jsonb_build_object('node', q -> 'node', 'since', us(q -> 'since'), 'until', us(q -> 'until'), 'fence', q -> 'fence',
+                 ELSE jsonb_build_object('node', q -> 'node', 'since', us(q -> 'since'), 'until', us(q -> 'until'),
                                          'token', CASE WHEN q -> 'token' = '0' THEN '99' ELSE q -> 'token' END) END)
 $$;
 
 -- What the model and the registry agree on.
 CREATE FUNCTION agreed(reply jsonb, after jsonb) RETURNS jsonb LANGUAGE sql AS $$
-  SELECT CASE WHEN reply ->> 'why' = 'granted' THEN reply ELSE reply - CASE WHEN reply ->> 'why' IN ('done', 'refused') THEN '{term,fence,node,since,until}' ELSE '{node,since,until}' END::text[] END || (after - '{fleet,fence,term,layouts}'::text[])
+  SELECT CASE WHEN reply ->> 'why' = 'granted' THEN reply ELSE reply - CASE WHEN reply ->> 'why' IN ('done', 'refused') THEN '{term,node,since,until}' ELSE '{node,since,until}' END::text[] END || (after - '{fleet,fence,term,layouts}'::text[])
          || jsonb_build_object('fences', after -> 'fence', 'term_after', after -> 'term')
 $$;
 
@@ -94,7 +94,7 @@ BEGIN
     a.why := a.why || ', taken: ' || a.taken;
   END IF;
   RETURN agreed(
-    jsonb_build_object('why', coalesce(NULLIF(a.why, ''), 'granted'), 'term', number(a.term), 'fence', a.fence, 'node', a.node,
+    jsonb_build_object('why', coalesce(NULLIF(a.why, ''), 'granted'), 'term', number(a.term), 'node', a.node,
                        'since', number(a.since), 'until', number(a.until)),
     jsonb_build_object('system', r.place::int, 'timeline', r.timeline::int, 'started', extract(epoch FROM r.started)::int,
                        'term', number(r.term), 'fence', r.fence, 'keeps', array_position('{nothing,restarts,failovers}', r.keeps) - 1,
@@ -158,6 +158,8 @@ notices('the beginning of a grant', 'judge', 'THEN q.since', 'THEN begins');
 notices('a node is taken only if its holder has a successor', 'judge', 'k.until >= q.until', 'true');
 notices('a grant begins within a bound of the clock', 'judge', 'least(q.earliest, now_us + r.bound)', 'q.earliest');
 notices('a lost grant that is shown fences', 'enter', 's.until > coalesce(n.until, 0)', 'false');
+notices('a known loss is no proof', 'arrive', 'lost_until > uid_registry.newcomers_from(r.lost_from, r)', 'lost_until > 0');
+notices('a lost grant says what the present fence is for', 'arrive', 'uid_registry.newcomers_from(least(r.former, r.lost_from), r)', 'NULL');
 notices('a takeover is above what its caller has seen', 'term', 'coalesce($4, 0)', '0');
 notices('a proof forbids that a fence is lifted', 'nothing_was_lost', "r.reason IN ('proof', 'anew')", "r.reason = 'anew'");
 notices('a promise compares first', 'promise', "WHEN 'restarts' IN (keeps, was) THEN 'restarts'", '');

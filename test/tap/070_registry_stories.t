@@ -55,16 +55,16 @@ sub ask ($name, $registries, %how)
 	my $request = join ', ', '"layout": "L", "widths": "w", "own_pool": false, "lowest": 0, "highest": 63, "length": 600000000',
 	  qq("holder": "$name", "new_token": $m->{token}, "earliest": $earliest),
 	  $grant ? map { qq("$_": $grant->{$_}) } sort keys %$grant : ('"prefer": ' . ($how{prefer} // 0));
-	my $sql = "SELECT why, node, since, until, taken, term, fence FROM uid_registry.grant($m->{fleet}, $m->{seen}, '[{$request}]')";
+	my $sql = "SELECT why, node, since, until, taken, term FROM uid_registry.grant($m->{fleet}, $m->{seen}, '[{$request}]')";
 	my ($status, $answer, $messages) = $how{cancelled} ? cancelled($best{node}, $sql) : call($best{node}, $sql);
 	return "error $messages" if $status;
 	return 'warned' if $messages =~ /WARNING/;
-	my ($why, $node, $since, $until, $taken, $term, $fence) = split /\|/, $answer;
+	my ($why, $node, $since, $until, $taken, $term) = split /\|/, $answer;
 	return 'old answer' if $term < $m->{seen};
 	@$m{qw(seen fleet)} = ($term, $best{fleet}) unless $why eq 'outdated';
 	delete $m->{grant} if $taken eq 't';
 	return $why . ($until ? ' until ' . second($until) : '') if $why ne '';
-	$m->{grant} = { node => $node, since => $since, until => $until, fence => $fence, token => delete $m->{token} };
+	$m->{grant} = { node => $node, since => $since, until => $until, token => delete $m->{token} };
 	push @grants, [ $node, $since, $until, $name ];
 	return "$node: " . second($since) . ' to ' . second($until);
 }
@@ -264,7 +264,7 @@ my @stories = (
 		is(join(', ', held_twice()), 'node 0 of a and b', '... which the judge sees');
 		splice @grants;
 		is(ask('c', $s, prefer => 1), '1: 1 to 601', '... and nobody knows');
-		$members{x} = { seen => 0, fleet => 0, grant => { node => 2, since => us(0), until => us(600), fence => 0, token => 999 } };
+		$members{x} = { seen => 0, fleet => 0, grant => { node => 2, since => us(0), until => us(600), token => 999 } };
 		is(ask('x', $s), '2: 0 to 601', 'until a lost grant is shown');
 		is(state_of($s), '1|proof', '... which proves the loss');
 		is(ask('d', $s, prefer => 3), 'fenced until 621', '... so that newcomers wait');

@@ -11,7 +11,7 @@ class MemberSteps : public Steps {
     using Steps::Steps;
 
     static core::Holding holding_of(const Member &m) {
-        return {m.holds != 0, m.must_join != 0, {m.node, m.since, m.until, m.fence, m.token}, m.new_token, m.earliest};
+        return {m.holds != 0, m.must_join != 0, {m.node, m.since, m.until, m.token}, m.new_token, m.earliest};
     }
 
     static void store(Member *m, const core::Holding &h) {
@@ -19,7 +19,6 @@ class MemberSteps : public Steps {
         m->node = static_cast<int8_t>(h.grant.node);
         m->since = static_cast<int8_t>(h.grant.since);
         m->until = static_cast<int8_t>(h.grant.until);
-        m->fence = static_cast<int8_t>(h.grant.fence);
         m->token = static_cast<int8_t>(h.grant.token);
         m->new_token = static_cast<int8_t>(h.new_token);
         m->earliest = static_cast<int8_t>(h.earliest);
@@ -101,7 +100,6 @@ class MemberSteps : public Steps {
                            0,
                            0,
                            0,
-                           0,
                            m.new_token,
                            m.earliest,
                            static_cast<int8_t>(size_.length - (size_.short_grants && i == 1 ? 1 : 0)),
@@ -110,7 +108,6 @@ class MemberSteps : public Steps {
             request.node = m.node;
             request.since = m.since;
             request.until = m.until;
-            request.fence = m.fence;
             request.token = m.token;
         }
         const std::string text =
@@ -141,8 +138,7 @@ class MemberSteps : public Steps {
 
     void accept(State &s, int i, const Reply &reply, Outcome *out) const {
         Member &m = s.members[i];
-        core::Answer answer = {
-            reply.why, reply.fleet, reply.term, {reply.node, reply.since, reply.until, reply.fence, 0}};
+        core::Answer answer = {reply.why, reply.fleet, reply.term, {reply.node, reply.since, reply.until, 0}};
         const core::FleetSeen seen = {m.fleet, m.seen, 0};
         const core::FleetSeen blind = {rules_.compares_fleet ? m.fleet : 0, rules_.never_goes_back ? m.seen : 0, 0};
         if (!core::counts(blind, answer)) {
@@ -293,10 +289,10 @@ class MemberSteps : public Steps {
             Server &at = next.servers[server];
             const Server before = at;
             const int now = clock(s, at.offset);
-            Reply reply = {Why::granted, at.db.fleet, at.db.term, 0, -1, 0, 0};
+            Reply reply = {Why::granted, at.db.fleet, at.db.term, -1, 0, 0};
             RegistryModel::Begun start = {};
             if (begun != nullptr)
-                reply.fence = (start = *begun).fence;
+                start = *begun;
             bool is_answered = true;
             more = false;
             if (begun != nullptr || registry_.begin(&at, now, request, &start, &reply, &out.events))
@@ -304,7 +300,7 @@ class MemberSteps : public Steps {
             if (on_call != nullptr && begun == nullptr && pick == 0)
                 on_call(before, now, request, reply, at);
             out.events |= reply.why == Why::granted ? 0 : refused(reply.why);
-            out.broken = broken_by(s, before, now, request, reply);
+            out.broken = broken_by(s, before, at.db.fence, now, request, reply);
             if (reply.why != Why::outdated && reply.why != Why::other_fleet)
                 next.largest_term = std::max(next.largest_term, at.db.term);
             if (!rules_.commits_before_answer) {
@@ -316,7 +312,7 @@ class MemberSteps : public Steps {
         }
     }
 
-    const char *broken_by(const State &s, const Server &before, int now, const Request &request,
+    const char *broken_by(const State &s, const Server &before, int fence, int now, const Request &request,
                           const Reply &reply) const {
         if (reply.why == Why::outdated && request.seen > s.largest_term && s.servers[1].db.term < request.seen)
             return "a member is refused for a term of which there is no registry";
@@ -324,7 +320,7 @@ class MemberSteps : public Steps {
             // In a fence the row may be of before the member's own latest call, which was lost.
             const Row &row = before.db.rows[request.node];
             const bool is_named = row.token == request.token || row.token == request.new_token;
-            if (row.holder == request.member + 1 && (is_named || row.fence == reply.fence))
+            if (row.holder == request.member + 1 && (is_named || row.fence == fence))
                 return "a member is told that another one has its node, which has none";
         }
         if (reply.why == Why::granted && reply.node >= 0) {

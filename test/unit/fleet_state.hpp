@@ -73,7 +73,7 @@ struct Size : RegistrySize {
 
 struct Member {
     int8_t up, offset, mark, layout;
-    int8_t holds, node, since, until, fence, token, new_token, earliest, must_join; // core::Holding
+    int8_t holds, node, since, until, token, new_token, earliest, must_join; // core::Holding
     int8_t fleet, seen;
     int8_t told; // that another holder has its node
 };

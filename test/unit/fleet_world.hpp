@@ -274,7 +274,6 @@ class World : public MemberSteps {
                                          node,
                                          0,
                                          most_ticks - 1,
-                                         primary.db.fence,
                                          0,
                                          fresh_token(s),
                                          static_cast<int8_t>(now),

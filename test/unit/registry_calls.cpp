@@ -45,18 +45,17 @@ std::string json(const Server &server) {
 
 std::string json(const Request &r) {
     char text[400];
-    snprintf(
-        text, sizeof(text),
-        R"({"fleet": %d, "seen": %d, "layout": %d, "node": %d, "since": %d, "until": %d, "fence": %d, "token": %d, )"
-        R"("new_token": %d, "earliest": %d, "length": %d})",
-        r.fleet, r.seen, r.layout, r.node, r.since, r.until, r.fence, r.token, r.new_token, r.earliest, r.length);
+    snprintf(text, sizeof(text),
+             R"({"fleet": %d, "seen": %d, "layout": %d, "node": %d, "since": %d, "until": %d, "token": %d, )"
+             R"("new_token": %d, "earliest": %d, "length": %d})",
+             r.fleet, r.seen, r.layout, r.node, r.since, r.until, r.token, r.new_token, r.earliest, r.length);
     return text;
 }
 
 std::string json(const Reply &r) {
     char text[400];
-    snprintf(text, sizeof(text), R"({"why": "%s", "term": %d, "fence": %d, "node": %d, "since": %d, "until": %d})",
-             uidgen::core::name_of(r.why), r.term, r.fence, r.node, r.since, r.until);
+    snprintf(text, sizeof(text), R"({"why": "%s", "term": %d, "node": %d, "since": %d, "until": %d})",
+             uidgen::core::name_of(r.why), r.term, r.node, r.since, r.until);
     return text;
 }
 

@@ -46,6 +46,8 @@ struct Rules {
     bool fences_systems = true;
     bool fences_anew = true;
     bool fences_proofs = true;
+    bool counts_what_is_known = true; // a lost grant that the present fence covers is no proof
+    bool proves_fence_before = true;  // that nothing_was_lost() would go back to
     bool holds_newcomers = true;
     bool has_full_length = true;
     bool has_two_bounds = true;
@@ -101,13 +103,13 @@ struct Server {
 
 // A request, of one generator. Without a node it is a newcomer's.
 struct Request {
-    int8_t fleet, seen, layout, node, since, until, fence, token, new_token, earliest, length;
+    int8_t fleet, seen, layout, node, since, until, token, new_token, earliest, length;
     int8_t member; // by the model's own account
 };
 
 struct Reply {
     Why why;
-    int8_t fleet, term, fence, node, since, until;
+    int8_t fleet, term, node, since, until;
 };
 
 struct RegistrySize {
@@ -143,11 +145,12 @@ class RegistryModel {
                          rules_.term_above_clock ? now : 1});
     }
 
-    // What the first call of a server does; or a proof, which is the fence of a grant that was shown and is not there (0:
-    // none). `keeps` is the promise to judge by.
-    void arrive(Server *server, int now, int seen, int keeps, int proof, uint32_t *events) const {
+    // What the first call of a server does; or the end of a grant that was shown and is not there (0: none). `keeps` is the
+    // promise to judge by.
+    void arrive(Server *server, int now, int seen, int keeps, int lost_until, uint32_t *events) const {
         Registry &db = server->db;
-        const bool is_proof = proof != 0 && proof >= db.fence - (db.standing == lifted ? 1 : 0);
+        const bool is_proof = lost_until > (rules_.counts_what_is_known ? newcomers_from(db.lost_from) : 0);
+        const bool proves_before = lost_until > newcomers_from(std::min(db.former, db.lost_from));
         const bool is_elsewhere = (db.system != server->system && rules_.fences_systems) ||
                                   (db.timeline != server->timeline && keeps < failovers &&
                                    (rules_.fences_systems || db.system == server->system)) ||
@@ -159,7 +162,7 @@ class RegistryModel {
         if ((is_proof || is_elsewhere) && rules_.fences) {
             raise(&db, now, false, is_proof ? proved : may_lift);
             *events |= is_proof ? fence_by_proof : fence_by_place;
-        } else if (proof != 0 && proof >= db.fence - 1)
+        } else if (proves_before && rules_.proves_fence_before)
             db.standing = proved;
     }
 
@@ -223,19 +226,18 @@ class RegistryModel {
     // The first half of a call: false if it is refused.
     bool begin(Server *server, int now, const Request &request, Begun *begun, Reply *reply, uint32_t *events) const {
         Registry &db = server->db;
-        *reply = {Why::other_fleet, db.fleet, db.term, db.fence, -1, 0, 0};
+        *reply = {Why::other_fleet, db.fleet, db.term, -1, 0, 0};
         reply->term = static_cast<int8_t>(term_at(*server, now, request.seen));
         if (request.fleet != 0 && request.fleet != db.fleet && rules_.compares_fleet)
             return false;
         reply->why = Why::outdated;
         if (request.seen > reply->term && rules_.never_goes_back) {
             see_larger_term(server, now, request.seen, events);
-            reply->fence = db.fence;
             return false;
         }
-        arrive(server, now, request.seen, db.keeps, rules_.fences_proofs ? proof_of(db, request) : 0, events);
+        arrive(server, now, request.seen, db.keeps, rules_.fences_proofs ? lost_until(db, request) : 0, events);
         *begun = {static_cast<int8_t>(now), db.fence, db.lost_from};
-        *reply = {Why::granted, db.fleet, db.term, db.fence, -1, 0, 0};
+        *reply = {Why::granted, db.fleet, db.term, -1, 0, 0};
         return true;
     }
 
@@ -274,9 +276,11 @@ class RegistryModel {
         db->standing = standing;
     }
 
-    static int proof_of(const Registry &db, const Request &request) {
-        const bool is_recent = request.fence >= db.fence - 1 && request.fence <= db.fence;
-        return request.node >= 0 && is_recent && request.until > db.rows[request.node].until ? request.fence : 0;
+    // The time from which newcomers draw after a fence.
+    int newcomers_from(int lost_from) const { return lost_from > 0 ? lost_from + size_.length : 0; }
+
+    static int lost_until(const Registry &db, const Request &request) {
+        return request.node >= 0 && request.until > db.rows[request.node].until ? request.until : 0;
     }
 
     // Nodes of the request's layout.

@@ -61,6 +61,18 @@ const Story stories[] = {
      "A asks: gets node 0; the registry is backed up; B asks: gets node 1; time; A asks to extend: gets; "
      "a snapshot of the registry's disk is put back; time; A asks to extend; C is a new member; C asks; C draws; B draws",
      false},
+    // The same, when what was lost has a fence in it.
+    {"ALostFenceHidesNone", "whole_calls 1, keeps 2, end 20, put_back 1, newcomer 1, invent_term 1",
+     "A asks: gets node 0; time; A asks to extend: gets; the registry is backed up; a stranger invents a term; time; "
+     "A asks to extend: gets; time; time; A asks to extend: gets; time; time; A asks to extend: gets; B asks: gets node 1; "
+     "a snapshot of the registry's disk is put back; time; A asks to extend; C is a new member; C asks; C draws; A draws; B draws",
+     false},
+    // One fence covers what several members have lost.
+    {"WhatIsKnownFencesOnce", "whole_calls 1, end 20, failover 1, newcomer 1",
+     "A asks: gets node 0; B asks: gets node 1; the registry's standby follows; time; A asks to extend: gets; "
+     "B asks to extend: gets; the standby takes over as it is; C is a new member; C asks: fenced; time; "
+     "A asks to extend: gets; B asks to extend: gets",
+     true},
     {"AfterAProofNothingWasLostIsRefused", "whole_calls 1, keeps 2, put_back 1, newcomer 1, false_lift 1",
      "A asks: gets node 0; the registry is backed up; B asks: gets node 1; time; A asks to extend: gets; "
      "a snapshot of the registry's disk is put back; time; A asks to extend; nothing_was_lost(); C is a new member; "
@@ -68,9 +80,15 @@ const Story stories[] = {
      false},
     // A former primary is alone, after the other one has given its node to another member.
     {"AMemberDoesNotGoBack", "whole_calls 1, nodes 1, split 1, stop 2",
-     "A asks: gets; time; A asks to extend: gets; the registry's standby follows; the standby is promoted; B asks: fenced; "
-     "time; A asks to extend: gets; time; time; time; time; B asks: gets; B draws; the registry stops; "
-     "A asks the other registry to extend; A asks the other registry; A draws",
+     "A asks: gets; the registry's standby follows; time; time; time; time; the standby is promoted; "
+     "A asks to extend: no renewal; time; time; time; time; time; B asks: gets; B draws; the registry stops; "
+     "A asks the other registry; A draws",
+     false},
+    // A grant of before the present fence is shown, which the registry lacks. So that fence is not for nothing.
+    {"AProofOfTheFenceBefore", "whole_calls 1, failover 1, false_lift 1, newcomer 1",
+     "A asks: gets node 0; the registry's standby follows; B asks: gets node 1; time; A asks to extend: gets; "
+     "the standby takes over as it is; C is a new member; C asks: fenced; time; A asks to extend: gets; nothing_was_lost(); "
+     "C asks; C draws; B draws",
      false},
     // A leader has its lock back, and lacks what the other one has granted.
     {"ALargerTermFences", "whole_calls 1, nodes 1, dies 1, take_back 1",
@@ -212,6 +230,9 @@ const Mutant mutants[] = {
     {&Rules::fences_systems, "6: no fence in another system", "ADumpWhereFailoversAreKept", By::search},
     {&Rules::fences_anew, "6: a registry made anew begins without a fence", "ARegistryIsMadeAnew", By::search},
     {&Rules::fences_proofs, "6: a proof raises no fence", "AProofFences", By::story},
+    {&Rules::counts_what_is_known, "6: each lost grant raises a fence", "WhatIsKnownFencesOnce", By::story},
+    {&Rules::proves_fence_before, "6: a lost grant of before the fence says nothing of it", "AProofOfTheFenceBefore",
+     By::story},
     {&Rules::holds_newcomers, "6: newcomers in a fence", "LostCommitsAreFenced", By::search},
     {&Rules::has_full_length, "6: a fence without the longest grant", "CommitsAreLostAgain", By::search},
     {&Rules::has_two_bounds, "6: a fence with one bound", "ALeaderHasItsLockBack", By::walks},

@@ -21,7 +21,7 @@ constexpr char hello_that_ends_calls[] =
     "WHERE a.usename = session_user AND a.application_name = $3 AND a.pid <> pg_catalog.pg_backend_pid()) "
     "FROM uid_registry.hello($1, $2) AS h";
 
-constexpr char grant_call[] = "SELECT request, why, node, since, until, taken, term, fence, detail "
+constexpr char grant_call[] = "SELECT request, why, node, since, until, taken, term, detail "
                               "FROM uid_registry.grant($1, $2, $3)";
 
 constexpr char block_call[] = "SELECT why, first, given, increment, term, detail "
@@ -91,7 +91,6 @@ void put_request(StringInfo into, const Member &member) {
         put(into, "node", holding.grant.node);
         put(into, "since", holding.grant.since);
         put(into, "until", holding.grant.until);
-        put(into, "fence", holding.grant.fence);
         put(into, "token", holding.grant.token);
     } else if (preferred >= 0) {
         put(into, "prefer", preferred);
