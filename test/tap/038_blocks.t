@@ -4,7 +4,7 @@
 #
 # Expected: no value belongs to two of them, however a node reads its row, as long as all nodes of one row read it in the
 # same way. Also not across a crash of the server with synchronous_commit off, a restore, a rollback, and when the
-# counter is set to 0.
+# counter is set to 0. (001_matrix.t has what is durable before a commit.)
 use UidgenTest;
 
 # Nobody flushes but who has to.
@@ -121,30 +121,6 @@ $node->safe_psql('postgres', "INSERT INTO leaf_alloc (biz_tag, max_id, step) VAL
 	assert_disjoint('no value belongs to two of them', @logs);
 	my $errors = join '', map { slurp_file("$_.err") } @logs[ 0, 1 ];
 	unlike($errors, qr{ERROR:}, '... and no node meets an error');
-}
-
-# What a call returned is durable, although its transaction is still open.
-foreach my $call (
-	"SELECT last FROM segment_reserve('Leaf', 10)",
-	"UPDATE leaf_alloc SET max_id = max_id + 10 WHERE biz_tag = 'Leaf' RETURNING max_id",
-	"UPDATE t_sequence SET current_val = current_val + 10 WHERE pk_seq_name = 'after, from' RETURNING current_val + 2 * increment_val")
-{
-	my ($name) = $call =~ /'(Leaf|after, from)'/;
-	my $session = hold_open($node);
-	$session->query_safe('BEGIN');
-	my $last = $session->query_safe($call);
-	crash($node);
-	cmp_ok($node->safe_psql('postgres', "SELECT first FROM segment_reserve('$name', 1)"), '>', $last, "durable: $call");
-}
-
-# A node uses its block as soon as its COMMIT returns. The row that showed it must not come back.
-{
-	my $take = "SELECT current_val FROM t_sequence WHERE pk_seq_name = 'before, from' FOR UPDATE;"
-	  . " UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name = 'before, from'";
-	my $first = $node->safe_psql('postgres', "SET synchronous_commit = off; BEGIN; $take; COMMIT");
-	crash($node);
-	cmp_ok($node->safe_psql('postgres', "SELECT current_val FROM t_sequence WHERE pk_seq_name = 'before, from'"), '>=', $first + 40,
-		'a block whose commit was acknowledged is not shown again after a crash');
 }
 
 # A dump that is taken while nodes take blocks.

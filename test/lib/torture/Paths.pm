@@ -1,12 +1,13 @@
 # What the sessions draw from, and in which ways: the streams, the statements, and the tables that they need.
 #
-# A stream is a generator or a segment in one database. To add a way to draw, add a line to %ways. To add a generator,
-# add it to %generators; its layout and its bounds are read from the server.
+# A stream is a generator or a segment in one database. To add a way to draw, add a line to Ways.pm, and one to @reading or
+# @writing. To add a generator, add it to %generators; its layout and its bounds are read from the server.
 package Paths;
 
 use v5.36;
 
 use List::Util qw(max);
+use Ways;
 
 # Arguments of uid_generator_create. order: 2, across all sessions (P2); 0: not promised. is_moved: alter_worker
 # gives it another worker id, each time the next one. The builtin generator is 'uid_default'.
@@ -82,13 +83,6 @@ BEGIN
 END $$;
 END
 
-# Blocks by an UPDATE of t_sequence or leaf_alloc, as nodes of other services take them.
-sub block_of_table ($table, $name, $value, $length, $blocks)
-{
-	return "WITH u AS (UPDATE $table SET $value = $value + $blocks * $length WHERE $name = 'taken' RETURNING $value, $length)"
-	  . " SELECT generate_series($value - $blocks * $length, $value - 1) FROM u";
-}
-
 # What each connection begins with. An error of the second list is expected.
 my @setup = (
 	'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0',
@@ -98,11 +92,11 @@ my @tried = (q{ROLLBACK PREPARED 'w{w}'});
 
 # Weight, streams, statement. In a read-only round nothing is written, so that no commit flushes the log.
 my @reading = (
-	[ 20, 'uid_default', 'SELECT uid_next()' ],
-	[ 10, 'uid_default', 'SELECT uid_next() FROM generate_series(1, {100})' ],
-	[ 10, 'uid_default', 'SELECT unnest(uid_next_array({1000}))' ],
-	[ 5, 'uid_default', 'SELECT uid_from_uuid(uid_next_uuid()) FROM generate_series(1, {100})' ],
-	[ 5, 'uid_default', 'COPY (SELECT uid_next() FROM generate_series(1, {1000})) TO STDOUT' ],
+	[ 20, 'uid_default', Ways::draw('id') ],
+	[ 10, 'uid_default', Ways::draw('ids', '', '{100}') ],
+	[ 10, 'uid_default', Ways::draw('id_array', '', '{1000}') ],
+	[ 5, 'uid_default', Ways::draw('uuids', '', '{100}') ],
+	[ 5, 'uid_default', 'COPY (' . Ways::draw('ids', '', '{1000}') . ') TO STDOUT' ],
 	[ 5, 'uid_default', 'EXECUTE one' ],
 	[ 5, 'uid_default', 'EXECUTE many({50})' ],
 	[ 5, 'uid_default', 'SELECT in_loop({50})' ],
@@ -113,13 +107,13 @@ my @reading = (
 	[ 5, 'named', 'BEGIN; SAVEPOINT a; SELECT segment_next($$named$$) ;; ROLLBACK TO a; SELECT pg_sleep(0.01 * {20}) ;;'
 		  . ' SELECT unnest(segment_next_array($$named$$, {100})) ;; COMMIT' ],
 	[ 5, 'uid_default,named', 'BEGIN READ ONLY; SELECT uid_next(), segment_next($$named$$) FROM generate_series(1, {50}); COMMIT' ],
-	[ 5, 'plain', 'SELECT segment_next(\'plain\'::regclass)' ],
+	[ 5, 'plain', Ways::draw('value', q{'plain'::regclass}) ],
 	[ 3, 'plain:u', 'SELECT segment_next(\'plain\'::regclass) FROM numbers WHERE n <= {1000}' ]);
 
 my @writing = (
-	[ 1, 'far:s', 'BEGIN; ALTER SEQUENCE uid_generators.far CACHE 1 ;; SELECT unnest(uid_next_array(\'uid_generators.far\', {50})) ;; ROLLBACK' ],
-	[ 5, 'mixed:l', 'SELECT nextval(\'mixed\') FROM generate_series(1, {20})' ],
-	[ 5, 'mixed_small:l', 'SELECT nextval(\'mixed_small\') FROM generate_series(1, {20})' ],
+	[ 1, 'far:s', 'BEGIN; ALTER SEQUENCE uid_generators.far CACHE 1 ;; ' . Ways::draw('id_array', q{'uid_generators.far'}, '{50}') . ' ;; ROLLBACK' ],
+	[ 5, 'mixed:l', Ways::draw('nextval', q{'mixed'}, '{20}') ],
+	[ 5, 'mixed_small:l', Ways::draw('nextval', q{'mixed_small'}, '{20}') ],
 	[ 8, 'churn', 'BEGIN; SELECT uid_generator_create(\'churn_{w}_{c}\') ;; SELECT unnest(uid_next_array(\'uid_generators.churn_{w}_{c}\', {100})) ;;'
 		  . ' SELECT uid_generator_drop(\'uid_generators.churn_{w}_{c}\'); COMMIT' ],
 	[ 15, 'uid_default,of_orders', 'INSERT INTO orders DEFAULT VALUES RETURNING id, v' ],
@@ -129,9 +123,9 @@ my @writing = (
 	[ 5, '-', 'COPY copied (item) FROM STDIN' ],
 	[ 5, 'mixed', 'INSERT INTO mixed_rows SELECT FROM generate_series(1, {20}) RETURNING id' ],
 	[ 5, 'mixed_small', 'INSERT INTO mixed_small_rows DEFAULT VALUES RETURNING id' ],
-	[ 3, 'taken:bs', block_of_table(qw(t_sequence pk_seq_name current_val increment_val 1)) ],
-	[ 3, 'taken:bs', block_of_table(qw(leaf_alloc biz_tag max_id step 1)) ],
-	[ 3, 'taken:bs', block_of_table(qw(leaf_alloc biz_tag max_id step 5)) ],
+	[ 3, 'taken:bs', Ways::draw('t_sequence', q{'taken'}, 1) ],
+	[ 3, 'taken:bs', Ways::draw('leaf', q{'taken'}, 1) ],
+	[ 3, 'taken:bs', Ways::draw('leaf', q{'taken'}, 5) ],
 	[ 3, 'uid_default,of_orders', 'BEGIN; INSERT INTO orders DEFAULT VALUES RETURNING id, v; PREPARE TRANSACTION \'w{w}\''
 		  . ' ;; COMMIT PREPARED \'w{w}\'' ]);
 
@@ -144,13 +138,13 @@ my @concealing = (
 # For sessions that draw as much as they can. A statement brings so many values that what else it costs hardly counts.
 my @in_bulk = (
 	[ 10, 'uid_default', '/*binary*/ SELECT uid_next_array(50000)' ],
-	[ 1, 'uid_default', 'COPY (SELECT unnest(uid_next_array(20000))) TO STDOUT' ],
+	[ 1, 'uid_default', 'COPY (' . Ways::draw('id_array', '', 20000) . ') TO STDOUT' ],
 	[ 3, 'leaf', "/*binary*/ SELECT uid_next_array('uid_generators.leaf', 50000)" ],
 	[ 3, 'ring', "/*binary*/ SELECT uid_next_array('uid_generators.ring', 50000)" ],
 	[ 3, 'shared', "/*binary*/ SELECT uid_next_array('uid_generators.shared', 50000)" ],
 	[ 5, 'named', "/*binary*/ SELECT segment_next_array('named', 50000)" ],
 	[ 5, 'plain', "/*binary*/ SELECT segment_next_array('plain'::regclass, 50000)" ],
-	[ 1, 'down', "COPY (SELECT unnest(segment_next_array('down'::regclass, 20000))) TO STDOUT" ]);
+	[ 1, 'down', 'COPY (' . Ways::draw('value_array', q{'down'::regclass}, 20000) . ') TO STDOUT' ]);
 
 sub ways_in_bulk
 {
@@ -163,23 +157,23 @@ sub ways_for_all
 	my @ways;
 	foreach my $name (sort keys %generators)
 	{
+		my $generator = "'uid_generators.$name'";
 		push @ways,
-		  [ 3, $name, "SELECT uid_next('uid_generators.$name') FROM generate_series(1, {50})" ],
-		  [ 2, $name, "SELECT unnest(uid_next_array('uid_generators.$name', {50}))" ],
-		  [ 2, $name, "BEGIN; SELECT uid_next('uid_generators.$name') ;; SELECT uid_next_array('uid_generators.$name', {20}) ;; ROLLBACK" ];
+		  [ 3, $name, Ways::draw('ids', $generator, '{50}') ],
+		  [ 2, $name, Ways::draw('id_array', $generator, '{50}') ],
+		  [ 2, $name, 'BEGIN; ' . Ways::draw('id', $generator) . " ;; SELECT uid_next_array($generator, {20}) ;; ROLLBACK" ];
 	}
-	push @ways, map { [ 10, $_, "SELECT unnest(uid_next_array('uid_generators.$_', {2000}))" ] } qw(far backup);
+	push @ways, map { [ 10, $_, Ways::draw('id_array', "'uid_generators.$_'", '{2000}') ] } qw(far backup);
 	foreach my $name (sort keys %segments)
 	{
-		my $sequence = $segments{$name}{sequence} // $name;
+		my $sequence = "'" . ($segments{$name}{sequence} // $name) . "'::regclass";
 		push @ways,
-		  [ 3, $name, "SELECT segment_next('$name') FROM generate_series(1, {100})" ],
-		  [ 3, $name, "SELECT unnest(segment_next_array('$sequence'::regclass, {200}))" ],
-		  [ 3, $name, "COPY (SELECT segment_next('$sequence'::regclass) FROM generate_series(1, {200})) TO STDOUT" ],
+		  [ 3, $name, Ways::draw('values', "'$name'", '{100}') ],
+		  [ 3, $name, Ways::draw('value_array', $sequence, '{200}') ],
+		  [ 3, $name, 'COPY (' . Ways::draw('values', $sequence, '{200}') . ') TO STDOUT' ],
 		  [ 2, $name, "SELECT segment_next_array('$name', {50})" ],
-		  [ 2, "$name:b", "SELECT generate_series(first, last, increment) FROM segment_reserve('$sequence'::regclass, {200})" ],
-		  [ 1, "$name:b", "BEGIN; SELECT generate_series(first, last, increment) FROM segment_reserve('$name', {20}) ;;"
-			  . " SELECT pg_sleep(0.01 * {20}) ;; ROLLBACK" ];
+		  [ 2, "$name:b", Ways::draw('block', $sequence, '{200}') ],
+		  [ 1, "$name:b", 'BEGIN; ' . Ways::draw('block', "'$name'", '{20}') . ' ;; SELECT pg_sleep(0.01 * {20}) ;; ROLLBACK' ];
 	}
 	return @ways;
 }
