@@ -159,41 +159,36 @@ constexpr Bounds bounds_of(const ClockPolicy &policy, const ClockState &state) n
     const auto last_leased = static_cast<int64_t>(state.written >> policy.sequence_bits) - 1;
     const int64_t latest = std::max(state.seen, last_leased - policy.max_ahead);
     const int64_t back = latest >= 0 ? latest - now : 0;
-    return {std::min(state.granted_until, policy.end), now,
-            std::max(oldest_allowed(policy, state.now), granted_begin(policy, state)), back, std::max(now, now + back)};
+    return {.until = std::min(state.granted_until, policy.end),
+            .now = now,
+            .floor = std::max(oldest_allowed(policy, state.now), granted_begin(policy, state)),
+            .back = back,
+            .held = std::max(now, now + back)};
 }
 
 constexpr Decision take(const Bounds &bounds, uint64_t limit, int64_t reserve_until = 0) noexcept {
-    return {ClockAction::take, bounds.floor, limit, reserve_until};
+    return {.action = ClockAction::take, .floor = bounds.floor, .limit = limit, .reserve_until = reserve_until};
 }
-constexpr Decision confirm(const Bounds &bounds) noexcept { return {ClockAction::confirm, bounds.floor}; }
+constexpr Decision confirm(const Bounds &bounds) noexcept {
+    return {.action = ClockAction::confirm, .floor = bounds.floor};
+}
 constexpr Decision reserve(const Bounds &bounds, int64_t until) noexcept {
-    Decision decision = {ClockAction::reserve, bounds.floor};
-    decision.reserve_until = until;
-    return decision;
+    return {.action = ClockAction::reserve, .floor = bounds.floor, .reserve_until = until};
 }
 constexpr Decision wait(const Bounds &bounds, int64_t ticks) noexcept {
-    Decision decision = {ClockAction::wait, bounds.floor};
-    decision.wait_ticks = ticks;
-    return decision;
+    return {.action = ClockAction::wait, .floor = bounds.floor, .wait_ticks = ticks};
 }
 constexpr Decision ask(const Bounds &bounds, int64_t wanted) noexcept {
-    Decision decision = {ClockAction::ask, bounds.floor};
-    decision.wanted = wanted;
-    return decision;
+    return {.action = ClockAction::ask, .floor = bounds.floor, .wanted = wanted};
 }
-constexpr Decision exhausted(const Bounds &bounds) noexcept { return {ClockAction::exhausted, bounds.floor}; }
+constexpr Decision exhausted(const Bounds &bounds) noexcept {
+    return {.action = ClockAction::exhausted, .floor = bounds.floor};
+}
 constexpr Decision ask_backup(const Bounds &bounds, int64_t back, int64_t resumes) noexcept {
-    Decision decision = {ClockAction::backup, bounds.floor};
-    decision.wait_ticks = back;
-    decision.wanted = resumes;
-    return decision;
+    return {.action = ClockAction::backup, .floor = bounds.floor, .wait_ticks = back, .wanted = resumes};
 }
 constexpr Decision clock_back(const Bounds &bounds, int64_t back, int64_t resumes) noexcept {
-    Decision decision = {ClockAction::clock_back, bounds.floor};
-    decision.wait_ticks = back;
-    decision.wanted = resumes;
-    return decision;
+    return {.action = ClockAction::clock_back, .floor = bounds.floor, .wait_ticks = back, .wanted = resumes};
 }
 
 // The end of a lease that starts at `from`: never more than max_ahead above the clock (P4).

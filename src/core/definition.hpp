@@ -174,14 +174,14 @@ constexpr const Fields &fields_of(DefinitionKind kind) noexcept { return detail:
 
 constexpr Layout layout_of(const GeneratorDefinition &generator) noexcept {
     constexpr auto narrow = [](int64_t bits) { return static_cast<int32_t>(bits); };
-    return {generator.epoch,
-            generator.tick_us,
-            narrow(generator.time_bits),
-            narrow(generator.datacenter_bits),
-            narrow(generator.worker_bits),
-            narrow(generator.sequence_bits),
-            generator.sequence_first != 0,
-            generator.backup_worker != 0};
+    return {.epoch_us = generator.epoch,
+            .tick_us = generator.tick_us,
+            .time_bits = narrow(generator.time_bits),
+            .datacenter_bits = narrow(generator.datacenter_bits),
+            .worker_bits = narrow(generator.worker_bits),
+            .sequence_bits = narrow(generator.sequence_bits),
+            .sequence_first = generator.sequence_first != 0,
+            .backup = generator.backup_worker != 0};
 }
 
 // Cached mode: ids are made ahead of the call, into a ring (src/pg/generator/cached.cpp).
@@ -196,27 +196,29 @@ struct CachedConfig {
 
 constexpr CachedConfig cached_of(const GeneratorDefinition &generator) noexcept {
     const uint64_t size = UINT64_C(1) << (generator.sequence_bits + generator.boost_power);
-    return {generator.mode != 0,
-            size,
-            std::max(size * static_cast<uint64_t>(generator.padding_factor) / 100, UINT64_C(1)),
-            generator.schedule_ms == null_number ? 0 : generator.schedule_ms * 1000,
-            static_cast<WhenRingEmpty>(generator.when_ring_empty),
-            generator.max_staleness_ms * 1000 / 2};
+    return {.on = generator.mode != 0,
+            .size = size,
+            .threshold = std::max(size * static_cast<uint64_t>(generator.padding_factor) / 100, UINT64_C(1)),
+            .schedule_us = generator.schedule_ms == null_number ? 0 : generator.schedule_ms * 1000,
+            .when_empty = static_cast<WhenRingEmpty>(generator.when_ring_empty),
+            .fresh_us = generator.max_staleness_ms * 1000 / 2};
 }
 
 constexpr ClockPolicy policy_of(const GeneratorDefinition &generator) noexcept {
     const auto ticks = [&generator](int64_t ms) { return ms * 1000 / generator.tick_us; };
     const auto sequence_bits = static_cast<int32_t>(generator.sequence_bits);
+    const auto when_full = static_cast<WhenFull>(generator.when_full);
     const CachedConfig cached = cached_of(generator);
-    return {sequence_bits,
-            INT64_C(1) << generator.time_bits,
-            std::max(ticks(generator.lease_ms), INT64_C(1)),
-            std::max(ticks(generator.max_ahead_ms), INT64_C(1)),
-            static_cast<WhenFull>(generator.when_full),
-            static_cast<WhenBack>(generator.when_back),
-            generator.tolerance_ms == null_number ? no_limit : ticks(generator.tolerance_ms),
-            generator.spread != 0 ? spread_for(sequence_bits, static_cast<WhenFull>(generator.when_full)) : Spread{0},
-            cached.on ? cached.fresh_us / generator.tick_us - 1 : 0}; // the clock may be at the end of its tick
+    return {.sequence_bits = sequence_bits,
+            .end = INT64_C(1) << generator.time_bits,
+            .lease = std::max(ticks(generator.lease_ms), INT64_C(1)),
+            .max_ahead = std::max(ticks(generator.max_ahead_ms), INT64_C(1)),
+            .when_full = when_full,
+            .when_back = static_cast<WhenBack>(generator.when_back),
+            .tolerance = generator.tolerance_ms == null_number ? no_limit : ticks(generator.tolerance_ms),
+            .spread = generator.spread != 0 ? spread_for(sequence_bits, when_full) : Spread{0},
+            .behind =
+                cached.on ? cached.fresh_us / generator.tick_us - 1 : 0}; // the clock may be at the end of its tick
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -266,8 +268,11 @@ struct Rule {
 template <size_t count> DefinitionFault first_broken(DefinitionKind kind, const Rule (&rules)[count]) noexcept {
     for (const Rule &rule : rules)
         if (rule.broken)
-            return {FaultKind::rule, find_field(fields_of(kind), rule.field), nullptr, 0, rule.detail, rule.hint,
-                    rule.most};
+            return {.kind = FaultKind::rule,
+                    .field = find_field(fields_of(kind), rule.field),
+                    .detail = rule.detail,
+                    .hint = rule.hint,
+                    .most = rule.most};
     return no_fault;
 }
 
@@ -325,7 +330,7 @@ inline DefinitionFault check_rules(const SegmentDefinition &segment) noexcept {
 inline DefinitionFault check(const Definition &definition) noexcept {
     for (const Field &field : fields_of(definition.kind))
         if (!detail::fits(definition, field))
-            return {FaultKind::value, &field};
+            return {.kind = FaultKind::value, .field = &field};
     switch (definition.kind) {
     case DefinitionKind::generator:
         return detail::check_rules(definition.generator);
@@ -336,7 +341,7 @@ inline DefinitionFault check(const Definition &definition) noexcept {
     case DefinitionKind::none:
         break;
     }
-    return {FaultKind::kind, nullptr, ""};
+    return {.kind = FaultKind::kind, .at = ""};
 }
 
 } // namespace uidgen::core

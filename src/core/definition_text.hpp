@@ -154,7 +154,7 @@ inline bool read_value(Definition *to, const Field &field, const char **at, char
     if (!fits(*to, field))
         return false;
     char canonical[64] = {};
-    Writer writer = {canonical, sizeof(canonical)};
+    Writer writer = {.out = canonical, .size = sizeof(canonical)};
     put_value(&writer, *to, field);
     (void)writer.finish();
     return is_same_text(canonical, begin, size);
@@ -165,7 +165,7 @@ inline bool read_value(Definition *to, const Field &field, const char **at, char
 // As snprintf(): returns the length of the text, and writes as much of it as `size` bytes hold, with a NUL at the end.
 // The definition must be valid.
 inline size_t print(const Definition &definition, char *out, size_t size) noexcept {
-    detail::Writer writer = {out, size};
+    detail::Writer writer = {.out = out, .size = size};
     writer.put(name_of(definition.kind));
     for (const Field &field : fields_of(definition.kind)) {
         writer.put(' ');
@@ -178,7 +178,7 @@ inline size_t print(const Definition &definition, char *out, size_t size) noexce
 
 // The same with one value, which may be out of its bounds.
 inline size_t print_value(const Definition &definition, const Field &field, char *out, size_t size) noexcept {
-    detail::Writer writer = {out, size};
+    detail::Writer writer = {.out = out, .size = size};
     if (field.type == FieldType::text || detail::fits(definition, field) || is_null(&definition, field))
         detail::put_value(&writer, definition, field);
     else
@@ -188,7 +188,7 @@ inline size_t print_value(const Definition &definition, const Field &field, char
 
 // The same with what a value may be, as a sentence for a hint.
 inline size_t print_allowed(const Field &field, char *out, size_t size) noexcept {
-    detail::Writer writer = {out, size};
+    detail::Writer writer = {.out = out, .size = size};
     if (field.type == FieldType::text)
         writer.format("Use a text in double quotes of %lld to %lld bytes", field.least, field.most);
     else if (field.type == FieldType::time)
@@ -208,7 +208,7 @@ inline size_t print_allowed(const Field &field, char *out, size_t size) noexcept
 // `space` holds the texts of the definition, and needs one byte more than the text has.
 inline DefinitionFault parse(const char *text, Definition *to, char *space) noexcept {
     const auto fault = [](FaultKind kind, const Field *field, const char *at, const char *end) -> DefinitionFault {
-        return {kind, field, at, static_cast<size_t>(end - at)};
+        return {.kind = kind, .field = field, .at = at, .size = static_cast<size_t>(end - at)};
     };
     const char *at = text;
     const char *end = text + strcspn(text, " ");

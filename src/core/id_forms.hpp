@@ -97,7 +97,7 @@ constexpr UuidWidths uuid_widths(const Layout &layout) noexcept {
         index++;
     const int32_t rest = payload_bits - index - time_shift(layout);
     const int32_t check = std::min(rest, most_check_bits);
-    return {index, time_shift(layout), rest - check, check};
+    return {.index = index, .below = time_shift(layout), .random = rest - check, .check = check};
 }
 
 // The check bits of a UUID whose check bits are 0.

@@ -140,9 +140,10 @@ constexpr bool is_id_of(const Layout &layout, int64_t id) noexcept { return id >
 
 // The id must be one of the layout.
 constexpr Parts decode(const Layout &layout, int64_t id) noexcept {
-    return {id >> time_shift(layout), id >> datacenter_shift(layout) & largest(layout.datacenter_bits),
-            id >> worker_shift(layout) & largest(layout.worker_bits),
-            id >> sequence_shift(layout) & largest(layout.sequence_bits)};
+    return {.tick = id >> time_shift(layout),
+            .datacenter = id >> datacenter_shift(layout) & largest(layout.datacenter_bits),
+            .worker = id >> worker_shift(layout) & largest(layout.worker_bits),
+            .sequence = id >> sequence_shift(layout) & largest(layout.sequence_bits)};
 }
 
 // The lowest id of a tick, which may be one past the last tick; INT64_MAX if that id would be 2^63.
@@ -160,7 +161,10 @@ struct TimeField {
 };
 
 constexpr TimeField time_field(const Layout &layout) noexcept {
-    return {layout.epoch_us, layout.tick_us, time_shift(layout), largest(layout.time_bits) + 1};
+    return {.epoch_us = layout.epoch_us,
+            .tick_us = layout.tick_us,
+            .shift = time_shift(layout),
+            .end = largest(layout.time_bits) + 1};
 }
 
 // The smallest value above every id that can have been made before the instant. The ids from t0 on and before t1 are
@@ -186,8 +190,10 @@ struct IdEncoder {
 constexpr IdEncoder encoder_of(const Layout &layout, int64_t node_value, bool backup = false) noexcept {
     const NodeFields fields = fields_of_node(layout, node_value);
     const int64_t worker = fields.worker | (backup ? backup_bit(layout) : 0);
-    const auto node = static_cast<uint64_t>(encode(layout, {0, fields.datacenter, worker, 0}));
-    return {node, layout.sequence_first ? 0 : static_cast<uint64_t>(largest(layout.sequence_bits)), node_bits(layout)};
+    const Parts node = {.tick = 0, .datacenter = fields.datacenter, .worker = worker, .sequence = 0};
+    return {.node = static_cast<uint64_t>(encode(layout, node)),
+            .low_mask = layout.sequence_first ? 0 : static_cast<uint64_t>(largest(layout.sequence_bits)),
+            .gap = node_bits(layout)};
 }
 
 // Fields do not overlap, so addition puts them side by side.

@@ -85,11 +85,11 @@ template <template <typename> class Atom = std::atomic> class PositionAllocator 
         for (;;) {
             const uint64_t first = std::max(seen + 1, floor);
             if (first >= limit)
-                return {first, 0};
+                return {.first = first, .count = 0};
             const uint64_t count = std::min(limit - first, want);
             if (last_.compare_exchange_weak(seen, first + count - 1, std::memory_order_relaxed,
                                             std::memory_order_relaxed))
-                return {first, count, first - seen - 1};
+                return {.first = first, .count = count, .passed_over = first - seen - 1};
         }
     }
 

@@ -70,11 +70,11 @@ constexpr PlannedRange plan_range(const SequenceState &state, const SequenceRule
         else if (rule.cycle)
             first = up ? rule.min_value : rule.max_value;
         else
-            return {0, 0, 0};
+            return {};
     }
     const uint64_t taken = std::min(left_after(first), count - 1);
     const uint64_t last = static_cast<uint64_t>(first) + taken * static_cast<uint64_t>(rule.increment);
-    return {taken + 1, first, static_cast<int64_t>(last)};
+    return {.count = taken + 1, .first = first, .last = static_cast<int64_t>(last)};
 }
 
 // Ordinals [begin, end) stand for first, first + increment, ... That never changes, so a copy of a Range stays right

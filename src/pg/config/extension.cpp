@@ -30,11 +30,11 @@ void forget_all_names() {
 }
 
 Extension find_extension() {
-    Extension found = {InvalidOid, InvalidOid, InvalidOid};
+    Extension found = {};
     const ScanKeyData key = equals(Anum_pg_extension_extname, F_NAMEEQ, CStringGetDatum("uidgen"));
     for_each_row(table_open(ExtensionRelationId, AccessShareLock), ExtensionNameIndexId, &key, [&](Row row) {
         const auto *extension = reinterpret_cast<Form_pg_extension>(GETSTRUCT(row.tuple));
-        found = {extension->oid, extension->extnamespace, extension->extowner};
+        found = {.oid = extension->oid, .schema = extension->extnamespace, .owner = extension->extowner};
     });
     return found;
 }

@@ -72,13 +72,14 @@ void check_fault(const core::Definition &definition, const core::DefinitionFault
 }
 
 Label label_of(Oid sequence) {
-    Label label = {nullptr, false, false};
+    Label label = {};
     if (!OidIsValid(sequence))
         return label;
     for_each_label(sequence, [&](Row row) {
         const HeapTupleHeader header = row.tuple->t_data;
-        label = {label_in(row), TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(header)),
-                 (header->t_infomask & HEAP_UPDATED) != 0};
+        label = {.text = label_in(row),
+                 .is_written_here = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(header)),
+                 .is_updated = (header->t_infomask & HEAP_UPDATED) != 0};
     });
     return label;
 }

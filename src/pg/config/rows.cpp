@@ -78,7 +78,7 @@ Relation open_required_table(Oid schema, const char *name, LOCKMODE mode, char k
 // The sequence's lock is released at once, because the draw belongs to no transaction.
 int64_t draw_number_of(Oid schema, const char *sequence) {
     Relation rel = open_required_table(schema, sequence, RowExclusiveLock, RELKIND_SEQUENCE);
-    const core::SequenceRule rule = {1, 1, PG_INT64_MAX, true};
+    const core::SequenceRule rule = {.increment = 1, .min_value = 1, .max_value = PG_INT64_MAX, .cycle = true};
     SequencePage page = lock_page_for_writing(rel);
     const core::PlannedRange draw = core::plan_range(read_page(page).counter, rule, 1);
     write_page(&page, draw.last);

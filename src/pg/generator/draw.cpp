@@ -60,7 +60,12 @@ void open_window_after(SessionEntry *entry, const DrawReading &reading, uint64_t
     const uint64_t step = UINT64_C(1) << core::sequence_shift(layout);
     // The word holds the last position, so a swap from n draws position n + 1.
     const uint64_t origin = static_cast<uint64_t>(core::encode(drawn.encoder, last)) - (last - 1) * step;
-    const core::Window<> window = {generator.ticks.word(), last, last, limit - 1, origin, step};
+    const core::Window<> window = {.word = generator.ticks.word(),
+                                   .expected = last,
+                                   .first = last,
+                                   .limit = limit - 1,
+                                   .origin = origin,
+                                   .step = step};
     if (generator.config.cached.on)
         open_window_for(entry, window, reading.now_us - reading.offset_us, generator.config.cached.fresh_us);
     else

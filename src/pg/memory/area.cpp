@@ -75,7 +75,7 @@ void join(dsa_handle handle) UNCHECKED {
 
 SlotKey slot_key(Oid sequence) {
     learn_birth();
-    return {MyDatabaseId, sequence, database_born};
+    return {.database = MyDatabaseId, .sequence = sequence, .born = database_born};
 }
 
 bool attach_area() {

@@ -109,7 +109,7 @@ void begin_use(Slot *slot, const SlotKey &key) {
     memset(static_cast<void *>(&slot->counters), 0, sizeof(slot->counters));
     slot->ids_shown.store(0, std::memory_order_relaxed);
     empty_places(slot);
-    reset(slot, {slot->kind});
+    reset(slot, {.kind = slot->kind});
     set_phase(slot, SlotPhase::stale);
     unlock_both(slot);
 }
@@ -191,7 +191,7 @@ SlotRow *find_or_make_slot_row(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED
     auto *row = static_cast<SlotRow *>(dshash_find_or_insert(slot_table, &key, &found));
     end_allocation(context);
     if (!found)
-        *row = {key, {InvalidDsaPointer, InvalidDsaPointer}, 0, InvalidOid};
+        *row = {.key = key};
     return row;
 }
 

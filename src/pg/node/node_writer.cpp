@@ -108,15 +108,15 @@ int collect(DueRow *rows, int most) {
         if (!is_of_this_database(key))
             draw->row_owed.store(0, std::memory_order_relaxed);
         else if (count < most && draw->retry_at_us <= now_us)
-            rows[count++] = {slot,
-                             draw,
-                             key.sequence,
-                             draw->row.load(std::memory_order_relaxed),
-                             draw->at_us,
-                             draw->row_owed.load(std::memory_order_relaxed),
-                             core::fields_of_node(draw->layout, draw->node.value),
-                             draw->layout,
-                             0};
+            rows[count++] = {.slot = slot,
+                             .draw = draw,
+                             .generator = key.sequence,
+                             .drawn_id = draw->row.load(std::memory_order_relaxed),
+                             .drawn_at_us = draw->at_us,
+                             .used_at = draw->row_owed.load(std::memory_order_relaxed),
+                             .node = core::fields_of_node(draw->layout, draw->node.value),
+                             .layout = draw->layout,
+                             .id = 0};
     });
     return count;
 }

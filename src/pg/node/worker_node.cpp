@@ -207,8 +207,9 @@ void draw_row_of_grant(Slot *slot, int64_t node) {
 core::NodeSource node_source(const GeneratorConfig &config) {
     const bool worker_is_given = config.worker_policy == WorkerPolicy::fixed;
     const uint64_t life = worker_is_given || fault_is("same_life") ? server_state->place : server_state->life;
-    return {given_datacenter_id(config), core::database_hash(GetSystemIdentifier(), MyDatabaseId, life),
-            worker_is_given};
+    return {.datacenter_id = given_datacenter_id(config),
+            .database_hash = core::database_hash(GetSystemIdentifier(), MyDatabaseId, life),
+            .worker_is_given = worker_is_given};
 }
 
 core::Node own_node(const GeneratorConfig &config, int64_t number) {

@@ -12,7 +12,7 @@ core::PlannedRange reserve_values(const SessionEntry *entry, const core::Sequenc
                                   const int64_t *shown, uint64_t *lsn) {
     Slot *slot = entry->slot;
     const int64_t now_us = monotonic_us();
-    core::PlannedRange planned = {0, 0, 0};
+    core::PlannedRange planned = {};
     *lsn = with_locked_page(entry, [&](SequencePage *page) REQUIRES(page_lock) -> uint64_t {
         const bool raises = shown != nullptr && core::lies_beyond(slot->expected.counter, rule.increment, *shown);
         if (raises)
@@ -80,7 +80,7 @@ core::PlannedRange reserve_block(const SessionEntry *entry, uint64_t count) {
     check_not_rewritten(rel); // a rollback would give the block again
     relation_close(rel, NoLock);
     uint64_t lsn = 0;
-    const core::PlannedRange block = reserve_values(entry, rule, {count, count, 0}, nullptr, &lsn);
+    const core::PlannedRange block = reserve_values(entry, rule, exactly(count), nullptr, &lsn);
     make_durable(&entry->slot->counters, lsn, wanted_durability());
     if (block.count == 0)
         report_too_few(entry->sequence, count, "");

@@ -30,6 +30,7 @@ struct BlockLength {
     uint64_t most;
     uint64_t rest; // if fewer values would be left, they belong to the block, too
 };
+constexpr BlockLength exactly(uint64_t count) { return {.least = count, .most = count, .rest = 0}; }
 
 // reserve_block() beyond a value that was handed out, whether or not the counter knows. So after a restore the counter
 // never stays below what rows show. The result has a count of 0 if there are too few values. A value further beyond the

@@ -55,7 +55,7 @@ uint64_t add_range(SequencePage *page, Slot *slot, const core::PlannedRange &pla
     const uint64_t lsn = write_page(page, planned.last, slot);
     const uint64_t begin = segment.ordinals.written_range().until;
     const uint64_t end = begin + planned.count + (fault_is("overreach") ? 1 : 0);
-    const core::Range range = {begin, end, planned.first, increment};
+    const core::Range range = {.begin = begin, .end = end, .first = planned.first, .increment = increment};
     change_ranges(slot, [&range](SegmentRanges *reserved) { reserved->ranges.append(range); });
     (void)segment.ordinals.publish(begin, end, lsn);
     return lsn;
@@ -76,10 +76,11 @@ Reservation reserve_range(const SessionEntry *entry, Needed needed) {
     Slot *slot = entry->slot;
     SegmentState &segment = segment_of(slot);
     const int64_t now_us = monotonic_us();
-    Reservation result = {segment_config(slot), {0, PG_INT64_MIN, PG_INT64_MAX, false}, false, 0, 0};
+    Reservation result = {};
+    result.config = segment_config(slot);
     const bool is_block = result.config.is_attached();
     if (is_block)
-        result.rule.increment = result.config.increment;
+        result.rule = {.increment = result.config.increment, .min_value = PG_INT64_MIN, .max_value = PG_INT64_MAX};
     else
         result.rule = sequence_rule(entry->sequence);
     Relation rel = open_sequence(entry);
@@ -88,7 +89,7 @@ Reservation reserve_range(const SessionEntry *entry, Needed needed) {
     const uint64_t next = segment.ordinals.last() + 1;
     const core::StepBounds bounds = core::step_bounds(result.config.step, result.config.max_step, result.rule);
     core::Range in_use;
-    core::PlannedRange planned = {0, 0, 0};
+    core::PlannedRange planned = {};
     uint64_t lsn = InvalidXLogRecPtr;
     result.step = segment.reserved.steps.next_length(bounds, next, now_us);
     result.shown = counter.last_value;
@@ -187,7 +188,7 @@ BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count
 }
 
 SegmentValues draw_segment(SessionEntry *entry, uint64_t want) {
-    BlockWait wait = {0, &entry->slot->counters};
+    BlockWait wait = {.counters = &entry->slot->counters};
     for (;;) {
         const Reading reading = begin_try(entry);
         if (reading.is_due || !reading.has_range)
@@ -199,9 +200,14 @@ SegmentValues draw_segment(SessionEntry *entry, uint64_t want) {
         const uint64_t origin = static_cast<uint64_t>(range.first) - range.begin * increment;
         const uint64_t last = run.first + run.count - 1;
         if (run.count > 0 && reading.reached == reading.level)
-            open_window(entry, {ordinals.word(), last, last, reading.limit - 1, origin + increment, increment});
+            open_window(entry, {.word = ordinals.word(),
+                                .expected = last,
+                                .first = last,
+                                .limit = reading.limit - 1,
+                                .origin = origin + increment,
+                                .step = increment});
         if (run.count > 0)
-            return {origin + run.first * increment, increment, run.count};
+            return {.first = origin + run.first * increment, .increment = increment, .count = run.count};
         CHECK_FOR_INTERRUPTS();
     }
 }

@@ -30,7 +30,10 @@ bool find_rule(Oid sequence, core::SequenceRule *rule) {
     if (!HeapTupleIsValid(tuple))
         return false;
     const auto *definition = reinterpret_cast<Form_pg_sequence>(GETSTRUCT(tuple));
-    *rule = {definition->seqincrement, definition->seqmin, definition->seqmax, definition->seqcycle};
+    *rule = {.increment = definition->seqincrement,
+             .min_value = definition->seqmin,
+             .max_value = definition->seqmax,
+             .cycle = definition->seqcycle};
     ReleaseSysCache(tuple);
     return true;
 }
@@ -178,7 +181,7 @@ Form_pg_sequence_data counter_on(Page page) {
 }
 
 SequencePage lock_page(Relation sequence, GenericXLogState *record, BufferLockMode mode) {
-    const SequencePage page = {sequence, ReadBuffer(sequence, 0), record};
+    const SequencePage page = {.relation = sequence, .buffer = ReadBuffer(sequence, 0), .record = record};
     LockBuffer(page.buffer, mode);
     const auto *magic = reinterpret_cast<const uint32 *>(PageGetSpecialPointer(BufferGetPage(page.buffer)));
     if (*magic != sequence_magic)

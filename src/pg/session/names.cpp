@@ -156,8 +156,13 @@ const Name *look_up(const text *name) {
     auto *remembered = static_cast<Name *>(hash_search(names, &hash, HASH_ENTER, nullptr));
     // A change that came during the look-up may have been one of the sequence, which was not watched yet.
     const uint64 as_of = relations != relation_changes ? 0 : is_segment ? definitions : relations;
-    *remembered = {
-        hash, copy, path, GetUserId(), sequence, as_of, is_segment ? &definition_changes : &relation_changes};
+    *remembered = {.hash = hash,
+                   .name = copy,
+                   .path = path,
+                   .role = GetUserId(),
+                   .sequence = sequence,
+                   .as_of = as_of,
+                   .changes = is_segment ? &definition_changes : &relation_changes};
     return remembered;
 }
 

@@ -25,7 +25,7 @@ void set_field(core::Definition *definition, const core::Field &field, Datum val
     const char *given = field.type == FieldType::choice ? TextDatumGetCString(value)
                         : field.type == FieldType::time ? timestamptz_to_str(DatumGetTimestampTz(value))
                                                         : psprintf(INT64_FORMAT, DatumGetInt64(value));
-    check_fault({}, {core::FaultKind::value, &field, given, strlen(given)});
+    check_fault({}, {.kind = core::FaultKind::value, .field = &field, .at = given, .size = strlen(given)});
 }
 
 // Sets what the arguments say, as far as `end`. The first one stands for the sequence.
@@ -168,7 +168,7 @@ UIDGEN_SQL_FUNCTION(uid_generator_create) {
     const int last = PG_NARGS() - 1;
     const Oid like = PG_ARGISNULL(last - 1) ? InvalidOid : PG_GETARG_OID(last - 1);
     core::Definition definition = new_generator(schema, like, PG_ARGISNULL(1) ? nullptr : PG_GETARG_TEXT_PP(1));
-    const Oid sequence = create_sequence(definition.kind, name, {1, PG_INT64_MAX});
+    const Oid sequence = create_sequence(definition.kind, name, {.increment = PG_INT64_MAX});
     if (has_label(sequence)) {
         const bool skips = !PG_ARGISNULL(last) && PG_GETARG_BOOL(last);
         ereport(skips ? NOTICE : ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
@@ -209,9 +209,11 @@ UIDGEN_SQL_FUNCTION(segment_create) {
     const int64_t start = PG_GETARG_INT64(1);
     const int64_t increment = number(4, 1);
     const bool up = increment > 0;
-    const SequenceOptions options = {start, increment, number(5, up ? Min(start, 1) : PG_INT64_MIN),
-                                     number(6, up ? PG_INT64_MAX : Max(start, -1)),
-                                     !PG_ARGISNULL(7) && PG_GETARG_BOOL(7)};
+    const SequenceOptions options = {.start = start,
+                                     .increment = increment,
+                                     .min_value = number(5, up ? Min(start, 1) : PG_INT64_MIN),
+                                     .max_value = number(6, up ? PG_INT64_MAX : Max(start, -1)),
+                                     .cycle = !PG_ARGISNULL(7) && PG_GETARG_BOOL(7)};
     core::Definition definition = new_segment(name);
     set_arguments(fcinfo, &definition, nullptr, 4); // not the increment, which is that of the sequence
     PG_RETURN_OID(create_segment(definition, options, !PG_ARGISNULL(8) && PG_GETARG_BOOL(8)));

@@ -73,7 +73,7 @@ const core::Layout *layout_of(FunctionCallInfo fcinfo, int argument) {
         watch(sequence);
         layout = read_generator_config(sequence).layout;
     });
-    kept = {as_of, generator, layout};
+    kept = {.as_of = as_of, .generator = generator, .layout = layout};
     return &kept.layout;
 }
 
@@ -180,7 +180,7 @@ core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
                                "Use a number from 0 to 62, the sum of datacenter_bits, worker_bits and sequence_bits.");
     const int64_t in_calendar = (core::max_instant_us - epoch_us) / tick_us;
     const int64_t in_id = PG_INT64_MAX >> shift;
-    return {epoch_us, tick_us, shift, Min(in_calendar, in_id) + 1};
+    return {.epoch_us = epoch_us, .tick_us = tick_us, .shift = shift, .end = Min(in_calendar, in_id) + 1};
 }
 
 } // namespace
@@ -249,7 +249,8 @@ UIDGEN_SQL_FUNCTION(uid_encode) {
         PG_RETURN_NULL();
     const TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
     const int64_t tick = TIMESTAMP_IS_NOBEGIN(time) ? -1 : core::tick_at(*layout, to_bounded_unix_us(time));
-    const core::Parts parts = {tick, PG_GETARG_INT32(1), PG_GETARG_INT32(2), PG_GETARG_INT32(3)};
+    const core::Parts parts = {
+        .tick = tick, .datacenter = PG_GETARG_INT32(1), .worker = PG_GETARG_INT32(2), .sequence = PG_GETARG_INT32(3)};
     check_parts(*layout, parts);
     return Int64GetDatum(core::encode(*layout, parts));
 }

@@ -89,7 +89,7 @@ ReservedBlock reserve(const BlockRow &row, const SessionEntry *entry, const Bloc
     if (block.values.count == 0 && row.clears()) {
         restart(row);
         entry = open_entry(row.sequence, SlotKind::segment);
-        block = {reserve_beyond(entry, {again, again, 0}, PG_INT64_MIN), true};
+        block = {reserve_beyond(entry, exactly(again), PG_INT64_MIN), true};
     }
     if (block.values.count == 0)
         report_too_few(row.sequence, length.most,
@@ -144,9 +144,10 @@ Datum reserve_for_t_sequence(const BlockRow &row) {
     else if (places)
         shown = saturating_add(row.to(), begins ? -1 : -1 - increment);
     const auto count = 3 * static_cast<uint64_t>(increment) + 1;
-    BlockLength length = {count, count, 0};
+    BlockLength length = exactly(count);
     if (!row.clears() && sequence_rule(row.sequence).max_value == PG_INT64_MAX)
-        length = {begins ? 1 : static_cast<uint64_t>(increment) + 1, count, largest_increment + 1};
+        length = {
+            .least = begins ? 1 : static_cast<uint64_t>(increment) + 1, .most = count, .rest = largest_increment + 1};
     const ReservedBlock block = reserve(row, entry, length, shown, count);
     if (block.values.last == PG_INT64_MAX)
         return with_value(row, PG_INT64_MAX);
@@ -162,7 +163,7 @@ Datum reserve_for_leaf_alloc(const BlockRow &row) {
     else if (!is_new && (row.to() < row.from() || count == 0)) // 0: all 2^64
         report_move(row);
     const int64_t shown = is_new ? saturating_add(row.to(), -1) : row.from();
-    return with_value(row, reserve(row, open_segment(row), {count, count, 0}, shown, 1).values.last);
+    return with_value(row, reserve(row, open_segment(row), exactly(count), shown, 1).values.last);
 }
 
 // A row that comes, or that gets another name, creates the segment of that name, unless it exists.
@@ -175,7 +176,7 @@ void find_segment_of(BlockRow *row, bool creates) {
         report_no_segment(name, "Create it with segment_create().");
     hold_names();
     const int64_t start = row->to();
-    row->sequence = create_segment(new_segment(row->name), {start, 1, Min(start, 0)}, false);
+    row->sequence = create_segment(new_segment(row->name), {.start = start, .min_value = Min(start, 0)}, false);
 }
 
 // Whether the row was that of another name, and so showed values of another segment.

@@ -152,7 +152,7 @@ UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     lock_owned(sequence);
     const SessionEntry *entry = open_entry(sequence, SlotKind::segment);
     Counters not_counted = {};
-    BlockWait wait = {0, &not_counted};
+    BlockWait wait = {.counters = &not_counted};
     BlockAnswer answer;
     mark_stale(entry->slot, SlotPhase::altered);
     (void)make_slot(slot_key(sequence), init);

@@ -110,8 +110,10 @@ struct Look {
 Look look_at(Slot *slot, const SlotKey &key) {
     lock_slot_shared(slot);
     const bool is_there = slot->phase != SlotPhase::free && same_key(slot->key, key);
-    const Look look = {is_there, slot->phase >= SlotPhase::altered, slot->generation.load(std::memory_order_relaxed),
-                       is_there ? slot_counted(slot) : Stats{}};
+    const Look look = {.is_there = is_there,
+                       .is_ready = slot->phase >= SlotPhase::altered,
+                       .generation = slot->generation.load(std::memory_order_relaxed),
+                       .counted = is_there ? slot_counted(slot) : Stats{}};
     unlock_slot(slot);
     return look;
 }
