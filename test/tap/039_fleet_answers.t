@@ -86,6 +86,31 @@ drawn_from('uid_default');
 	is(node_of($member), $node, '... and keeps its node');
 }
 
+# A host whose processes all stand still accepts connections and answers nothing. It holds up neither calls of the other one,
+# nor, when it stops in the middle of a call, what is drawn in grants.
+{
+	my $pid = freeze_process((split /\n/, slurp_file($other->data_dir . '/postmaster.pid'))[0]);
+	set_conf($member, registry_setting($other, $registry));
+	cmp_ok(drawn_from($_), '==', 1, "a host of the line does not answer, and $_ gets its node") foreach grep { newcomer($_) } qw(past past_again);
+	thaw($pid);
+	set_conf($member, registry_setting($registry));
+
+	my $holder = hold_up();
+	my $session = hold_open($member);
+	newcomer('halted')->($session);
+	$registry->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event_type = 'Lock'}) or die 'no call';
+	my $called = $registry->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE usename = 'uid_fleet'});
+	my @frozen = map { freeze_process($_) } $called, (split /\n/, slurp_file($registry->data_dir . '/postmaster.pid'))[0];
+	drawn_from('uid_default');
+	ok($member->poll_query_until('postgres', q{SELECT state = 'unreachable' FROM uid_registry_status WHERE generator = 'uid_generators.halted'}),
+		'a call that is not answered is given up, although its cancellation is not answered either');
+	drawn_from('uid_default');
+	thaw($_) foreach @frozen;
+	$holder->quit;
+	like((finish_query($session))[0], qr/^\d+$/, '... and made again when the host answers');
+	$session->quit;
+}
+
 # The registry commits, but a standby does not have it: whoever cancels the wait gets the answer, with a warning.
 {
 	set_conf($registry, "synchronous_standby_names = 'nobody'");
