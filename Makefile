@@ -9,7 +9,8 @@
 #   WITHOUT_OPENSSL=1   a build that cannot conceal ids, as for a PostgreSQL without OpenSSL
 #   UIDGEN_FAULTS=1     a build that can break its own guarantees (src/pg/base/settings.hpp), for tests
 #
-# make dist writes uidgen-VERSION.tar.gz: the last commit of a git checkout.
+# make installcheck runs the SQL and isolation tests on a running server that has it installed, make prove_installcheck the
+# TAP tests (test/README.md). make dist writes uidgen-VERSION.tar.gz: the last commit of a git checkout.
 
 # PGXS sets srcdir, so what needs it is expanded later, and a list that is found empty is an error.
 listed = $(or $(patsubst $(srcdir)/%,%,$(sort $(wildcard $(srcdir)/$(1)))),$(error no $(1) in $(srcdir)))
@@ -30,8 +31,10 @@ DATA_built = uidgen--$(version).sql
 OBJS = $(patsubst %.cpp,%.o,$(call listed,src/pg/*.cpp) $(call listed,src/pg/*/*.cpp))
 
 REGRESS = $(patsubst sql/%.sql,%,$(call listed,sql/*.sql))
+ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(call listed,test/isolation/specs/*.spec))
 # The expected output is that of a database in UTF8, whatever the server's own encoding and locale are.
 REGRESS_OPTS = --inputdir=$(srcdir) --temp-config=$(srcdir)/test/regress.conf --encoding=UTF8 --no-locale
+ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=uidgen --encoding=UTF8 --no-locale
 
 EXTRA_CLEAN = $(OBJS:.o=.d) $(OBJS:.o=.gcno) $(OBJS:.o=.gcda)
 
@@ -102,6 +105,13 @@ endif
 
 $(DATA_built): $(script:%=$(source)/src/sql/%.sql) $(source)/Makefile $(plant)
 	cat $(filter %.sql,$^) $(if $(plant),| perl $(plant)) >$@
+
+# The TAP tests, with servers of their own of the installed PostgreSQL: PROVE_TESTS=test/tap/001_matrix.t PROVE_FLAGS=-j6
+PROVE_TESTS = $(call listed,test/tap/*.t)
+PG_PROVE_FLAGS += -I test/tap
+.PHONY: prove_installcheck
+prove_installcheck:
+	$(prove_installcheck)
 
 .PHONY: dist
 dist:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs one TAP file: tap-file.sh tree file fault ("-": leave the fault unset).
+# Runs one TAP file as make prove_installcheck does: tap-file.sh tree file fault ("-": leave the fault unset).
 # Writes output, messages, summary and result ("passed failed skipped") to log/tap-file-fault.
 set -eu
 case $2 in *.t) ;; *) exec sh test/lib/sql-file.sh "$@" ;; esac
@@ -14,12 +14,13 @@ rm -rf "$directory"
 mkdir -p "$directory"
 [ "$fault" = - ] || export UIDGEN_FAULT="$fault"
 
-# PostgreSQL 15 reads TESTDIR, later ones the two after it.
-export TESTDIR="$directory" TESTDATADIR="$directory/data" TESTLOGDIR="$directory/log"
 export PG_TEST_PORT_DIR="$UIDGEN_WORK/tmp/portlock" PG_TEST_TIMEOUT_DEFAULT=120
-export PG_REGRESS="$pg_tests/regress/pg_regress"
-export PATH="$PWD/test/lib/bin:$UIDGEN_WORK/tree-$tree$bindir:$PATH"
-export PERL5LIB="$pg_tests/perl:test/tap"
+
+# With the programs of a tree in place of those that are installed, and an initdb that is faster.
+prove() {
+    timeout --kill-after=30 "$limit" make -s -C "$directory" -f "$PWD/Makefile" prove_installcheck PG_CONFIG="$PG_CONFIG" \
+        bindir="$PWD/test/lib/bin:$UIDGEN_WORK/tree-$tree$bindir" PROVE_TESTS="$file" PROVE_FLAGS=--verbose
+}
 
 # What to show of a failure. The last words of a test that died are in its log.
 explain() {
@@ -35,7 +36,7 @@ limit=1200
 [ -z "${UIDGEN_LONG:-}" ] || limit=14400
 status=0
 began=$(date +%s)
-timeout --kill-after=30 "$limit" perl "$file" >"$directory/output" 2>"$directory/messages" || status=$?
+prove >"$directory/output" 2>"$directory/messages" || status=$?
 seconds=$(($(date +%s) - began))
 echo "$seconds $file $fault" >>"$UIDGEN_WORK/log/seconds"
 
@@ -52,7 +53,7 @@ if [ -n "$complaints" ]; then
     echo "$complaints" >>"$directory/messages"
     failed=$((failed + 1))
 fi
-skips='^(ok .*|1\.\.0 )# *skip'
+skips='^ok .*# *skip|\.\. skipped: '
 skipped=$(grep -ciE "$skips" "$directory/output" || true)
 if [ "$passed$failed$skipped" = 000 ]; then
     failed=1
@@ -62,7 +63,7 @@ echo "$passed $failed $skipped" >"$directory/result"
 {
     if [ "$failed" = 0 ]; then
         echo "ok     $file: $passed assertions, $seconds s"
-        grep -iE "$skips" "$directory/output" | sed 's/.*# *skip/   skipped:/' || true
+        grep -iE "$skips" "$directory/output" | sed 's/.*\(# *skip\|\.\. skipped:\)/   skipped:/I' || true
     else
         echo "FAILED $file: $passed passed, $failed failed, exit status $status, $seconds s"
         explain | sed 's/^/   /'
@@ -72,5 +73,5 @@ cat "$directory/summary"
 
 # Data directories are large, and of use only after a failure that surprises.
 if [ "$failed" = 0 ] || [ "$fault" != - ]; then
-    rm -rf "$directory/data" "$directory/tmp_check"/t_*
+    rm -rf "$directory/tmp_check"/t_*
 fi
