@@ -24,6 +24,8 @@ section_install() {
     out_of_tree installcheck >"$log" 2>&1 || status=$?
     stop_server server-install "$tree" immediate
     judge_regress "$log" "$build" "$UIDGEN_WORK/log/server-server-install" "$status"
+    expect "make prove_installcheck runs a TAP test" out_of_tree prove_installcheck bindir="$tree$bindir" \
+        PROVE_TESTS=test/tap/025_sessions.t || true
     expect "make uninstall leaves nothing behind" uninstalled || true
 }
 
