@@ -101,6 +101,11 @@ setup_machine() {
         echo "   done in $(($(date +%s) - started)) s"
     fi
     PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/$major/bin/pg_config}
+    # git lists the files to copy.
+    if ! git_here rev-parse --git-dir >/dev/null 2>&1; then
+        echo "$top is not a git checkout: clone the repository, or run git init there first." >&2
+        exit 1
+    fi
 }
 
 # What a rule or a section can do without, by skipping: setup_tool command package...
