@@ -24,16 +24,6 @@ sql("SELECT uid_generator_alter('uid_generators.altered', max_ahead_ms => 3000)"
 sql("SELECT uid_generator_create('after_alter')");
 is(sqlstate($node, "SELECT uid_next('uid_generators.after_alter')"), '00000', '... and when it was altered it holds up no new one');
 
-# Dropped, it counts, though it has drawn nothing since it was altered: the clock is half a second behind its last id.
-{
-	freeze_clock($node, 30 * $day);
-	my $last = next_id('altered');
-	sql("SELECT uid_generator_alter('uid_generators.altered', max_ahead_ms => 4000)");
-	freeze_clock($node, 30 * $day - 0.5);
-	sql("SELECT uid_generator_drop('uid_generators.altered'); SELECT uid_generator_create('altered')");
-	cmp_ok(next_id('altered'), '>', $last, 'when it is dropped, one created again starts above it');
-}
-
 # A counter that was set back, as by a restore of data or by logical replication of sequences: until it stops, the server
 # remembers what it has leased, even after an alteration.
 {
@@ -52,24 +42,45 @@ is(sqlstate($node, "SELECT uid_next('uid_generators.after_alter')"), '00000', '.
 	sql("SELECT uid_generator_drop('uid_generators.set_back')");
 }
 
-# A creation that is rolled back is a loss, too: of the transaction, or of a savepoint in it.
+# Each row loses a generator that has drawn: its creation is rolled back, or it is dropped, whatever its slot and its database
+# have gone through since. One that is created again, half a second before the time of its last id, starts above it.
 my $now = 50 * $day;
 my $create = "SELECT uid_generator_create('made'); SELECT uid_next('uid_generators.made')";
-foreach my $case ([ 'a transaction', "BEGIN; $create; ROLLBACK" ], [ 'a savepoint', "BEGIN; SAVEPOINT s; $create; ROLLBACK TO s; COMMIT" ],
-	[ 'a transaction that has altered it', "BEGIN; $create; SELECT uid_generator_alter('uid_generators.made', max_ahead_ms => 5000); ROLLBACK" ],
-	[ 'a transaction that could not draw after it had altered it', "BEGIN; $create; SELECT uid_generator_alter('uid_generators.made', max_ahead_ms => 5000); DO \$\$ BEGIN PERFORM uid_next('uid_generators.made'); EXCEPTION WHEN object_in_use OR object_not_in_prerequisite_state THEN END \$\$; ROLLBACK" ],
-	[ 'a prepared transaction', "BEGIN; $create; PREPARE TRANSACTION 'p'; ROLLBACK PREPARED 'p'" ],
-	[ 'a savepoint around one that was released', "BEGIN; SAVEPOINT s; SAVEPOINT t; $create; RELEASE t; ROLLBACK TO s; COMMIT" ])
+my $alter = "SELECT uid_generator_alter('uid_generators.made', max_ahead_ms => 5000)";
+my $drop = "SELECT uid_generator_drop('uid_generators.made')";
+my $try = 'DO $$ BEGIN PERFORM uid_next($s$uid_generators.made$s$); EXCEPTION WHEN object_in_use OR object_not_in_prerequisite_state THEN END $$';
+# As in a session that has not loaded the library: without the preload, it counts from the next definition of any generator on.
+my $delete = join '; ', map { "DELETE FROM $_ = 'uid_generators.made'::regclass" } 'pg_seclabel WHERE objoid', 'pg_depend WHERE objid',
+  'pg_sequence WHERE seqrelid', 'pg_attribute WHERE attrelid', 'pg_class WHERE oid';
+my @unseen = sql('SHOW shared_preload_libraries') =~ /uidgen/ ? () : ('made', 'another');
+sql($_) foreach 'SET allow_in_place_tablespaces = on; CREATE TABLESPACE other LOCATION $$$$', map { "CREATE DATABASE $_" } 'moving', 'again';
+sql('CREATE EXTENSION uidgen', $_) foreach 'moving', 'again';
+foreach my $case (
+	[ 'a rollback', "BEGIN; $create; ROLLBACK" ],
+	[ 'a rollback to a savepoint', "BEGIN; SAVEPOINT s; $create; ROLLBACK TO s; COMMIT" ],
+	[ 'a rollback to a savepoint around one that was released', "BEGIN; SAVEPOINT s; SAVEPOINT t; $create; RELEASE t; ROLLBACK TO s; COMMIT" ],
+	[ 'a rollback after an alteration', "BEGIN; $create; $alter; ROLLBACK" ],
+	[ 'a rollback after an alteration that did not let it draw', "BEGIN; $create; $alter; $try; ROLLBACK" ],
+	[ 'a rollback of a prepared transaction', "BEGIN; $create; PREPARE TRANSACTION 'p'; ROLLBACK PREPARED 'p'" ],
+	[ 'a DROP after an alteration', "$create; $alter; $drop" ],
+	[ 'a DROP after an alteration that made it ready', "$create; $alter; SELECT uid_next_array('uid_generators.made', 0); $drop" ],
+	[ 'a DROP after uid_generator_raise', "$create; SELECT uid_generator_raise('uid_generators.made', 5); SELECT uid_next_array('uid_generators.made', 0); $drop" ],
+	(map { [ "a DROP that was not seen, created as $_", "$create; $delete", name => $_ ] } @unseen),
+	[ 'a DROP in a database that has moved', "$create; $drop", database => 'moving', then => 'ALTER DATABASE moving SET TABLESPACE other' ],
+	[ 'a DROP EXTENSION', "$create; DROP EXTENSION uidgen CASCADE; CREATE EXTENSION uidgen", database => 'again' ])
 {
-	my ($what, $sql) = @$case;
+	my ($what, $lose, %opts) = @$case;
+	my ($database, $name) = ($opts{database} // 'postgres', $opts{name} // 'made');
 	$now += $day;
 	freeze_clock($node, $now);
-	my $lost = (split /\n/, sql($sql))[1];
+	my $lost = (split /\n/, sql($lose, $database))[1];
+	sql($opts{then}) if $opts{then};
 	freeze_clock($node, $now - 0.5);
-	my $next = (split /\n/, sql($create))[1];
-	cmp_ok($next, '>', $lost, "a creation rolled back with $what: created again it starts above");
-	sql("SELECT uid_generator_drop('uid_generators.made')");
+	my $next = (split /\n/, sql($create =~ s/made/$name/gr, $database))[1];
+	cmp_ok($next, '>', $lost, "lost by $what: one created again starts above it");
+	sql("SELECT uid_generator_drop('uid_generators.$name')", $database);
 }
+sql($_) foreach 'DROP DATABASE moving', 'DROP DATABASE again', 'DROP TABLESPACE other';
 
 # A savepoint takes only what it has created itself.
 {
@@ -84,60 +95,7 @@ foreach my $case ([ 'a transaction', "BEGIN; $create; ROLLBACK" ], [ 'a savepoin
 	cmp_ok($session->query_safe("SELECT uid_next('uid_generators.made')"), '>', $kept, '... which goes on');
 	$session->query_safe('COMMIT');
 	$session->quit;
-	sql("SELECT uid_generator_drop('uid_generators.made'), uid_generator_drop('uid_generators.other')");
-}
-
-# Without the preload, a DROP that the library has not seen, as in a session that has not loaded it, counts from the next
-# definition of any generator on.
-foreach my $next (sql('SHOW shared_preload_libraries') =~ /uidgen/ ? () : ('made', 'another'))
-{
-	$now += $day;
-	freeze_clock($node, $now);
-	my $lost = (split /\n/, sql($create))[1];
-	my $oid = sql(q{SELECT 'uid_generators.made'::regclass::oid});
-	sql(join '; ', map { "DELETE FROM $_ = $oid" } 'pg_seclabel WHERE objoid', 'pg_depend WHERE objid', 'pg_sequence WHERE seqrelid',
-		'pg_attribute WHERE attrelid', 'pg_class WHERE oid');
-	freeze_clock($node, $now - 0.5);
-	my $id = (split /\n/, sql($create =~ s/made/$next/gr))[1];
-	cmp_ok($id, '>', $lost, "a DROP that was not seen: generator $next starts above it");
-	sql("SELECT uid_generator_drop('uid_generators.$next')");
-}
-
-# A slot that was made anew and not drawn from, and a database that has moved, forget nothing.
-foreach my $reset (q{uid_generator_alter('uid_generators.made', lease_ms => 2000)}, q{uid_generator_raise('uid_generators.made', 5)})
-{
-	$now += $day;
-	freeze_clock($node, $now);
-	my $lost = (split /\n/, sql($create))[1];
-	sql("SELECT $reset; SELECT uid_next_array('uid_generators.made', 0); SELECT uid_generator_drop('uid_generators.made')");
-	freeze_clock($node, $now - 0.5);
-	my $next = (split /\n/, sql($create))[1];
-	cmp_ok($next, '>', $lost, "a generator made ready after $reset: created again it starts above");
-	sql("SELECT uid_generator_drop('uid_generators.made')");
-}
-{
-	$now += $day;
-	freeze_clock($node, $now);
-	sql($_) foreach 'SET allow_in_place_tablespaces = on; CREATE TABLESPACE other LOCATION $$$$', 'CREATE DATABASE moving';
-	my $lost = (split /\n/, $node->safe_psql('moving', "CREATE EXTENSION uidgen; $create"))[1];
-	$node->safe_psql('moving', "SELECT uid_generator_drop('uid_generators.made')");
-	sql('ALTER DATABASE moving SET TABLESPACE other');
-	freeze_clock($node, $now - 0.5);
-	cmp_ok((split /\n/, $node->safe_psql('moving', $create))[1], '>', $lost, 'in a database that has moved it starts above, too');
-	sql('DROP DATABASE moving');
-	sql('DROP TABLESPACE other');
-}
-
-# A DROP EXTENSION tells nobody.
-{
-	$now += $day;
-	freeze_clock($node, $now);
-	sql('CREATE DATABASE again');
-	my $lost = (split /\n/, $node->safe_psql('again', "CREATE EXTENSION uidgen; $create"))[1];
-	$node->safe_psql('again', 'DROP EXTENSION uidgen CASCADE; CREATE EXTENSION uidgen');
-	freeze_clock($node, $now - 0.5);
-	cmp_ok((split /\n/, $node->safe_psql('again', $create))[1], '>', $lost, 'in an extension that was dropped and created again it starts above, too');
-	sql('DROP DATABASE again');
+	sql("$drop; SELECT uid_generator_drop('uid_generators.other')");
 }
 
 # A restore that drops a generator and creates it again brings the mark of the dump, which is older than its last ids.
@@ -182,7 +140,7 @@ foreach my $again ('', "SELECT uid_generator_create('made')")
 {
 	$now += $day;
 	freeze_clock($node, $now + 30 * $day);
-	my $far = (split /\n/, sql("$create; SELECT uid_generator_drop('uid_generators.made')"))[1];
+	my $far = (split /\n/, sql("$create; $drop"))[1];
 	freeze_clock($node, $now);
 	my ($code, $lost, $err) = $node->psql('postgres', $create);
 	like($err, qr/WARNING:  generator "made" starts below ids that this database has drawn/, 'a generator that was 30 days ahead holds up no new one, which says so');
@@ -190,10 +148,10 @@ foreach my $again ('', "SELECT uid_generator_create('made')")
 	my $above = sql("SELECT uid_generator_create('above', template => generator, epoch => epoch - $earlier * interval '1 s') FROM uid_generator"
 		  . " WHERE generator = 'uid_generators.made'::regclass; SELECT uid_next('uid_generators.above'); SELECT uid_generator_drop('uid_generators.above')");
 	cmp_ok((split /\n/, $above)[1], '>', $far, '... and the generator of the hint draws above');
-	sql("SELECT uid_generator_drop('uid_generators.made')");
+	sql($drop);
 	freeze_clock($node, $now - 0.5);
 	cmp_ok((split /\n/, sql($create))[1], '>', (split /\n/, $lost)[1], '... and hides none that is near');
-	sql("SELECT uid_generator_drop('uid_generators.made')");
+	sql($drop);
 	$now += 31 * $day;
 }
 
@@ -210,7 +168,7 @@ sub slots_of_generators
 	$now += $day;
 	freeze_clock($node, $now);
 	my $lost = (split /\n/, sql($create))[1];
-	sql("SELECT uid_generator_drop('uid_generators.made')");
+	sql($drop);
 	sql($pass);
 	cmp_ok(slots_of_generators(), '>', 100, 'generators of a hundred layouts are lost, and not forgotten yet');
 	freeze_clock($node, $now + 601);
