@@ -126,14 +126,23 @@ freeze_clock($node, 40);
 start_node($node);
 draw(10);
 
-# A year forward, in a clock that shows another second at each look. Expected: no id, and the generator goes on as if it
-# had not been read.
+# A year forward, in a clock that shows another second at each look: no reading is one to lease a year by. Expected: no id,
+# no counter moves, and the generator goes on as if it had not been read.
 
+my @unsteady = ('uid_default', 'unsteady_cached', 'unsteady_twitter', 'unsteady_js53');
+sql(q{SELECT uid_generator_create('unsteady_cached', 'baidu_cached'), uid_generator_create('unsteady_twitter', 'twitter'), uid_generator_create('unsteady_js53', 'js53')});
+sql("SELECT uid_next('uid_generators.$_')") foreach @unsteady;
+my $counters = sub { return join ' ', map { sql("SELECT last_value FROM uid_generators.$_") } @unsteady };
+my $unmoved = $counters->();
 set_clock($node, '+1y i100');
-($count, $error) = draw(1);
-is($count, 0, 'a year forward, in a clock that is not steady: no id');
-like($error, qr/55000: server clock is not steady; generator "uid_default" cannot issue ids/, '... and the error says why');
+foreach my $name (@unsteady)
+{
+	($state, $error) = sqlstate($node, "SELECT uid_next('uid_generators.$name')");
+	is($state, '55000', "$name: a year forward, in a clock that is not steady: no id");
+	like($error, qr/server clock is not steady; generator "$name" cannot issue ids/, '... and the error says why');
+}
 freeze_clock($node, 45);
+is($counters->(), $unmoved, '... and nothing is leased');
 is((draw(10))[0], 10, 'the right clock: ids go on');
 is(ms_ahead(), 0, '... with the time that it says');
 

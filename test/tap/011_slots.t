@@ -61,16 +61,6 @@ is(sql("SELECT generators, segments FROM uid_stat_server"), '2|' . ($many + 500)
 is(sql("SELECT (SELECT count(*) FROM segment_status WHERE range_length = 10), (SELECT count(*) FROM uid_stat), (SELECT sum(ids) FROM uid_stat)"),
 	join('|', $many, $many, 2 * $many + 3), 'the views show all of them');
 
-# A crash begins with an empty area, and every segment goes on above.
-{
-	my $each = "SELECT i, segment_next(format('s%s', i)) FROM generate_series(1, $many) AS i";
-	my %last = map { split /\|/ } split /\n/, sql($each);
-	crash($node);
-	is(sql("SELECT generators, segments FROM uid_stat_server"), '0|0', 'a crash leaves no slot');
-	my %next = map { split /\|/ } split /\n/, sql($each);
-	is(join(' ', grep { $next{$_} <= $last{$_} || $next{$_} > $last{$_} + 2 * 10 } keys %next), '', '... and every segment goes on above, within two ranges');
-}
-
 # What was dropped makes room: its slots are used again, of whatever database they were.
 {
 	sql("SELECT count(segment_next(format('s%s', i))), count(uid_next('uid_generators.g')) FROM generate_series(1, 500) AS i", 'other');

@@ -41,21 +41,28 @@ sub at_once ($clients, $sql)
 	return ([ grep { /^\d+$/ } map { split /\n/, $_->[0] } @said ], join '', map { $_->[1] } @said);
 }
 
-# Drawn until the clock allows no more, by eight sessions at once. Every position from the first on is
-# handed out, none beyond max_ahead, and the error is the clock's.
+# Drawn until the clock or the time bits allow no more, by eight sessions at once. Every position from the first on is
+# handed out, none beyond max_ahead or the last of 256 ticks, and the error says why.
+sub drain ($generator, $error, $last = undef)
+{
+	# One statement each, so each session ends at its first error.
+	my ($ids, $errors) = at_once(8, "SELECT uid_next('$generator');\n" x 4000);
+	my @positions = sort { $a <=> $b } map { position($_) } @$ids;
+	is(repeated(@positions), '', "$generator: no position twice");
+	my $lost = status($generator, 'discarded_stale');
+	is($positions[-1] - $positions[0] + 1 - $lost, scalar(@positions),
+		'... every position was handed out (' . scalar(@positions) . ", not $lost that the counters tell of)");
+	like($errors, $error, '... up to an error that says why');
+	is($positions[-1], $last, '... after the very last one') if defined $last;
+	return $ids;
+}
+
 foreach my $case ([ 'large', 'boost_power => 3' ], [ 'small', 'boost_power => 0' ])
 {
 	my ($name, $more) = @$case;
 	my $max_ahead = 12;
 	my $generator = create($name, "$more, max_ahead_ms => ${max_ahead}000, lease_ms => 6000");
-	# One statement each, so each session ends at its first error.
-	my ($ids, $errors) = at_once(8, "SELECT uid_next('$generator');\n" x 4000);
-	my @positions = sort { $a <=> $b } map { position($_) } @$ids;
-	is(repeated(@positions), '', "$name: no position twice");
-	my $lost = status($generator, 'discarded_stale');
-	is($positions[-1] - $positions[0] + 1 - $lost, scalar(@positions),
-		"$name: every position was handed out (" . scalar(@positions) . ", not $lost that the counters tell of)");
-	like($errors, qr/ahead of the clock by/, '... up to an error that tells of the clock');
+	my $ids = drain($generator, qr/ahead of the clock by/);
 	is(sql("SELECT max(uid_timestamp(id, '$generator')) - date_trunc('second', clock_timestamp()) <= interval '$max_ahead s' FROM unnest('{"
 			  . join(',', @$ids) . "}'::bigint[]) AS id"), 't', '... no id is further ahead than max_ahead');
 	is(status($generator, "leased_until - clock_timestamp() <= interval '@{[$max_ahead + 1]} s'"), 't', '... nor the lease');
@@ -74,18 +81,16 @@ foreach my $case ([ 'large', 'boost_power => 3' ], [ 'small', 'boost_power => 0'
 
 is(sqlstate($node, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.small', 100000))"), '55000', 'a batch beyond what the clock allows: an error');
 
-# A restart, a crash: above everything, whatever the ring held. An id is ahead of the clock by up to max_ahead then.
-foreach my $mode ('fast', 'immediate')
+# A crash: above everything, whatever the ring held. An id is ahead of the clock by up to max_ahead then.
 {
-	freeze_clock($node, $mode eq 'fast' ? 1000 : 2000);
-	my $generator = create("restart_$mode");
+	freeze_clock($node, 2000);
+	my $generator = create('crashed');
 	my $held = hold_open($node);
 	my @ids = split /\n/, $held->query_safe("SELECT uid_next('$generator') FROM generate_series(1, 300)");
 	my $left = int(0.5 + 2048 * status($generator, 'ring_filled'));
-	cmp_ok($left, '>', 500, "the ring holds ids before a $mode stop");
+	cmp_ok($left, '>', 500, 'the ring holds ids before a crash');
 	$held->quit;
-	$node->stop($mode);
-	start_node($node);
+	crash($node);
 	my $next = sql("SELECT uid_next('$generator')");
 	cmp_ok(position($next), '>', position($ids[-1]) + $left, "... after it the next id is above the ring's");
 	is(sql("SELECT uid_timestamp($next, '$generator') <= clock_timestamp() + interval '$max_ahead s'"), 't', '... and not too far ahead');
@@ -191,15 +196,10 @@ foreach my $mode ('fast', 'immediate')
 		return "uid_generators.$name";
 	};
 	freeze_clock($node, 50000);
-	my $generator = $eight->('end_pad', 'pad');
-	my ($ids, $errors) = at_once(4, "SELECT uid_next('$generator');\n" x 6000);
-	like($errors, qr/time bits of generator "end_pad" are used up/, 'the time bits are used up');
-	my @positions = sort { $a <=> $b } map { position($_) } @$ids;
-	is($positions[-1], 256 * 256 - 1, '... after the very last id');
-	is(scalar(@positions), $positions[-1] - $positions[0] + 1, '... and all before it');
+	drain($eight->('end_pad', 'pad'), qr/time bits of generator "end_pad" are used up/, 256 * 256 - 1);
 	foreach my $empty ('pad', 'wait', 'error')
 	{
-		$generator = $eight->("ended_$empty", $empty);
+		my $generator = $eight->("ended_$empty", $empty);
 		freeze_clock($node, 50100);
 		my ($state, $message) = sqlstate($node, "SELECT uid_next('$generator')");
 		is($state, '2200H', "$empty: long after the end, 2200H");
