@@ -6,8 +6,8 @@ my $node = new_node('large');
 start_node($node);
 sql('CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen; ALTER DATABASE postgres SET search_path = public, uidgen');
 sql(<<'SQL');
-CREATE TABLE customers (id serial PRIMARY KEY, v integer);
-CREATE TABLE addresses (customer_id integer REFERENCES customers, v integer);
+CREATE TABLE customers (id serial PRIMARY KEY, v integer) WITH (fillfactor = 10);  -- more than two batches of pages
+CREATE TABLE addresses (customer_id integer REFERENCES customers, v integer) WITH (fillfactor = 10);
 INSERT INTO customers (v) SELECT n FROM generate_series(1, 50000) AS n;
 INSERT INTO addresses SELECT id, v FROM customers;
 SQL
@@ -52,19 +52,26 @@ for my $block ($prepare, $fill, $build)
 	}
 	ok(poll_until('rows', sub { progress() > $before }), 'clients go on');
 }
-my $files = 'SELECT string_agg(pg_relation_filenode(oid)::text, $$ $$ ORDER BY oid) FROM pg_class WHERE relname IN ($$customers$$, $$addresses$$)';
-my $before = sql($files);
+# Rows that were filled and then changed.
+run_again('UPDATE addresses SET customer_id = 2 WHERE customer_id = 3');
+run_again('UPDATE customers SET id = -3 WHERE id = 3');
+my $files = q{SELECT string_agg(pg_relation_filenode(oid)::text, ' ' ORDER BY pg_relation_filenode(oid)) FROM pg_class
+               WHERE relname IN ('customers', 'addresses', '%s')};
+my $before = sql(sprintf $files, 'customers_new_id');
 my ($transaction, $rest) = $swap =~ /^(BEGIN;.*?^COMMIT;\n)(.*)$/ms or die 'no transaction';
 run_again($transaction);
-is(sql($files), $before, 'the swap has rewritten no table');
+is(sql(sprintf $files, 'customers_pkey'), $before, 'the swap has rewritten no table and built no index');
 run_again($_) foreach map { $_->[0] } @{ Session::statements($rest) };
 my $now = progress();
 ok(poll_until('rows', sub { progress() > $now }), 'clients go on after the swap');
 my @logs = stop_loop($loop);
 is(join('', map { slurp_file("$_.err") } @logs), '', 'no transaction of the clients has failed');
 
-is(sql('SELECT count(*) FROM customers WHERE id <= 50000'), 50000, 'every customer has its id');
-is(sql('SELECT count(*) FROM addresses AS a JOIN customers AS c ON a.customer_id = c.id WHERE a.v > 1 AND a.customer_id > 1'), 49999, 'and its address');
+my $sum = 50000 * 50001 / 2;
+is(sql('SELECT count(*), sum(id) FROM customers WHERE id <= 50000'), '50000|' . ($sum - 3 - 3), 'every customer has its id');
+is(sql('SELECT count(*), sum(a.customer_id) FROM addresses AS a JOIN customers AS c ON a.customer_id = c.id WHERE a.v > 1'),
+	'49999|' . ($sum - 1 - 1), '... and its address');
+is(sql('SELECT count(*) FROM addresses WHERE customer_id IS NULL'), 0, 'so have those of the clients');
 cmp_ok(sql('SELECT max(id) FROM customers'), '>', 10**17, 'new ids are of the generator');
 is(sql(q{SELECT string_agg(conname || ' ' || convalidated, ' ' ORDER BY conname) FROM pg_constraint
           WHERE conrelid IN ('customers'::regclass, 'addresses'::regclass) AND contype IN ('p', 'f', 'c')}),
