@@ -52,7 +52,7 @@ read_to($mark);
 is("@seen", 'slow fast', 'it gets both rows');
 is(sql("SELECT count(*) FROM events WHERE id > $plain"), 0, '... of which a reader of larger ids misses one');
 
-# A prepared transaction holds the lock of a transaction that is no longer to be seen.
+# A prepared transaction goes on holding its locks.
 send_query($reader, $wait);
 ok(waits(), 'the reader waits for the other one');
 $later->query_safe('PREPARE TRANSACTION $$later$$');
@@ -63,13 +63,20 @@ sql('COMMIT PREPARED $$later$$');
 read_to($mark);
 is("$seen[2]", 'later', 'the row of the prepared transaction');
 
+$later->query_safe('BEGIN; INSERT INTO events (data) VALUES ($$earlier$$); PREPARE TRANSACTION $$earlier$$');
+send_query($reader, $wait);
+ok(waits(), 'the reader waits for a transaction that was prepared before it began');
+sql('COMMIT PREPARED $$earlier$$');
+($mark) = finish_query($reader);
+read_to($mark);
+
 # An error ends the transaction and its claim.
 $slow->query_safe('BEGIN; INSERT INTO events (data) VALUES ($$none$$)');
 is(sqlstate($slow, 'SELECT 1 / 0'), '22012', 'an error');
 send_query($reader, $wait);
 ($mark) = finish_query($reader);
 read_to($mark);
-is("@seen", 'slow fast later after', 'no row of a transaction that has failed');
+is("@seen", 'slow fast later after earlier', 'no row of a transaction that has failed');
 $slow->query_safe('ROLLBACK');
 
 # 240 rows of 8 clients, which commit in the reverse order of their draws.
@@ -85,7 +92,7 @@ for my $round (1 .. 30)
 }
 read_to(sql($wait));
 is(scalar(grep { $_ eq 'many' } @seen), 240, 'each of 240 rows comes once');
-is(scalar(@seen), 244, 'and no other row');
+is(scalar(@seen), 245, 'and no other row');
 
 $node->stop;
 done_testing();

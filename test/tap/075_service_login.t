@@ -12,13 +12,13 @@ $hba =~ s/^hostssl (.*) all (.*)/local $1 $2/ or die "no address in $hba";
 my $registry = new_node('registry');
 my $hba_file = $registry->data_dir . '/pg_hba.conf';
 my $lines = slurp_file($hba_file);
-unlink $hba_file;
-append_to_file($hba_file, "$hba\n$lines");
 $registry->start;
 $registry->safe_psql('postgres', 'CREATE DATABASE ids');
 my $bin = $registry->config_data('--sharedir');
 shell_ok($registry, "psql -d ids -X -v keeps=restarts -f '$bin/extension/uidgen_registry.sql'", 'the registry is made');
 $registry->safe_psql('ids', q{CREATE ROLE fleet_shop LOGIN PASSWORD 'CHANGE-ME' IN ROLE uid_member});
+write_file($hba_file, "$hba\nlocal ids all reject\n$lines");
+$registry->reload;
 
 my $directory = PostgreSQL::Test::Utils::tempdir();
 my $service = "$directory/pg_service.conf";
