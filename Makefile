@@ -106,12 +106,13 @@ endif
 $(DATA_built): $(script:%=$(source)/src/sql/%.sql) $(source)/Makefile $(plant)
 	cat $(filter %.sql,$^) $(if $(plant),| perl $(plant)) >$@
 
-# The TAP tests, with servers of their own of the installed PostgreSQL: PROVE_TESTS=test/tap/001_matrix.t PROVE_FLAGS=-j6
+# The TAP tests, with servers of their own of the installed PostgreSQL, and an initdb that copies one cluster.
+# PROVE_TESTS=test/tap/001_matrix.t chooses one of them, PROVE_FLAGS=-j6 runs six at a time.
 PROVE_TESTS = $(call listed,test/tap/*.t)
 PG_PROVE_FLAGS += -I test/tap
 .PHONY: prove_installcheck
 prove_installcheck:
-	$(prove_installcheck)
+	$(subst PATH=",PATH="$(source)/test/lib/bin:,$(prove_installcheck))
 
 .PHONY: dist
 dist:

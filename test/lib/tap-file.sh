@@ -16,10 +16,10 @@ mkdir -p "$directory"
 
 export PG_TEST_PORT_DIR="$UIDGEN_WORK/tmp/portlock" PG_TEST_TIMEOUT_DEFAULT=120
 
-# With the programs of a tree in place of those that are installed, and an initdb that is faster.
+# With the programs of a tree in place of those that are installed.
 prove() {
     timeout --kill-after=30 "$limit" make -s -C "$directory" -f "$PWD/Makefile" prove_installcheck PG_CONFIG="$PG_CONFIG" \
-        bindir="$PWD/test/lib/bin:$UIDGEN_WORK/tree-$tree$bindir" PROVE_TESTS="$file" PROVE_FLAGS=--verbose
+        bindir="$UIDGEN_WORK/tree-$tree$bindir" PROVE_TESTS="$file" PROVE_FLAGS=--verbose
 }
 
 # What to show of a failure. The last words of a test that died are in its log.
