@@ -4,6 +4,7 @@
 # that are shorter than a jump. (The alerts of a fleet are not tried here.)
 use JSON::PP;
 use UidgenTest 'preloaded';
+use Clock;
 use Pages;
 
 my ($promtool) = grep { -x } map { "$_/promtool" } "$ENV{UIDGEN_WORK}/monitoring/usr/bin", split /:/, $ENV{PATH};

@@ -10,6 +10,7 @@ use IPC::Run;
 use POSIX ();
 use Time::HiRes qw(sleep time);
 use UidgenTest 'preloaded';
+use Clients;
 use Fleet;
 use Trouble;
 

@@ -1,5 +1,7 @@
 # The matrix on one server: crashes, stops, copies and kills (003_standbys.t has the loss of a primary).
 use UidgenTest;
+use Clients;
+use Clock;
 use Matrix;
 use Trouble;
 

@@ -7,6 +7,8 @@
 # The default preset: a lease of 1 s, ids up to 2 s ahead of the clock. All clocks stand still at instants that the test
 # chooses, so nothing depends on the machine.
 use UidgenTest;
+use Clients;
+use Clock;
 use Installation;
 use Pages;
 

@@ -2,6 +2,7 @@
 # nothing comes again that is in a row that survives. It may lack the library, until it is promoted. And what a transaction
 # makes with wal_level = minimal, where it is not logged.
 use UidgenTest;
+use Clock;
 use Installation;
 use Matrix;
 use Trouble;

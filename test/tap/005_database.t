@@ -1,6 +1,7 @@
 # Databases and sequences that are dropped and created again. Later ones must not meet the slots of former ones, draws
 # must go on if the DROP does not happen, and a slot must never block a DROP. (001_matrix.t copies databases.)
 use UidgenTest;
+use Clients;
 
 my $node = new_server('database');
 

@@ -1,6 +1,7 @@
 # Dumps: whichever way a database is dumped and restored, its generators, segments and worker ids continue above
 # everything in the restored rows.
 use UidgenTest;
+use Clients;
 use Pages;
 
 my $source = new_server('source');

@@ -1,6 +1,7 @@
 # Sessions that are ended in the middle, who may have the server's login look for a segment at the registry, and a server
 # that has not loaded the library.
 use UidgenTest 'preloaded';
+use Clients;
 
 my $node = new_server('limits');
 

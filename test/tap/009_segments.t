@@ -2,6 +2,7 @@
 # transactions of every kind, and the rows that the views show of them.
 use Time::HiRes;
 use UidgenTest;
+use Clients;
 
 my $node = new_server('segments', conf => "autovacuum = off\nwal_writer_delay = 10ms\n");
 

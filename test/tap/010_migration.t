@@ -1,6 +1,7 @@
 # A t_sequence table whose values go on in segments, as docs/originals describes it, and an ORM's repair statements. Then
 # uid_adopt() and uid_release() beside other sessions, and the statements of docs/moving.md and docs/originals.
 use UidgenTest;
+use Clients;
 use Pages;
 use Time::HiRes ();
 

@@ -1,6 +1,7 @@
 # Oids that come a second time: a slot outlives its sequence until the sweep finds it. Whatever has the oid then, of
 # whatever kind, meets neither what was leased, reserved or granted for the former, nor its block.
 use UidgenTest 'preloaded';
+use Clock;
 use Fleet;
 
 # The clock stands, so that a generator that is created again would repeat ids unless it starts above them.

@@ -6,6 +6,8 @@
 use POSIX ();
 use Time::Local ();
 use UidgenTest;
+use Clients;
+use Clock;
 use Installation;
 
 skip_with_assertions();

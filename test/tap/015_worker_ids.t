@@ -7,6 +7,8 @@
 # The sequence of worker_node is moved to where the widest field wraps, instead of starting the server four million
 # times. All clocks stand still.
 use UidgenTest 'preloaded';
+use Clients;
+use Clock;
 
 my $node = new_node('worker_ids', conf => "autovacuum = off\nuidgen.max_wait = 0\nuidgen.datacenter_id = 0\n");
 use_fake_clock($node);

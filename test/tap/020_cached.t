@@ -2,6 +2,7 @@
 # (021_cached_clock.t moves the clock, 001_matrix.t ends the server and kills processes.)
 use Time::HiRes;
 use UidgenTest;
+use Clients;
 use Installation;
 use Trouble;
 

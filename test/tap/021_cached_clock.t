@@ -7,6 +7,8 @@
 # than max_ahead, or older than max_staleness. The high-water mark stays near the clock. If a session waits for a standby,
 # the standby has the record before the value is handed out.
 use UidgenTest;
+use Clients;
+use Clock;
 use Trouble;
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 300ms\nmax_worker_processes = 0\n";

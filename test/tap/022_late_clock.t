@@ -2,6 +2,7 @@
 # shows, and however it got there, each call returns an id or an error within uidgen.max_wait. An id's time is that of
 # the clock. A layout that reaches so far draws there, and one that does not reports that its time bits are used up.
 use UidgenTest;
+use Clock;
 use Installation;
 
 skip_with_assertions();

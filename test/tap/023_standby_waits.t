@@ -3,6 +3,7 @@
 # and gets a message that is true: no value was handed out, and nothing about a commit. When the standby answers, all
 # others go on, each with its own value. uid_generator_raise() waits as a draw does.
 use UidgenTest;
+use Clock;
 use Trouble;
 
 my $conf = "autovacuum = off\nupdate_process_title = on\n";

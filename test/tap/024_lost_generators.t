@@ -1,6 +1,7 @@
 # What the server remembers of lost generators: a generator that is created again starts above them. A generator that
 # lives on is not lost, whatever happened to its slot, and delays no other generator.
 use UidgenTest;
+use Clock;
 use Installation;
 
 skip_with_assertions();

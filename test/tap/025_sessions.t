@@ -1,6 +1,7 @@
 # The state of a session: its last values, which DISCARD resets; its memory for sequences, which is freed when they are
 # dropped; and how it finds the slots of other sessions.
 use UidgenTest;
+use Clients;
 
 my $node = new_server('sessions', conf => "autovacuum = off\n");
 $node->safe_psql('postgres', "CREATE SEQUENCE plain; SELECT segment_create('a'), segment_create('b'), uid_generator_create('ring', 'baidu_cached', max_ahead_ms => 600000, when_full => 'borrow')");

@@ -2,6 +2,7 @@
 # draw, and the row is written whatever the outcome of those transactions.
 use Time::HiRes;
 use UidgenTest;
+use Clock;
 use Trouble;
 
 my $node = new_node('rows', conf => "max_locks_per_transaction = 10\nautovacuum = off\n");

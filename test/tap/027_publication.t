@@ -2,6 +2,7 @@
 # the secrets of keys, too; generators and segments of each side are its own, and stop nothing. And a move to another
 # server by it.
 use UidgenTest 'preloaded';
+use Clients;
 use Pages;
 
 my $conf = "wal_level = logical\nmax_logical_replication_workers = 12\nmax_worker_processes = 20\nwal_retrieve_retry_interval = 100ms\n";

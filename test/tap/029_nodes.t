@@ -2,6 +2,7 @@
 # sequence numbers start is a secret of the incarnation. And what is said of it. All clocks stand still, so two servers
 # draw in the same ticks.
 use UidgenTest 'preloaded';
+use Clock;
 use Pages;
 
 my $conf = "autovacuum = off\nuidgen.max_wait = 0\n";

@@ -1,6 +1,7 @@
 # A member of a fleet: it joins, draws in its grant, renews it, restarts, draws without the registry to the grant's end,
 # and shows each of this in uid_registry_status.
 use UidgenTest 'preloaded';
+use Clients;
 use Fleet;
 
 my $longest = 4;    # seconds

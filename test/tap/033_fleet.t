@@ -7,6 +7,7 @@
 # is one more fence where commits may be lost, and none elsewhere. A newcomer's first id is from after the fence. At the
 # end no id has come twice, on whatever server.
 use UidgenTest 'preloaded';
+use Clients;
 use Fleet;
 use Pages;
 use Trouble;

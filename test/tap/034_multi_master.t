@@ -6,6 +6,7 @@
 # From PostgreSQL 16 on "origin = none" keeps each server from sending back what it has received. In PostgreSQL 15 a row
 # filter does that for inserts, and a blue/green switchover has one direction at a time.
 use UidgenTest 'preloaded';
+use Clients;
 use Fleet;
 use Pages;
 

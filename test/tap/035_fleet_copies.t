@@ -6,6 +6,7 @@
 # Expected: no copy draws in the original's grant. It asks the registry once, and gets another node; without the registry
 # it draws nothing. The original goes on with its node.
 use UidgenTest 'preloaded';
+use Clients;
 use Fleet;
 use Trouble;
 

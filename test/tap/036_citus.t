@@ -9,6 +9,7 @@
 # no package of it, so test/check does not run it. It was run by hand with Citus 12.1.12 on PostgreSQL 15, also the part with a
 # segment, and with no other version.
 use UidgenTest 'preloaded';
+use Clients;
 use Fleet;
 use Pages;
 

@@ -7,6 +7,7 @@
 #   3. A column of the foreign table without a default: nowhere. The router sends NULL.
 #   4. A partitioned table's default, for a row that goes to a foreign partition: on the router.
 use UidgenTest 'preloaded';
+use Clients;
 use Fleet;
 
 my $sharedir = `pg_config --sharedir`;

@@ -6,6 +6,7 @@
 # same way. Also not across a crash of the server with synchronous_commit off, a restore, a rollback, and when the
 # counter is set to 0. (001_matrix.t has what is durable before a commit.)
 use UidgenTest;
+use Clients;
 
 # Nobody flushes but who has to.
 my $node = new_server('blocks', conf => <<'END');

@@ -4,6 +4,7 @@
 # Expected: a grant counts once, and only when it is durable. A member that is killed between the registry's commit and its
 # answer keeps its node.
 use UidgenTest 'preloaded';
+use Clients;
 use Fleet;
 use Pages;
 use Trouble;

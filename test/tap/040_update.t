@@ -2,6 +2,7 @@
 # stay unique and in order, the rows, privileges and views of users stay, and what the update makes is what CREATE EXTENSION
 # makes. When there is a version after 1.0.0, its scripts take the place of the made-up ones.
 use UidgenTest 'preloaded';
+use Clients;
 use Installation;
 
 my $update = <<'SQL';

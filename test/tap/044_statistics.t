@@ -1,6 +1,8 @@
 # The statistics: ids are counted exactly, although no call counts them, and no counter goes back while sessions draw.
 # The server's totals survive what frees a slot. All begin at zero at a start of the server.
 use UidgenTest 'preloaded';
+use Clients;
+use Clock;
 use Fleet;
 
 my $node = new_node('primary', conf => "autovacuum = off\nuidgen.max_wait = 100ms\n");

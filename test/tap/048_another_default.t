@@ -5,6 +5,8 @@
 #
 # All clocks stand still at instants that the test chooses. uidgen.max_wait is 0, so no call waits for the clock.
 use UidgenTest 'preloaded';
+use Clients;
+use Clock;
 use Installation;
 
 skip_with_assertions();

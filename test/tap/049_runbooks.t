@@ -3,6 +3,8 @@
 #
 # Runbook.pm says what marks in a page mean.
 use UidgenTest 'preloaded';
+use Clients;
+use Clock;
 use Fleet;
 use Installation;
 use Pages;

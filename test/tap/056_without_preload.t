@@ -3,6 +3,7 @@
 # once. Expected: what holds with the preload. (001_matrix.t does not preload there either, and
 # 058_changed_package.t has crashes.)
 use UidgenTest;
+use Clients;
 use Trouble;
 
 plan skip_all => 'PostgreSQL 15 and 16 need the preload' if `pg_config --version` =~ /\b1[56]\./;

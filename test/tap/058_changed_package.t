@@ -3,6 +3,7 @@
 # until the server restarts, so that nothing is shared between two layouts. If not, both draw from the same memory. With the
 # preload all sessions have the old one until the restart.
 use UidgenTest;
+use Clients;
 use Fleet;
 use Installation;
 use Trouble;

@@ -1,6 +1,7 @@
 # The runbooks of a fleet (docs/runbooks/registry-*.md): each is run verbatim, block by block, in the situation that it is
 # for. The alert that leads to it fires before, and not after.
 use UidgenTest 'preloaded';
+use Clients;
 use Fleet;
 use Runbook;
 

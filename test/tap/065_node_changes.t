@@ -3,6 +3,7 @@
 # its sessions have, so that no two generators of a layout have one node; each leaves its row, and its line in the log.
 # All clocks stand still, so equal nodes give equal ids.
 use UidgenTest 'preloaded';
+use Clock;
 
 my $node = new_node('changed', conf => "autovacuum = off\nuidgen.max_wait = 0\nlog_min_messages = log\n");
 use_fake_clock($node);

@@ -2,6 +2,7 @@
 # are made up: they keep the rules of a member (docs/design.md), and what they were granted is judged after each story. No two
 # of them may hold one node at one time. sql/uid_registry.sql has the answers to all kinds of requests.
 use UidgenTest;
+use Clock;
 use Pages;
 
 my $epoch = 1795262400;    # freeze_clock(), second 0

@@ -1,6 +1,7 @@
 # A serial key of type integer becomes bigint by the recipe of docs/moving.md, while clients insert, update and delete rows
 # of both tables: no transaction of theirs fails, no table is rewritten, and no row is lost.
 use UidgenTest;
+use Clients;
 
 my $node = new_node('large');
 start_node($node);

@@ -15,6 +15,7 @@ use v5.36;
 use Exporter 'import';
 use IPC::Run;
 use UidgenTest;
+use Clients;
 
 our @EXPORT = qw(make_registry registry_line registry_setting join_fleet node_of create_load create_small load load_small);
 

@@ -1,6 +1,7 @@
-# What a TAP test begins with: "use UidgenTest;" gives it servers, sessions, a clock and clients, beside strict, warnings,
+# What a TAP test begins with: "use UidgenTest;" gives it servers and sessions, beside strict, warnings,
 # signatures, Test::More and PostgreSQL::Test::Utils. UidgenNode is PostgreSQL::Test::Cluster (15 and later) with fewer
-# processes. Modules beside this one have what fewer tests need, which name them: Fleet, Trouble, Pages, Installation.
+# processes. A test names the modules that it needs more: Clock, Clients (which draw in the background), Trouble (killed
+# servers, frozen processes), Fleet (a registry and its members), Pages (of docs), Installation (of PostgreSQL).
 #
 #   my $node = new_node('primary');            # initdb
 #   start_uidgen($node);                       # start, CREATE EXTENSION
@@ -20,16 +21,6 @@
 #   my ($out, $err) = finish_query($session);  # wait for it
 #   poll_until('...', sub { ... });            # for what no query tells; 0: timed out; a third argument: seconds
 #   wait_for_node_rows($node, 'uid_generators.g', 2);   # in worker_node; of any generator: '%'
-#
-#   use_fake_clock($node);                     # before start_node or start_uidgen
-#   set_clock($node, '-1h');                   # at any time: relative to the real clock
-#   freeze_clock($node, 2.5);                  # stands still, 2.5 s after a fixed instant
-#
-#   my $loop = background_loop($node, clients => 4, sql => 'SELECT uid_next()');
-#   goes_on('...', $loop);                     # an assertion: every client receives values again; a last argument: seconds
-#   my @logs = stop_loop($loop);               # one file per client: what it received
-#   assert_unique(@logs);                      # one assertion; lists values seen twice
-#   is(repeated(@values), '', ...);            # the same of values in a list
 #   seed_random();                             # what rand() returns then is the same each time
 #
 # The environment's UIDGEN_FAULT, if not empty, is passed to the server as uidgen.fault. The tests that must notice a
@@ -42,7 +33,6 @@ use v5.36;
 
 use Exporter ();
 use feature ();
-use POSIX ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test2::API;
@@ -51,8 +41,7 @@ use Time::HiRes;
 use UidgenNode;
 
 our @EXPORT = qw(new_node start_uidgen start_node set_conf quiet_conf standby_of make_synchronous sqlstate hold_open send_query
-  finish_query poll_until wait_for_node_rows wait_event use_fake_clock set_clock freeze_clock background_loop goes_on stop_loop
-  assert_unique repeated seed_random write_file);
+  finish_query poll_until wait_for_node_rows wait_event seed_random write_file);
 our @EXPORT_OK = qw(new_server crash sql failure);
 
 # PostgreSQL 17 and later do without the preload. A test of what needs it there (a registry, a datacenter id) begins with
@@ -131,8 +120,9 @@ sub new_server ($name, %opts)
 	my $node = new_node($name, %opts);
 	if (defined $instant)
 	{
-		use_fake_clock($node);
-		freeze_clock($node, $instant);
+		require Clock;
+		Clock::use_fake_clock($node);
+		Clock::freeze_clock($node, $instant);
 	}
 	start_uidgen($node);
 	return $node;
@@ -165,118 +155,6 @@ sub make_synchronous ($primary, $name)
 	$primary->poll_query_until('postgres',
 		"SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = '$name' AND sync_state = 'sync'")
 	  or BAIL_OUT("$name did not become synchronous");
-}
-
-# The library reads the file at each call. It leaves the monotonic clock alone, so that waits last as long as they
-# should, and the times of files, because the file of grants is known by the time of its birth.
-sub use_fake_clock ($node)
-{
-	my ($library) = glob('/usr/lib/*/faketime/libfaketime.so.1');
-	die "libfaketime is not installed" unless defined $library;
-
-	$node->{uidgen_clock} = $node->basedir . '/clock';
-	$node->{uidgen_env} = {
-		LD_PRELOAD => $library,
-		FAKETIME_TIMESTAMP_FILE => $node->{uidgen_clock},
-		FAKETIME_NO_CACHE => 1,
-		DONT_FAKE_MONOTONIC => 1,
-		NO_FAKE_STAT => 1,
-		TZ => 'UTC'
-	};
-	set_clock($node, '+0');
-}
-
-# Offsets are libfaketime's: '-1h', '+5m', '+2.5' (seconds), '-1y'.
-sub set_clock ($node, $offset)
-{
-	write_file($node->{uidgen_clock}, "$offset\n");
-}
-
-# Stops the clock, some seconds after a fixed instant: 2026-11-21 12:00:00 UTC. So no result of a test depends on time
-# that passes. libfaketime's fractions are floating point: use exact ones, such as 0.5 or 0.125.
-sub freeze_clock ($node, $seconds = 0)
-{
-	my $micros = sprintf('%.0f', $seconds * 1e6);
-	my $whole = 1795262400 + POSIX::floor($micros / 1e6);
-	return set_clock($node,
-		POSIX::strftime('%Y-%m-%d %H:%M:%S', gmtime $whole)
-		  . sprintf('.%06d', $micros % 1e6));
-}
-
-# Each client sends one script after the other until it is stopped, its server is down, or a statement fails. With
-# on_error_stop => 0 it goes on after errors, with reconnect => 1 in a new session after whatever went wrong. It pauses
-# for pace seconds after each script, so that a few clients do not take all of the processors. The client, a process of its
-# own, writes what it has received after each script, so the logs survive whatever the server does.
-sub background_loop ($node, %opts)
-{
-	my $directory = PostgreSQL::Test::Utils::tempdir();
-	my %loop = (stop => "$directory/stop", logs => [ map { "$directory/client$_" } 1 .. $opts{clients} // 1 ]);
-	my $statements = Session::statements($opts{sql} // 'SELECT uid_next()') or die "needs psql: $opts{sql}";
-	foreach my $log (@{ $loop{logs} })
-	{
-		append_to_file($_, '') foreach $log, "$log.err";
-		my $test = $$;
-		my $pid = fork // die "could not fork: $!";
-		if ($pid == 0)
-		{
-			POSIX::close($_) foreach 3 .. 255;
-			# Ends with this program, however that ends.
-			eval { run_client($node, $statements, $log, sub { -e $loop{stop} || getppid() != $test }, %opts) };
-			POSIX::_exit(0);
-		}
-		push @{ $loop{pids} }, $pid;
-	}
-	return \%loop;
-}
-
-sub run_client ($node, $statements, $log, $is_over, %opts)
-{
-	my $session;
-	until ($is_over->())
-	{
-		$session //= $node->start_session($opts{dbname} // 'postgres', verbose => $opts{verbosity});
-		my $status = $session ? $session->run($statements, on_error_stop => $opts{on_error_stop}) : 2;
-		if ($session)
-		{
-			append_to_file($log, $session->{stdout}) if $session->{stdout} ne '';
-			append_to_file("$log.err", $session->{stderr}) if $session->{stderr} ne '';
-			$session->take;
-		}
-		return if $status && !$opts{reconnect};
-		undef $session if $status;
-		Time::HiRes::sleep($status ? 0.1 : $opts{pace} // 0.002);
-	}
-}
-
-sub stop_loop
-{
-	my @loops = @_;
-	append_to_file($_->{stop}, '') foreach @loops;
-	waitpid $_, 0 foreach map { @{ $_->{pids} } } @loops;
-	return map { @{ $_->{logs} } } @loops;
-}
-
-# The first few of the values that come more than once.
-sub repeated
-{
-	my %count;
-	$count{$_}++ foreach @_;
-	my @twice = sort grep { $count{$_} > 1 } keys %count;
-	return join ' ', splice @twice, 0, 5;
-}
-
-# One assertion over all values in all files, one value per line. Returns the number of values. No value at all is a
-# failure, because it proves nothing.
-sub assert_unique
-{
-	my @values = map { split /\n/, slurp_file($_) } @_;
-	my $twice = repeated(@values);
-	my $several = @_ > 1 ? scalar(@_) . ' clients' : 'one client';
-
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok(@values && $twice eq '', "no value came twice ($several)") or diag(scalar(@values) . " values, more than once $twice");
-	note(scalar(@values) . ' values');
-	return scalar @values;
 }
 
 # A session that survives a failed statement.
@@ -400,16 +278,6 @@ sub poll_until ($what, $condition, $seconds = undef)
 sub monotonic_s
 {
 	return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC());
-}
-
-sub goes_on ($what, @loops)
-{
-	my $seconds = ref $loops[-1] ? undef : pop @loops;
-	my @logs = map { @{ $_->{logs} } } @loops;
-	my %before = map { $_ => -s $_ } @logs;
-
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok(poll_until($what, sub { !grep { -s $_ <= $before{$_} } @logs }, $seconds), $what);
 }
 
 # test/night sets another seed, with which a test finds other things.

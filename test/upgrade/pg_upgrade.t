@@ -5,6 +5,7 @@
 # lost. test/lib/majors.sh puts the older PostgreSQL, with the
 # extension, into the work directory. The test counts as skipped if that major is not older, or if PostgreSQL cannot do the upgrade even without uidgen.
 use UidgenTest 'preloaded';
+use Clock;
 use Installation;
 
 # PostgreSQL 18 has checksums unless told otherwise, older ones only if told so, and pg_upgrade wants them alike.

@@ -14,6 +14,8 @@ use PostgreSQL::Test::Utils ();
 use Recreation qw(kinds_of_things ways_to_recreate is_ever_gone sql_of sql_to_draw sql_to_recreate);
 use Time::HiRes qw(sleep);
 use UidgenTest;
+use Clients;
+use Clock;
 use Installation;
 use Trouble;
 

@@ -11,6 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Time::HiRes ();
 use UidgenTest;
+use Clock;
 use Trouble;
 
 sub new ($class, %opts)
