@@ -38,7 +38,7 @@ void add_to_freed(Slot *slot) {
     lock_state();
     // expected-warning@+1 {{call function 'lock_slot_shared' while lock 'state_lock' is held}}
     lock_slot_shared(slot);
-    add(&server_state->freed, slot_counted(slot));
+    add_stats(&server_state->freed, slot_counted(slot));
     unlock_slot(slot);
     unlock_state();
 }

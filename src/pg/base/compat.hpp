@@ -45,13 +45,13 @@ inline bool rewritten_in_this_transaction(Relation rel) {
 #else
 using RelationFile = Oid;
 using RelationPlace = RelFileNode;
-inline RelationPlace place_of(Relation rel) { return rel->rd_node; }
+inline RelationPlace relation_place(Relation rel) { return rel->rd_node; }
 inline RelationFile file_of(const RelationPlace &place) { return place.relNode; }
 inline bool rewritten_in_this_transaction(Relation rel) {
     return rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
 }
 #endif
-inline RelationFile file_of(Relation rel) { return file_of(place_of(rel)); }
+inline RelationFile file_of(Relation rel) { return file_of(relation_place(rel)); }
 
 #if PG_VERSION_NUM >= 170000
 using SearchPath = SearchPathMatcher;

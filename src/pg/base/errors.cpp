@@ -4,12 +4,12 @@
 
 namespace uidgen::pg {
 
-const char *name_of(Oid relation) {
+const char *relation_name(Oid relation) {
     const char *name = get_rel_name(relation);
     return name != nullptr ? name : psprintf("%u", relation);
 }
 
-const char *instant(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
+const char *instant_text(int64_t unix_us) { return pstrdup(timestamptz_to_str(to_timestamptz(unix_us))); }
 
 const char *qualified_name(Oid relation) {
     const char *name = get_rel_name(relation);
@@ -18,7 +18,7 @@ const char *qualified_name(Oid relation) {
     return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
 }
 
-const char *shown(const char *value) {
+const char *clipped(const char *value) {
     constexpr int longest = 100;
     const int length = static_cast<int>(strlen(value));
     return length <= longest ? value : psprintf("%.*s...", pg_mbcliplen(value, length, longest), value);
@@ -46,10 +46,10 @@ void report_not_preloaded(const char *setting) {
 }
 
 void report_no_privilege(Oid sequence, const char *privilege) {
-    ereport(ERROR,
-            (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied for sequence %s", name_of(sequence)),
-             errhint("The owner of the sequence can run: GRANT %s ON SEQUENCE %s TO %s;", privilege,
-                     qualified_name(sequence), quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+    ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                    errmsg("permission denied for sequence %s", relation_name(sequence)),
+                    errhint("The owner of the sequence can run: GRANT %s ON SEQUENCE %s TO %s;", privilege,
+                            qualified_name(sequence), quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
 void report_in_recovery() {
@@ -60,7 +60,7 @@ void report_in_recovery() {
 
 void report_generator_field(const char *field, const char *value, const char *hint, const char *detail) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("invalid value for parameter \"%s\": \"%s\"", field, shown(value)),
+                    errmsg("invalid value for parameter \"%s\": \"%s\"", field, clipped(value)),
                     detail != nullptr ? errdetail("%s", detail) : 0, errhint("%s", hint)));
 }
 
@@ -71,7 +71,7 @@ void report_other_call(const char *function, const char *trigger) {
 }
 
 void report_not_a_generator(Oid relation) {
-    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a generator", name_of(relation)),
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a generator", relation_name(relation)),
                     errhint("Create a generator with uid_generator_create(), or draw from a sequence with "
                             "segment_next().")));
 }
@@ -80,7 +80,7 @@ void report_used_up(Oid sequence, const core::SequenceRule &rule) {
     const bool up = rule.increment > 0;
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
                     errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
-                           name_of(sequence), static_cast<long long>(up ? rule.max_value : rule.min_value)),
+                           relation_name(sequence), static_cast<long long>(up ? rule.max_value : rule.min_value)),
                     errhint("Change its %s, or run ALTER SEQUENCE %s CYCLE to start over.",
                             up ? "MAXVALUE" : "MINVALUE", qualified_name(sequence))));
 }

@@ -10,12 +10,12 @@ namespace uidgen::pg {
 const char *qualified_name(Oid relation);
 
 // For messages: the name alone, likewise.
-const char *name_of(Oid relation);
+const char *relation_name(Oid relation);
 
 // For messages: a value that the caller has passed, which is cut short if it is long, or a time.
-const char *shown(const char *value);
-inline const char *shown(const text *value) { return shown(text_to_cstring(value)); }
-const char *instant(int64_t unix_us);
+const char *clipped(const char *value);
+inline const char *clipped(const text *value) { return clipped(text_to_cstring(value)); }
+const char *instant_text(int64_t unix_us);
 inline double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 
 // The current user lacks that privilege on a sequence.

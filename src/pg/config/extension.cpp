@@ -12,15 +12,15 @@ namespace {
 
 // Sequences share places, so a change of another one may count, too.
 bool watched[1024] = {};
-bool *place_of(Oid sequence) { return &watched[murmurhash32(sequence) % lengthof(watched)]; }
+bool *watch_place(Oid sequence) { return &watched[murmurhash32(sequence) % lengthof(watched)]; }
 
 } // namespace
 
-void watch(Oid sequence) { *place_of(sequence) = true; }
+void watch_sequence(Oid sequence) { *watch_place(sequence) = true; }
 
 void note_change(Oid relation) {
     relation_changes++;
-    if ((!OidIsValid(relation) || *place_of(relation)) && !fault_is("stale_names"))
+    if ((!OidIsValid(relation) || *watch_place(relation)) && !fault_is("stale_names"))
         definition_changes++;
 }
 

@@ -81,7 +81,7 @@ void check_owner_of_new(Oid sequence);
 [[gnu::visibility("hidden")]] extern uint64_t definition_changes;
 
 // From now on a change of the sequence, or of its definition, counts.
-void watch(Oid sequence);
+void watch_sequence(Oid sequence);
 void note_change(Oid relation); // for module.cpp; InvalidOid: any relation
 void forget_all_names();        // the same for what is kept of names
 

@@ -36,8 +36,8 @@ constexpr char how_to_label[] =
     "Use the label of a dump, or create a generator with uid_generator_create(), a segment with "
     "segment_create(), or a key with uid_key_create().";
 
-const char *why(const core::DefinitionFault &fault) {
-    const char *at = fault.at != nullptr ? shown(pnstrdup(fault.at, fault.size)) : "";
+const char *why_unreadable(const core::DefinitionFault &fault) {
+    const char *at = fault.at != nullptr ? clipped(pnstrdup(fault.at, fault.size)) : "";
     switch (fault.kind) {
     case core::FaultKind::kind:
         return "It does not begin with generator, segment or key.";
@@ -57,7 +57,7 @@ void check_fault(const core::Definition &definition, const core::DefinitionFault
         return;
     if (fault.kind != core::FaultKind::value && fault.kind != core::FaultKind::rule)
         ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("invalid label of a sequence"),
-                        errdetail("%s", why(fault)), errhint(how_to_label)));
+                        errdetail("%s", why_unreadable(fault)), errhint(how_to_label)));
     char value[256];
     char allowed[256];
     core::Field field = *fault.field;
@@ -123,11 +123,11 @@ GeneratorConfig generator_config_of(const core::Definition &definition) {
 namespace {
 
 [[noreturn]] void report_lost_definition(Oid generator, Oid to_draw) {
-    const char *name = name_of(generator);
+    const char *name = relation_name(generator);
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("cannot draw from generator \"%s\" because sequence \"%s\" has lost its definition",
-                    name_of(to_draw), name),
+                    relation_name(to_draw), name),
              errdetail("It has no security label of uidgen. A restore without labels leaves it so."),
              errhint("Run SELECT uid_generator_create(%s, 'preset', ...) with every field that uid_generator shows in "
                      "the original database, or drop it. If it was the default, run uid_default_set(), too.",
@@ -212,7 +212,7 @@ SegmentConfig segment_config_of(const core::SegmentDefinition &segment) {
         pg_server_to_any(segment.registry_name, static_cast<int>(strlen(segment.registry_name)), PG_UTF8);
     if (strlcpy(config.registry_name, at_registry, sizeof(config.registry_name)) >= sizeof(config.registry_name))
         ereport(ERROR, (errcode(ERRCODE_NAME_TOO_LONG),
-                        errmsg("segment name \"%s\" is too long", shown(segment.registry_name)),
+                        errmsg("segment name \"%s\" is too long", clipped(segment.registry_name)),
                         errhint("Use a name of at most %d bytes at the registry.", longest_registry_name)));
     config.fleet = static_cast<uint64_t>(segment.fleet);
     config.increment = segment.increment;
@@ -276,7 +276,7 @@ void report_no_segment(const text *name, const char *hint) {
     const Oid renamed = find_renamed_segment(name);
     const char *sequence = OidIsValid(renamed) ? qualified_name(renamed) : "";
     ereport(ERROR,
-            (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("segment \"%s\" does not exist", shown(name)),
+            (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("segment \"%s\" does not exist", clipped(name)),
              OidIsValid(renamed) ? errdetail("Its sequence was renamed, and is %s.", sequence) : 0,
              errhint("%s", OidIsValid(renamed) ? "Use the new name, or create another segment with segment_create()."
                                                : hint)));

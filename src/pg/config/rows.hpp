@@ -84,7 +84,7 @@ inline Datum datum_of(const std::atomic<uint64_t> &counter) {
     return datum_of(counter.load(std::memory_order_relaxed));
 }
 
-template <typename T> void put(ResultRow *row, const char *column, const T &value) {
+template <typename T> void put_column(ResultRow *row, const char *column, const T &value) {
     const int number = column_number(row->desc, column) - 1;
     row->values[number] = datum_of(value);
     row->nulls[number] = false;

@@ -22,7 +22,7 @@ int64_t last_block_us = 0; // the last call for a block, on the monotonic clock;
 // ---------------------------------------------------------------------------------------------------------
 
 // Of those that came at one time the first one stays the first.
-void add(Agenda *agenda, const Ask &ask) {
+void add_ask(Agenda *agenda, const Ask &ask) {
     Ask **end = agenda->asks + agenda->count;
     if (agenda->count == most_requests && end[-1]->since_us <= ask.since_us)
         return;
@@ -46,7 +46,7 @@ bool is_wanted(const Member &member) {
 
 // When `left` ticks of a grant are left at tick `now`: its half, or up to an eighth of it earlier, so that the servers
 // of a fleet do not ask at one moment.
-int64_t renewal(int64_t now, int64_t left) {
+int64_t renewal_tick(int64_t now, int64_t left) {
     const int64_t spread = static_cast<int64_t>(server_state->salt % static_cast<uint64_t>(left / 8 + 1));
     return now + left / 2 - spread;
 }
@@ -68,7 +68,7 @@ void add_member(Agenda *agenda, const Member &member, int64_t length_us) {
         ask.along_us = Max(renew_us - length_us / 8, notes.not_before_us);
     }
     if (is_wanted(member) || member.holding.holds)
-        add(agenda, ask);
+        add_ask(agenda, ask);
 }
 
 void add_block(Agenda *agenda, const AskedBlock &block) {
@@ -77,14 +77,14 @@ void add_block(Agenda *agenda, const AskedBlock &block) {
     ask.block = block;
     ask.since_us = ask.along_us = block.not_before_us;
     agenda->any = agenda->wanted = agenda->draws_blocks = true;
-    add(agenda, ask);
+    add_ask(agenda, ask);
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // What is answered.
 // ---------------------------------------------------------------------------------------------------------
 
-GrantError error_of(const Ask &ask, const core::GrantAnswer &given, const core::Hello &hello) {
+GrantError error_of_grant(const Ask &ask, const core::GrantAnswer &given, const core::Hello &hello) {
     const Member &member = ask.member;
     const core::Why why = given.answer.why;
     if (why == core::Why::ahead && hello.longest < 2 * member.request.layout.tick_us)
@@ -96,7 +96,7 @@ GrantError error_of(const Ask &ask, const core::GrantAnswer &given, const core::
 }
 
 // An answer of a smaller term says no more than that.
-GrantError outdated() { return refusal_error(core::Why::outdated, {}); }
+GrantError outdated_error() { return refusal_error(core::Why::outdated, {}); }
 
 bool counts_for(const core::FleetSeen &seen, const core::Answer &answer) {
     return fault_is("go_back") || core::counts(seen, answer);
@@ -104,10 +104,10 @@ bool counts_for(const core::FleetSeen &seen, const core::Answer &answer) {
 
 void take_grant(Ask *ask, const core::GrantAnswer &given, const core::Hello &hello, Taken *taken) {
     const core::Answer &answer = given.answer;
-    ask->error = error_of(*ask, given, hello);
+    ask->error = error_of_grant(*ask, given, hello);
     if (!counts_for(taken->seen, answer)) {
         if (answer.why == core::Why::granted)
-            ask->error = outdated();
+            ask->error = outdated_error();
         return;
     }
     if (answer.why == core::Why::granted && ask->error.at_us != 0)
@@ -132,7 +132,7 @@ void take_grant(Ask *ask, const core::GrantAnswer &given, const core::Hello &hel
 }
 
 // Whether the values are those that were asked for. Others could be values that this server had before.
-GrantError error_of(const BlockAsk &ask, const core::BlockReply &reply) {
+GrantError error_of_block(const BlockAsk &ask, const core::BlockReply &reply) {
     int64_t length = 0;
     int64_t last = 0;
     if (reply.answer.why != core::Why::granted)
@@ -194,7 +194,7 @@ void note_refused(Member *member) {
 void note_granted(Ask *ask) {
     Member *member = &ask->member;
     const int64_t left = Max(core::ticks_of(member->request.layout, member->holding.grant).until - ask->lowest, 0);
-    member->notes = {.renew_at = renewal(ask->lowest, left), .not_before_us = monotonic_us() + granted_pause_us};
+    member->notes = {.renew_at = renewal_tick(ask->lowest, left), .not_before_us = monotonic_us() + granted_pause_us};
     member->error = {};
     member->renewals++;
 }
@@ -241,10 +241,10 @@ void call_for_block(Ask *ask, const core::Hello &hello, Taken *taken) {
         ask->error = not_a_registry();
         return;
     }
-    ask->error = error_of(ask->block.ask, reply);
+    ask->error = error_of_block(ask->block.ask, reply);
     if (!counts_for(taken->seen, reply.answer)) {
         if (ask->error.at_us == 0)
-            ask->error = outdated();
+            ask->error = outdated_error();
         return;
     }
     taken->seen = core::seen_after(taken->seen, reply.answer, hello.longest);

@@ -36,13 +36,13 @@ void wait_for(bool (*is)(const Host &), int64_t us) {
         if (event->events == WL_LATCH_SET)
             ResetLatch(MyLatch);
         else
-            advance(static_cast<Host *>(event->user_data));
+            advance_host(static_cast<Host *>(event->user_data));
     pfree(events);
     CHECK_FOR_INTERRUPTS();
 }
 
 // Until all hosts are idle or closed, or the time is over; once one is idle, for that long at most. Others time out.
-void run(int64_t timeout_us, int64_t once_idle_us) {
+void run_hosts(int64_t timeout_us, int64_t once_idle_us) {
     int64_t until_us = monotonic_us() + timeout_us;
     while (any_host(is_busy) && !ShutdownRequestPending) {
         const int64_t now_us = monotonic_us();
@@ -54,7 +54,7 @@ void run(int64_t timeout_us, int64_t once_idle_us) {
     }
     for (Host *host = hosts; host < hosts + host_count; host++)
         if (is_busy(*host))
-            time_out(host);
+            time_out_host(host);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ const char *value_of(const PQconninfoOption *options, const char *keyword) {
     return nullptr;
 }
 
-int elements_of(const char *list) {
+int count_elements(const char *list) {
     int count = 1;
     for (; list != nullptr && *list != '\0'; list++)
         count += *list == ',' ? 1 : 0;
@@ -76,8 +76,8 @@ int elements_of(const char *list) {
 }
 
 // One port serves all hosts. libpq reports a list of another length, of which it is given all.
-const char *element(const char *list, int index) {
-    if (list == nullptr || elements_of(list) != host_count)
+const char *list_element(const char *list, int index) {
+    if (list == nullptr || count_elements(list) != host_count)
         return list;
     for (; index > 0; index--)
         list = strchrnul(list, ',') + 1;
@@ -93,14 +93,14 @@ void make_hosts() {
     const char *addresses = value_of(options, "hostaddr");
     const char *ports = value_of(options, "port");
     PQconninfoFree(options);
-    host_count = elements_of(addresses != nullptr ? addresses : names);
+    host_count = count_elements(addresses != nullptr ? addresses : names);
     hosts = static_cast<Host *>(palloc0(sizeof(Host) * static_cast<Size>(host_count)));
     for (int i = 0; i < host_count; i++) {
         Host *host = &hosts[i];
         host->conninfo = conninfo;
-        host->host = element(names, i);
-        host->address = element(addresses, i);
-        host->port = element(ports, i);
+        host->host = list_element(names, i);
+        host->address = list_element(addresses, i);
+        host->port = list_element(ports, i);
         const char *name = host->host != nullptr ? host->host : host->address;
         host->was_given_up = true; // by a registrar before
         host->name =
@@ -135,7 +135,7 @@ void add_error(GrantError *error, const GrantError &other) {
 }
 
 // Why a host was not chosen.
-GrantError error_of(const Host &host, const core::Hello &hello) {
+GrantError why_not_chosen(const Host &host, const core::Hello &hello) {
     if (!has_rows(host))
         return host.error;
     return hello.answers ? refusal_error(core::Why::other_fleet, {}) : not_a_registry();
@@ -186,8 +186,8 @@ bool connection_inquire(const core::FleetSeen &seen, Found *found, GrantError *e
     auto *hellos = static_cast<core::Hello *>(palloc0(sizeof(core::Hello) * static_cast<Size>(host_count)));
     const int64_t sent_us = wall_clock_us();
     for (Host *host = hosts; host < hosts + host_count; host++)
-        run_statement(host, make_hello(seen, host->was_given_up));
-    run(hello_timeout_us, patience_us);
+        run_on_host(host, make_hello(seen, host->was_given_up));
+    run_hosts(hello_timeout_us, patience_us);
     std::transform(hosts, hosts + host_count, hellos, hello_of);
     const int best = core::best_registry(hellos, host_count, seen);
     if (best >= 0 && core::is_shortened(seen, hellos[best]))
@@ -198,7 +198,7 @@ bool connection_inquire(const core::FleetSeen &seen, Found *found, GrantError *e
     }
     for (int i = 0; i < host_count; i++) {
         if (best < 0)
-            add_error(error, error_of(hosts[i], hellos[i]));
+            add_error(error, why_not_chosen(hosts[i], hellos[i]));
         hosts[i].was_given_up = hosts[i].was_given_up && !has_rows(hosts[i]);
         if (&hosts[i] != current)
             close_host(&hosts[i]);
@@ -217,8 +217,8 @@ bool connection_is_open() { return current != nullptr && current->stage != Stage
 void connection_nap(int64_t us) { wait_for(is_idle, us); }
 
 const PGresult *connection_run(const Statement &statement, GrantError *error) {
-    run_statement(current, statement);
-    run(call_timeout_us, call_timeout_us);
+    run_on_host(current, statement);
+    run_hosts(call_timeout_us, call_timeout_us);
     *error = current->error;
     return current->result;
 }

@@ -154,23 +154,23 @@ bool write_file(StringInfo content) {
     return CloseTransientFile(file) == 0 && is_whole && durable_rename(temporary_name, file_name, LOG) == 0;
 }
 
-void put(StringInfo content, const void *bytes, size_t length) {
+void put_bytes(StringInfo content, const void *bytes, size_t length) {
     appendBinaryStringInfo(content, static_cast<const char *>(bytes), static_cast<int>(length));
 }
 
 void put_header(StringInfo content, uint64 timeline) {
     const Header header = {.format = file_format, .system_identifier = GetSystemIdentifier(), .timeline = timeline};
-    put(content, &header, sizeof(header));
+    put_bytes(content, &header, sizeof(header));
 }
 
 // Puts a batch: put_records(put_record) calls put_record(member, holding) for each of its records.
 template <typename PutRecords> void put_batch(StringInfo content, const core::FleetSeen &seen, PutRecords put_records) {
     const int begin = content->len;
     Batch batch = {.seen = seen};
-    put(content, &batch, sizeof(batch));
+    put_bytes(content, &batch, sizeof(batch));
     put_records([content, &batch](const Member &member, const core::Holding &holding) {
         const Record record = {.key = member.key, .layout = member.request.layout, .holding = holding};
-        put(content, &record, sizeof(record));
+        put_bytes(content, &record, sizeof(record));
         batch.count++;
     });
     auto *is_there = reinterpret_cast<Batch *>(content->data + begin);

@@ -7,7 +7,7 @@ constexpr char check_registry[] =
     "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
 
 // By libpq's error, which names host and port.
-void fail(Host *host, const char *hint) {
+void fail_host(Host *host, const char *hint) {
     host->error = make_error(PQerrorMessage(host->connection), hint);
     host->error.names_host = true;
     close_host(host);
@@ -31,7 +31,7 @@ void take_error(Host *host, PGresult *result) {
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
     if (sqlstate == nullptr || message == nullptr) {
-        fail(host, "");
+        fail_host(host, "");
     } else {
         host->error = make_error(detail == nullptr ? message : psprintf("%s: %s", message, detail),
                                  hint_for(sqlstate, PQresultErrorField(result, PG_DIAG_MESSAGE_HINT)));
@@ -94,7 +94,7 @@ void send_statement(Host *host) {
     host->events = WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE;
     if (PQsendQueryParams(host->connection, statement.sql, statement.count, statement.types, statement.values, nullptr,
                           nullptr, 0) == 0)
-        fail(host, "");
+        fail_host(host, "");
 }
 
 // A later keyword overrides an earlier one, and the connection string stands in the place of the first dbname.
@@ -111,14 +111,14 @@ void start_connecting(Host *host) {
     host->events = WL_SOCKET_WRITEABLE;
     PQsetNoticeReceiver(host->connection, note_notice, host);
     if (PQstatus(host->connection) == CONNECTION_BAD) // also if there is no memory for one
-        fail(host, check_registry);
+        fail_host(host, check_registry);
 }
 
 void connect_on(Host *host) {
     const PostgresPollingStatusType status = PQconnectPoll(host->connection);
     host->events = status == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
     if (status == PGRES_POLLING_FAILED || (status == PGRES_POLLING_OK && PQsetnonblocking(host->connection, 1) != 0))
-        fail(host, check_registry);
+        fail_host(host, check_registry);
     else if (status == PGRES_POLLING_OK)
         send_statement(host);
 }
@@ -133,13 +133,13 @@ void close_host(Host *host) {
     host->stage = Stage::closed;
 }
 
-void time_out(Host *host) {
+void time_out_host(Host *host) {
     host->was_given_up = host->was_given_up || host->stage == Stage::calling;
     host->error = make_error("the registry did not answer in time", check_registry);
     close_host(host);
 }
 
-void run_statement(Host *host, const Statement &statement) {
+void run_on_host(Host *host, const Statement &statement) {
     host->statement = statement;
     if (host->connection == nullptr)
         start_connecting(host);
@@ -147,14 +147,14 @@ void run_statement(Host *host, const Statement &statement) {
         send_statement(host);
 }
 
-void advance(Host *host) {
+void advance_host(Host *host) {
     if (host->stage == Stage::connecting)
         return connect_on(host);
     const int left = PQflush(host->connection);
     host->events = left > 0 ? WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE : WL_SOCKET_READABLE;
     if (left < 0 || PQconsumeInput(host->connection) == 0 ||
         (is_idle(*host) && PQstatus(host->connection) == CONNECTION_BAD))
-        fail(host, "");
+        fail_host(host, "");
     else if (host->stage == Stage::calling)
         take_results(host);
 }

@@ -50,12 +50,12 @@ inline bool is_idle(const Host &host) { return host.stage == Stage::idle; }
 inline bool has_rows(const Host &host) { return host.stage == Stage::idle && host.result != nullptr; }
 
 // Runs a statement, whose texts are copied to the current memory context, and connects first if need be. While the host
-// is busy, advance() does what can be done without waiting. While it is idle, advance() notices the end of the
+// is busy, advance_host() does what can be done without waiting. While it is idle, that notices the end of the
 // connection.
-void run_statement(Host *host, const Statement &statement);
-void advance(Host *host);
+void run_on_host(Host *host, const Statement &statement);
+void advance_host(Host *host);
 void close_host(Host *host);
-void time_out(Host *host); // it did not answer in time
+void time_out_host(Host *host); // it did not answer in time
 
 // The error of an answer that no registry gives.
 GrantError not_a_registry();

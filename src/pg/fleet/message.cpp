@@ -33,22 +33,22 @@ const char *number_text(int64_t number) { return psprintf(INT64_FORMAT, number);
 // Requests
 // ---------------------------------------------------------------------------------------------------------
 
-void put_key(StringInfo into, const char *key) {
+void put_json_key(StringInfo into, const char *key) {
     const char last = into->data[into->len - 1];
     appendStringInfo(into, "%s\"%s\":", last == '{' ? "" : ",", key);
 }
 
-void put(StringInfo into, const char *key, int64_t number) {
-    put_key(into, key);
+void put_json(StringInfo into, const char *key, int64_t number) {
+    put_json_key(into, key);
     appendStringInfo(into, INT64_FORMAT, number);
 }
 
 // In UTF-8. What is none of it stands for a name in the encoding of another database.
-void put(StringInfo into, const char *key, char *text) {
+void put_json(StringInfo into, const char *key, char *text) {
     if (pg_encoding_verifymbstr(PG_UTF8, text, static_cast<int>(strlen(text))) != static_cast<int>(strlen(text)))
         for (char *c = text; *c != '\0'; c++)
             *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
-    put_key(into, key);
+    put_json_key(into, key);
     escape_json(into, text);
 }
 
@@ -77,23 +77,23 @@ void put_request(StringInfo into, const Member &member) {
     const core::NodeRange range = node_range_of(request);
     const int64_t preferred = holding.holds ? holding.grant.node : request.former_node;
     appendStringInfo(into, "%s{", into->len > 1 ? "," : "");
-    put(into, "layout", pstrdup(layout_text(request.layout)));
-    put(into, "widths", widths_of(request.layout));
-    put_key(into, "own_pool");
+    put_json(into, "layout", pstrdup(layout_text(request.layout)));
+    put_json(into, "widths", widths_of(request.layout));
+    put_json_key(into, "own_pool");
     appendStringInfoString(into, request.own_pool ? "true" : "false");
-    put(into, "lowest", range.lowest);
-    put(into, "highest", range.highest);
-    put(into, "new_token", holding.new_token);
-    put(into, "earliest", holding.earliest);
-    put(into, "length", length_asked_us(request));
-    put(into, "holder", holder_of(request));
+    put_json(into, "lowest", range.lowest);
+    put_json(into, "highest", range.highest);
+    put_json(into, "new_token", holding.new_token);
+    put_json(into, "earliest", holding.earliest);
+    put_json(into, "length", length_asked_us(request));
+    put_json(into, "holder", holder_of(request));
     if (!core::joins(holding)) {
-        put(into, "node", holding.grant.node);
-        put(into, "since", holding.grant.since);
-        put(into, "until", holding.grant.until);
-        put(into, "token", holding.grant.token);
+        put_json(into, "node", holding.grant.node);
+        put_json(into, "since", holding.grant.since);
+        put_json(into, "until", holding.grant.until);
+        put_json(into, "token", holding.grant.token);
     } else if (preferred >= 0) {
-        put(into, "prefer", preferred);
+        put_json(into, "prefer", preferred);
     }
     appendStringInfoChar(into, '}');
 }
@@ -215,7 +215,7 @@ GrantError refusal_error(core::Why why, const core::AnswerNotes &notes) {
     const bool has_detail = notes.detail != nullptr && notes.detail[0] != '\0';
     const char *message = text.message;
     if (notes.until_us > 0)
-        message = psprintf("%s (until %s)", message, instant(notes.until_us));
+        message = psprintf("%s (until %s)", message, instant_text(notes.until_us));
     if (has_detail)
         message = psprintf("%s: %s", message, notes.detail);
     GrantError error = make_error(message, text.hint, why);

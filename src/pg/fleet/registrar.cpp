@@ -35,14 +35,14 @@ int at_once = most_requests; // asks in a call. After a call that failed it is o
 // Asking
 // ---------------------------------------------------------------------------------------------------------
 
-void fail(Ask *const *asks, int count, const GrantError &error) {
+void fail_asks(Ask *const *asks, int count, const GrantError &error) {
     std::for_each_n(asks, count, [&error](Ask *ask) {
         ask->is_over = true;
         ask->error = error;
     });
 }
 
-void publish(Ask *const *asks, int count) {
+void publish_members(Ask *const *asks, int count) {
     std::for_each_n(asks, count, [](const Ask *ask) { membership_publish(ask->member); });
 }
 
@@ -50,7 +50,7 @@ void publish(Ask *const *asks, int count) {
 bool is_moved() { return server_state->fleet.moves.load(std::memory_order_relaxed) != moves; }
 
 // The file has what the calls will say. False: it could not be written, or the server has moved.
-bool prepare(Ask *const *asks, int count) {
+bool prepare_and_store(Ask *const *asks, int count) {
     List *members = NIL;
     GrantError error = {};
     lock_grant_file();
@@ -62,16 +62,16 @@ bool prepare(Ask *const *asks, int count) {
         });
         error = grant_file_store(fleet_seen(), members);
         if (error.at_us == 0)
-            publish(asks, count);
+            publish_members(asks, count);
     }
     unlock_grant_file();
     if (error.at_us != 0)
-        fail(asks, count, error);
+        fail_asks(asks, count, error);
     return counts && error.at_us == 0;
 }
 
 // Stores what answers have shown and changed, under the file's lock.
-GrantError store(const core::FleetSeen &known, const Taken &taken) {
+GrantError store_answers(const core::FleetSeen &known, const Taken &taken) {
     const bool is_news = taken.changed != NIL || memcmp(&known, &taken.seen, sizeof(known)) != 0;
     const GrantError error = is_news ? grant_file_store(taken.seen, taken.changed) : GrantError{};
     if (error.at_us == 0) {
@@ -91,14 +91,14 @@ void take_answers(Ask *const *asks, int count, const PGresult *rows) {
         const core::FleetSeen known = fleet_seen();
         Taken taken = {known, NIL};
         take_grants(asks, count, rows, found.hello, &taken);
-        const GrantError error = store(known, taken);
+        const GrantError error = store_answers(known, taken);
         for (int i = 0; i < count && error.at_us != 0; i++) {
             if (asks[i]->error.at_us != 0 || !asks[i]->is_over)
                 continue;
             asks[i]->member = before[i];
             asks[i]->error = error;
         }
-        publish(asks, count);
+        publish_members(asks, count);
     }
     unlock_grant_file();
 }
@@ -116,14 +116,14 @@ void note_failure(const GrantError &error) {
 }
 
 // Asks in one call. Without an open connection they stay due.
-void ask_for_grants(Ask *const *asks, int count) {
+void fetch_grants(Ask *const *asks, int count) {
     GrantError error = {};
     if (count == 0 || !connection_is_open())
         return;
     const PGresult *rows = call_for_grants(fleet_seen(), asks, count, &error);
     if (rows == nullptr) {
         at_once = 1;
-        fail(asks, count, error);
+        fail_asks(asks, count, error);
         note_failure(error);
         return;
     }
@@ -134,7 +134,7 @@ void ask_for_grants(Ask *const *asks, int count) {
 }
 
 // What a server has seen by a block must last over a restart, too, before a value of it is drawn.
-void ask_for_block(Ask *ask) {
+void fetch_block(Ask *ask) {
     if (!connection_is_open())
         return;
     const core::FleetSeen known = fleet_seen();
@@ -144,7 +144,7 @@ void ask_for_block(Ask *ask) {
     if (is_moved())
         ask->is_over = false;
     else if (ask->error.at_us == 0)
-        ask->error = store(known, taken);
+        ask->error = store_answers(known, taken);
     unlock_grant_file();
     if (is_away(ask->error))
         note_failure(ask->error);
@@ -203,16 +203,16 @@ void end_asks(Ask *const *asks, int count) {
 }
 
 // Asks for what is due: renewals, then newcomers, then blocks.
-void ask(Ask **asks, int count) {
+void ask_registry(Ask **asks, int count) {
     Ask **const end = asks + count;
     Ask **const blocks = std::partition(asks, end, [](const Ask *ask) { return !ask->is_block; });
     Ask **const newcomers =
         std::partition(asks, blocks, [](const Ask *ask) { return !core::joins(ask->member.holding); });
-    if (blocks == asks || prepare(asks, static_cast<int>(blocks - asks))) {
-        ask_for_grants(asks, static_cast<int>(newcomers - asks));
-        ask_for_grants(newcomers, static_cast<int>(blocks - newcomers));
+    if (blocks == asks || prepare_and_store(asks, static_cast<int>(blocks - asks))) {
+        fetch_grants(asks, static_cast<int>(newcomers - asks));
+        fetch_grants(newcomers, static_cast<int>(blocks - newcomers));
     }
-    std::for_each(blocks, end, ask_for_block);
+    std::for_each(blocks, end, fetch_block);
     end_asks(asks, count);
 }
 
@@ -235,7 +235,7 @@ void publish_error(const GrantError &error) {
 }
 
 // Asks all hosts of the connection string.
-void connect() {
+void connect_to_registry() {
     GrantError error;
     if (connection_inquire(fleet_seen(), &found, &error)) {
         connected_at_us = monotonic_us();
@@ -284,18 +284,18 @@ void attempt_or_sleep(Agenda *agenda) {
     }
     if (!connection_counts()) {
         connection_close();
-        connect();
+        connect_to_registry();
     }
     if (!connection_is_open())
         return;
     failed_at_us = 0;
-    ask(agenda->asks, count);
+    ask_registry(agenda->asks, count);
     if (failed_at_us == 0)
         note_back();
 }
 
 // One round. False: the process may end.
-bool one_round() {
+bool registrar_round() {
     const uint64_t moved = server_state->fleet.moves.load(std::memory_order_relaxed);
     if (ConfigReloadPending || moved != moves) { // the line may have been changed just before
         moves = moved;
@@ -311,10 +311,10 @@ bool one_round() {
     return true;
 }
 
-void serve() {
+void serve_members() {
     MemoryContext context = AllocSetContextCreate(TopMemoryContext, "uidgen registrar", ALLOCSET_DEFAULT_SIZES);
     MemoryContextSwitchTo(context);
-    while (!ShutdownRequestPending && one_round())
+    while (!ShutdownRequestPending && registrar_round())
         MemoryContextReset(context);
     connection_close();
     note_disconnected();
@@ -328,7 +328,7 @@ UIDGEN_WORKER_MAIN(uidgen_registrar_main) {
     begin_as_worker(SingleWorker::registrar);
     (void)connection_use(settings::registry);
     connection_limit_memory();
-    serve();
+    serve_members();
     proc_exit(0);
 }
 

@@ -121,7 +121,7 @@ bool has_ring(const Slot *slot) REQUIRES_SHARED(slot_lock) {
 }
 
 // Returns after how long it must look again.
-int64_t refill(GeneratorState *generator) {
+int64_t refill_ring(GeneratorState *generator) {
     const CachedConfig &cached = generator->config.cached;
     const int64_t refilled_at_us = generator->ring.refilled_at_us.load(std::memory_order_relaxed);
     const int64_t scheduled_us =
@@ -152,7 +152,7 @@ void refill_rings() {
             if (!has_ring(slot))
                 return;
             found = true;
-            sleep_us = Min(sleep_us, refill(&generator_of(slot)));
+            sleep_us = Min(sleep_us, refill_ring(&generator_of(slot)));
         });
         if (!found && worker_resigns(SingleWorker::refiller, has_any_ring))
             return;

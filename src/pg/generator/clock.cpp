@@ -20,7 +20,7 @@ void reject_reading(DrawCall *call, int64_t now_us) {
                                get_rel_name(call->entry->sequence)),
                         errdetail("The clock showed %s, and a different time a moment later. "
                                   "The call retried for " INT64_FORMAT " ms and took no id.",
-                                  instant(now_us), tried_us / us_per_ms),
+                                  instant_text(now_us), tried_us / us_per_ms),
                         errhint("Correct the server's clock, or increase uidgen.max_wait.")));
     }
     call->rejected = true;
@@ -43,7 +43,7 @@ bool reread_clock(int64_t offset_us) {
                     errmsg("clock jumped forward by %.3f s, more than uidgen.max_clock_jump; generator \"%s\" "
                            "cannot issue ids",
                            seconds(moved_us), get_rel_name(entry->sequence)),
-                    errdetail("The clock shows %s, and ids would carry that time.", instant(reading.now_us)),
+                    errdetail("The clock shows %s, and ids would carry that time.", instant_text(reading.now_us)),
                     errhint("If the clock is wrong, correct it. If it is right, a superuser can accept it: SET "
                             "uidgen.max_clock_jump = 0; SELECT uid_next(%s); RESET uidgen.max_clock_jump;",
                             quote_literal_cstr(qualified_name(entry->sequence)))));
@@ -54,7 +54,7 @@ void log_jump(const DrawReading &reading, int64_t moved_us) {
     ereport(LOG,
             (errmsg("clock jumped forward by %.3f s", seconds(moved_us)),
              errdetail("It shows %s, and ids carry that time from now on. It was set, or the machine was suspended.",
-                       instant(reading.now_us)),
+                       instant_text(reading.now_us)),
              errhint("If the clock is wrong, correct it at once: generators stay above the ids that they issue "
                      "meanwhile (docs/runbooks/clock.md).")));
 }
@@ -106,7 +106,7 @@ void note_clock_change(const SessionEntry *entry, uint64_t changes, const core::
         ereport(LOG, (errmsg("clock is %.3f s behind generator \"%s\" in database \"%s\"",
                              seconds(back * config.layout.tick_us), name, database),
                       errdetail("The clock catches up when it shows %s.",
-                                instant(core::start_of(config.layout, again.now + back)))));
+                                instant_text(core::start_of(config.layout, again.now + back)))));
     else
         ereport(LOG, (errmsg("clock has caught up with generator \"%s\" in database \"%s\"", name, database)));
 }
@@ -124,9 +124,9 @@ const char *draw_from_another(const SessionEntry *entry) {
     const int64_t ahead_us = core::start_of(layout, core::tick_of_mark(config.policy, mark) + 1) - wall_clock_us();
     const int64_t epoch_us = layout.epoch_us - (Max(ahead_us, 0) / us_per_second + 1) * us_per_second;
     const Oid schema = get_namespace_oid("uid_generators", true);
-    const char *name = ChooseRelationName(name_of(entry->sequence), nullptr, "next", schema, false);
+    const char *name = ChooseRelationName(relation_name(entry->sequence), nullptr, "next", schema, false);
     const char *create = psprintf("uid_generator_create(%s, template => %s, epoch => '%s'%s)", quote_literal_cstr(name),
-                                  quote_literal_cstr(qualified_name(entry->sequence)), instant(epoch_us),
+                                  quote_literal_cstr(qualified_name(entry->sequence)), instant_text(epoch_us),
                                   in_fleet ? ", own_pool => true" : "");
     const char *where = in_fleet ? "on each member of the fleet, with the earliest of their epochs, " : "";
     if (epoch_us < 0) // no layout may begin before 1970
@@ -145,7 +145,7 @@ const char *clock_hint(const SessionEntry *entry, int64_t ahead_us, const char *
     const int64_t moved_us = clock_moved_us();
     const bool is_as_at_start = moved_us < suspicious_jump_us && moved_us > -suspicious_jump_us;
     return psprintf("%sIf the clock is right now, %s, %s", is_as_at_start ? "" : "If the clock is wrong, correct it. ",
-                    instant(wall_clock_us()), draw_from_another(entry));
+                    instant_text(wall_clock_us()), draw_from_another(entry));
 }
 
 void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
@@ -154,8 +154,8 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
         return;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the clock is before the epoch of generator \"%s\"", get_rel_name(call.entry->sequence)),
-                    errdetail("The clock shows %s, and the generator issues ids from %s on.", instant(now_us),
-                              instant(epoch_us)),
+                    errdetail("The clock shows %s, and the generator issues ids from %s on.", instant_text(now_us),
+                              instant_text(epoch_us)),
                     errhint("If the clock is wrong, correct it. If it is right, create a generator with an earlier "
                             "epoch, and draw from it.")));
 }
@@ -186,7 +186,7 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("clock moved backwards by %.3f s; generator \"%s\" cannot issue ids", seconds(back_us),
                     get_rel_name(call.entry->sequence)),
-             errdetail("The generator issues ids again when the server's clock reaches %s.", instant(resumes_us)),
+             errdetail("The generator issues ids again when the server's clock reaches %s.", instant_text(resumes_us)),
              errhint("%s", clock_hint(call.entry, back_us, soon))));
 }
 
@@ -202,16 +202,16 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
 [[noreturn]] void refuse_used_up(const DrawCall &call) {
     const core::Layout &layout = generator_of(call.entry->slot).config.layout;
     call.entry->slot->counters.count(Stat::refused_used_up);
-    ereport(ERROR,
-            (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-             errmsg("the time bits of generator \"%s\" are used up", get_rel_name(call.entry->sequence)),
-             errdetail("Its layout ends at %s.", instant(core::start_of(layout, core::largest(layout.time_bits) + 1))),
-             errhint("Create a generator with a later epoch or more time bits, and draw from it.")));
+    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                    errmsg("the time bits of generator \"%s\" are used up", get_rel_name(call.entry->sequence)),
+                    errdetail("Its layout ends at %s.",
+                              instant_text(core::start_of(layout, core::largest(layout.time_bits) + 1))),
+                    errhint("Create a generator with a later epoch or more time bits, and draw from it.")));
 }
 
 } // namespace
 
-bool conclude(DrawCall *call, const DrawReading &reading, const core::Decision &decision, Outcome outcome) {
+bool conclude_try(DrawCall *call, const DrawReading &reading, const core::Decision &decision, Outcome outcome) {
     if (likely(outcome == Outcome::done || outcome == Outcome::again))
         return outcome == Outcome::done;
     const core::Layout &layout = generator_of(call->entry->slot).config.layout;

@@ -26,6 +26,6 @@ inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
 void note_clock_change(const SessionEntry *entry, uint64_t changes, const core::ClockState &view);
 
 // Whether the outcome is `done`. For one that ends the call: counts the refusal, and raises the error.
-bool conclude(DrawCall *call, const DrawReading &reading, const core::Decision &decision, Outcome outcome);
+bool conclude_try(DrawCall *call, const DrawReading &reading, const core::Decision &decision, Outcome outcome);
 
 } // namespace uidgen::pg

@@ -72,7 +72,7 @@ void open_window_after(SessionEntry *entry, const DrawReading &reading, uint64_t
         open_window_in_tick(entry, window, core::start_of(layout, now), core::start_of(layout, now + 1));
 }
 
-Outcome take(const DrawCall &call, const DrawReading &reading, const core::Decision &decision, Drawn *drawn) {
+Outcome take_positions(const DrawCall &call, const DrawReading &reading, const core::Decision &decision, Drawn *drawn) {
     Slot *slot = call.entry->slot;
     GeneratorState &generator = generator_of(slot);
     if (decision.reserve_until > 0)
@@ -151,12 +151,12 @@ core::IdEncoder fix_node(SessionEntry *entry, const DrawReading &reading, bool b
     return core::encoder_of(config.layout, drawn->node.value, has_bit);
 }
 
-Outcome execute(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn) {
+Outcome execute_decision(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn) {
     GeneratorState &generator = generator_of(call->entry->slot);
     switch (decision.action) {
     case core::ClockAction::take:
         return decision.by_backup ? take_of_backup(&generator, decision, call->want, drawn)
-                                  : take(*call, reading, decision, drawn);
+                                  : take_positions(*call, reading, decision, drawn);
     case core::ClockAction::reserve:
         write_lease(*call, reading, decision.reserve_until, Needed::now);
         return Outcome::again;
@@ -229,7 +229,7 @@ void before_next_try(DrawCall *call) {
                     errhint("Call again, or increase uidgen.max_wait.")));
 }
 
-Drawn draw(SessionEntry *entry, uint64_t want) {
+Drawn draw_ids(SessionEntry *entry, uint64_t want) {
     DrawCall call = {};
     call.entry = entry;
     call.want = want;
@@ -243,8 +243,8 @@ Drawn draw(SessionEntry *entry, uint64_t want) {
             continue;
         if (needs_node(reading, decision.action))
             drawn.encoder = fix_node(entry, reading, decision.by_backup);
-        const Outcome outcome = execute(&call, reading, decision, &drawn);
-        if (conclude(&call, reading, decision, outcome))
+        const Outcome outcome = execute_decision(&call, reading, decision, &drawn);
+        if (conclude_try(&call, reading, decision, outcome))
             return drawn;
     }
 }

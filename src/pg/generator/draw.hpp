@@ -1,7 +1,7 @@
 // Drawing from a generator: one call reads, decides and acts, and tries again until it has positions or fails.
 //
 // A try reads the word, the grant and the clock (begin_try()); core's decide() says what is to be done; a reading that
-// looks wrong is verified (clock.hpp); the node of the ids is fixed (fix_node()); and execute() does it.
+// looks wrong is verified (clock.hpp); the node of the ids is fixed (fix_node()); and execute_decision() does it.
 #pragma once
 
 #include "memory/generator_state.hpp"
@@ -17,7 +17,7 @@ struct Drawn {
 // Takes up to `want` positions (>= 1). Waits for the clock, for durability or for the ring as needed. An error takes
 // none. Leaves a window for the next calls within the same tick, unless it drew from the backup worker; in cached mode
 // for half of max_staleness (docs/design.md, P4).
-Drawn draw(SessionEntry *entry, uint64_t want);
+Drawn draw_ids(SessionEntry *entry, uint64_t want);
 
 // ---------------------------------------------------------------------------------------------------------
 // The parts of a call. All are for a session with an open entry that holds no lock but the sequence's.
@@ -95,7 +95,7 @@ uint64_t ids_in_ring(const GeneratorState &generator);
 
 // Does what was decided: takes positions, writes a lease, makes it durable, or waits once. `drawn` has the encoder, and
 // gets the run if the outcome is `done`.
-Outcome execute(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn);
+Outcome execute_decision(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
 void before_next_try(DrawCall *call);

@@ -46,7 +46,7 @@ void leave_area(int, Datum) {
 
 // Joins the area of that handle or, without one, makes it: no other process uses it before its handle is there. If an
 // error comes first, a new area goes with the mapping, and the next process forgets what was in it.
-void join(dsa_handle handle) UNCHECKED {
+void join_area(dsa_handle handle) UNCHECKED {
     AreaState *state = &server_state->area;
     const dshash_parameters parameters = table_parameters();
     const bool is_new = handle == DSM_HANDLE_INVALID;
@@ -86,7 +86,7 @@ bool attach_area() {
     const dsa_handle handle = server_state->area.handle.load(std::memory_order_acquire);
     if (handle == DSM_HANDLE_INVALID)
         return false;
-    join(handle);
+    join_area(handle);
     return true;
 }
 
@@ -95,7 +95,7 @@ void open_area() {
         return;
     LWLockAcquire(&server_state->area.making, LW_EXCLUSIVE);
     if (!attach_area())
-        join(DSM_HANDLE_INVALID);
+        join_area(DSM_HANDLE_INVALID);
     LWLockRelease(&server_state->area.making);
 }
 

@@ -53,7 +53,7 @@ struct Stats {
     uint64_t values[stat_count];
 };
 
-inline void add(Stats *to, const Stats &more) {
+inline void add_stats(Stats *to, const Stats &more) {
     for (uint32_t i = 0; i < stat_count; i++)
         to->values[i] += more.values[i];
 }

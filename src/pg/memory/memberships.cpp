@@ -5,7 +5,7 @@
 namespace uidgen::pg {
 namespace {
 
-MemberState &fleet() { return server_state->fleet; }
+MemberState &member_state() { return server_state->fleet; }
 
 // Whether the request is for the membership that there is. What a file without a mark says is not the generator's own.
 // A generator that has drawn outside the fleet with another node joins again, because it prefers that node.
@@ -26,11 +26,11 @@ GrantRequest with_former(GrantRequest request, const MembershipFields &present) 
 }
 
 // Relaxed: only the number itself counts.
-uint64_t next_number() { return fleet().members.fetch_add(1, std::memory_order_relaxed) + 1; }
+uint64_t next_membership_number() { return member_state().members.fetch_add(1, std::memory_order_relaxed) + 1; }
 
 // Begins as a newcomer, without a grant.
-void begin_again(MembershipFields *fields) {
-    fields->number = next_number();
+void begin_membership(MembershipFields *fields) {
+    fields->number = next_membership_number();
     fields->holding = {};
     fields->error = {};
     fields->notes = {};
@@ -42,7 +42,8 @@ bool has_member(const Slot *slot) REQUIRES_SHARED(slot_lock) {
 }
 
 // Calls is_over() until it is true, each time that the variable is broadcast, or until the time is over.
-template <typename Condition> void wait_until(ConditionVariable *changed, int64_t timeout_us, Condition is_over) {
+template <typename Condition>
+void wait_for_broadcast(ConditionVariable *changed, int64_t timeout_us, Condition is_over) {
     const int64_t until_us = monotonic_us() + timeout_us;
     ConditionVariablePrepareToSleep(changed);
     while (!is_over()) {
@@ -53,11 +54,11 @@ template <typename Condition> void wait_until(ConditionVariable *changed, int64_
     ConditionVariableCancelSleep();
 }
 
-bool is_asked(const Slot *segment) REQUIRES_SHARED(slot_lock) {
+bool is_block_asked_for(const Slot *segment) REQUIRES_SHARED(slot_lock) {
     return block_place_of(segment).fields.answer.state == BlockState::asked;
 }
 
-bool may_ask(const BlockFields &place, int64_t now_us) {
+bool may_ask_for_block(const BlockFields &place, int64_t now_us) {
     const BlockState state = place.answer.state;
     return state == BlockState::none || (state == BlockState::refused && now_us >= place.not_before_us);
 }
@@ -69,13 +70,13 @@ bool may_ask(const BlockFields &place, int64_t now_us) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Acquire: a session that sees the fleet in force reads the high-water mark afterwards (node_grant.cpp).
-bool is_in_fleet() { return fleet().is_in_fleet.load(std::memory_order_acquire); }
+bool is_in_fleet() { return member_state().is_in_fleet.load(std::memory_order_acquire); }
 
 // The setting is first assigned before there is shared memory. A relaxed store would do: what a session concludes from
 // it rests on the order of its own loads.
 void set_in_fleet(bool in_fleet) {
     if (!IsUnderPostmaster && server_state != nullptr) // in the postmaster only a preloaded library has it
-        fleet().is_in_fleet.store(in_fleet, std::memory_order_release);
+        member_state().is_in_fleet.store(in_fleet, std::memory_order_release);
 }
 
 // Relaxed: the slot's lock, which a reader takes afterwards, shows it the membership.
@@ -83,7 +84,7 @@ void membership_request(Slot *slot, const GrantRequest &request) {
     MembershipState &state = membership_of(slot);
     lock_slot(slot);
     if (!is_for_present(state.fields, request))
-        begin_again(&state.fields);
+        begin_membership(&state.fields);
     state.fields.request = with_former(request, state.fields);
     state.fields.requested = true;
     state.is_requested.store(true, std::memory_order_relaxed);
@@ -118,7 +119,8 @@ void membership_want(Slot *slot, int64_t lowest) {
 }
 
 void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us) {
-    wait_until(&membership_of(slot).changed, timeout_us, [&] { return !core::same_view(membership_view(slot), seen); });
+    wait_for_broadcast(&membership_of(slot).changed, timeout_us,
+                       [&] { return !core::same_view(membership_view(slot), seen); });
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -143,14 +145,14 @@ bool membership_copy(Slot *slot, Member *copy) {
 
 core::FleetSeen fleet_seen() {
     lock_state_shared();
-    const core::FleetSeen seen = fleet().seen;
+    const core::FleetSeen seen = member_state().seen;
     unlock_state();
     return seen;
 }
 
 void fleet_set_seen(const core::FleetSeen &seen) {
     lock_state();
-    fleet().seen = seen;
+    member_state().seen = seen;
     unlock_state();
 }
 
@@ -167,7 +169,7 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
     MembershipFields &fields = membership_of(slot).fields;
     lock_slot(slot);
     fields.request.layout = layout;
-    fields.number = next_number();
+    fields.number = next_membership_number();
     fields.holding = core::at_start(holding);
     unlock_slot(slot);
 }
@@ -204,12 +206,12 @@ void memberships_begin_again() {
         MembershipState &state = membership_of(slot);
         lock_slot(slot);
         if (state.fields.number != 0)
-            begin_again(&state.fields);
+            begin_membership(&state.fields);
         unlock_slot(slot);
         ConditionVariableBroadcast(&state.changed);
     }
     fleet_set_seen({});
-    fleet().moves.fetch_add(1, std::memory_order_relaxed);
+    member_state().moves.fetch_add(1, std::memory_order_relaxed);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -220,7 +222,7 @@ BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count
     const int64_t now_us = monotonic_us();
     lock_slot(segment);
     BlockFields &place = block_place_of(segment).fields;
-    if (may_ask(place, now_us)) {
+    if (may_ask_for_block(place, now_us)) {
         place.number++;
         place.not_before_us = now_us;
         place.ask = {.count = count, .shown = shown, .fleet = config.fleet, .increment = config.increment};
@@ -233,8 +235,8 @@ BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count
         return answer;
     (void)wake_worker(SingleWorker::registrar);
     if (wait_us > 0)
-        wait_until(&block_place_of(segment).changed, wait_us,
-                   [&] { return (answer = blocks_look(segment)).state != BlockState::asked; });
+        wait_for_broadcast(&block_place_of(segment).changed, wait_us,
+                           [&] { return (answer = blocks_look(segment)).state != BlockState::asked; });
     return answer;
 }
 
@@ -278,7 +280,7 @@ void blocks_forget(Slot *segment) {
 
 bool block_copy(Slot *segment, AskedBlock *asked) {
     lock_slot_shared(segment);
-    const bool is_asked_for = is_asked(segment);
+    const bool is_asked_for = is_block_asked_for(segment);
     if (is_asked_for) {
         *asked = {{block_place_of(segment).fields}};
         asked->segment = segment;
@@ -291,7 +293,7 @@ bool block_copy(Slot *segment, AskedBlock *asked) {
 void block_note(const AskedBlock &asked) {
     BlockPlace &place = block_place_of(asked.segment);
     lock_slot(asked.segment);
-    if (is_asked(asked.segment) && place.fields.number == asked.number) {
+    if (is_block_asked_for(asked.segment) && place.fields.number == asked.number) {
         place.fields.answer = asked.answer;
         place.fields.not_before_us = asked.not_before_us;
         ConditionVariableBroadcast(&place.changed);

@@ -13,7 +13,7 @@ NodeDraw *empty_place(Slot *slot) REQUIRES(state_lock) {
 }
 
 // Relaxed: the row's writer reads them under the state's lock.
-void set(NodeDraw *draw, const DrawnRow &row) REQUIRES(state_lock) {
+void set_row_locked(NodeDraw *draw, const DrawnRow &row) REQUIRES(state_lock) {
     draw->row.store(row.id, std::memory_order_relaxed);
     draw->at_us = row.at_us;
     draw->row_due.store(0, std::memory_order_relaxed);
@@ -59,7 +59,7 @@ NodeDraw *fill_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const cor
     if (is_new || drawn_for == for_grants) {
         place->node = node;
         place->layout = generator_of(slot).config.layout;
-        set(place, row);
+        set_row_locked(place, row);
     }
     if (is_new) {
         place->is_taken = drawn_for != for_grants;
@@ -71,7 +71,7 @@ NodeDraw *fill_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const cor
 
 void set_row(NodeDraw *draw, const DrawnRow &row) {
     lock_state();
-    set(draw, row);
+    set_row_locked(draw, row);
     unlock_state();
 }
 

@@ -29,7 +29,7 @@ static_assert(sizeof(ServerState) <= bytes);
 
 constexpr uint64_t magic = UINT64_C(0x6e65676469750001);
 
-void initialize(void *memory) {
+void initialize_server_state(void *memory) {
     auto *state = static_cast<ServerState *>(memset(memory, 0, sizeof(ServerState)));
     if (!pg_strong_random(&state->salt, sizeof(state->salt)) || !pg_strong_random(&state->life, sizeof(state->life)))
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random values")));
@@ -61,7 +61,7 @@ void server_state_preload() {
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     auto *state = static_cast<ServerState *>(ShmemInitStruct(name, sizeof(ServerState), &found));
     if (!found)
-        initialize(state);
+        initialize_server_state(state);
     LWLockRelease(AddinShmemInitLock);
     name_tranche(state->tranche, name);
     server_state = state;
@@ -72,7 +72,7 @@ bool attach_server_state() {
         return true;
     ErrorContextCallback context;
     begin_allocation(&context, "the state of the server");
-    auto *state = static_cast<ServerState *>(named_memory(name, bytes, initialize));
+    auto *state = static_cast<ServerState *>(named_memory(name, bytes, initialize_server_state));
     end_allocation(context);
     if (state == nullptr)
         return false;

@@ -58,7 +58,7 @@ void unlock_both(Slot *slot) RELEASE(slot_lock, state_lock) {
     unlock_slot(slot);
 }
 
-void reset(GeneratorState *generator, const SlotInit &init) REQUIRES(slot_lock, state_lock) {
+void reset_generator(GeneratorState *generator, const SlotInit &init) REQUIRES(slot_lock, state_lock) {
     memset(static_cast<void *>(generator), 0, sizeof(GeneratorState));
     generator->former_mark = init.mark;
     generator->ticks.reset(init.first_position);
@@ -71,14 +71,14 @@ void reset(GeneratorState *generator, const SlotInit &init) REQUIRES(slot_lock, 
 
 // What is not set here begins with 0. The membership and the place of a block stay. No session uses the slot, so none
 // holds its page.
-void reset(Slot *slot, const SlotInit &init) UNCHECKED {
+void reset_slot(Slot *slot, const SlotInit &init) UNCHECKED {
     slot->file = init.file;
     slot->expected = init.expected;
     slot->uncommitted_in = 0;
     slot->passed_over.reset(init.first_position);
     if (slot->kind == SlotKind::generator) {
         const int64_t until_us = slot->phase != SlotPhase::free ? slot_last_time(*slot) : 0;
-        reset(&generator_of(slot), init);
+        reset_generator(&generator_of(slot), init);
         generator_of(slot).former_until_us = until_us;
         membership_of(slot).is_requested.store(false, std::memory_order_relaxed);
         generator_of(slot).records_before = slot->counters.counted(Stat::records);
@@ -103,13 +103,13 @@ void note_dropped(const Slot &slot) REQUIRES_SHARED(slot_lock) {
                        std::memory_order_relaxed);
 }
 
-void begin_use(Slot *slot, const SlotKey &key) {
+void begin_slot_use(Slot *slot, const SlotKey &key) {
     lock_both(slot);
     slot->key = key;
     memset(static_cast<void *>(&slot->counters), 0, sizeof(slot->counters));
     slot->ids_shown.store(0, std::memory_order_relaxed);
     empty_places(slot);
-    reset(slot, {.kind = slot->kind});
+    reset_slot(slot, {.kind = slot->kind});
     set_phase(slot, SlotPhase::stale);
     unlock_both(slot);
 }
@@ -130,7 +130,7 @@ uint64_t ids_by_words(Slot *slot) {
 
 // A block of the registry is for the segment there that it was asked for. segment_attach() asks before it knows the
 // fleet.
-void define_segment(Slot *slot, const SegmentConfig &config) REQUIRES(slot_lock) {
+void set_segment_config(Slot *slot, const SegmentConfig &config) REQUIRES(slot_lock) {
     SegmentConfig &own = segment_of(slot).config;
     if ((own.fleet != 0 && own.fleet != config.fleet) || strcmp(own.registry_name, config.registry_name) != 0)
         blocks_discard(slot);
@@ -143,25 +143,25 @@ void make_ready(Slot *slot, const SlotInit &init) {
         empty_places(slot);
         const uint64_t ids = ids_by_words(slot); // which the words lose
         slot->counters.count(Stat::ids, ids);
-        reset(slot, init);
+        reset_slot(slot, init);
     }
     // While an alteration is open, many sessions read the same definition: then nothing changes.
     const bool is_known = slot->phase == init.phase && has_definition(slot, init.segment);
     if (slot->phase != SlotPhase::ready && !is_known) {
         if (slot->kind == SlotKind::segment)
-            define_segment(slot, init.segment);
+            set_segment_config(slot, init.segment);
         set_phase(slot, init.phase);
     }
     unlock_both(slot);
     give_back_nodes(slot);
 }
 
-void end_use(Slot *slot) {
+void end_slot_use(Slot *slot) {
     lock_both(slot);
     forget_fleet(slot);
     note_dropped(*slot);
     empty_places(slot);
-    add(&server_state->freed, slot_counted(slot));
+    add_stats(&server_state->freed, slot_counted(slot));
     set_phase(slot, SlotPhase::free);
     slot->next_free = lists_of(slot->kind).first_free;
     lists_of(slot->kind).first_free = slot->self;
@@ -177,12 +177,12 @@ SlotRow *find_slot_row(const SlotKey &key, LWLockMode mode) ACQUIRE(table_lock) 
     return static_cast<SlotRow *>(dshash_find(slot_table, &key, mode == LW_EXCLUSIVE));
 }
 
-void release(SlotRow *row) RELEASE(table_lock) UNCHECKED {
+void release_row(SlotRow *row) RELEASE(table_lock) UNCHECKED {
     if (row != nullptr)
         dshash_release_lock(slot_table, row);
 }
 
-void release_unused(SlotRow *row) RELEASE(table_lock) UNCHECKED { dshash_delete_entry(slot_table, row); }
+void release_unused_row(SlotRow *row) RELEASE(table_lock) UNCHECKED { dshash_delete_entry(slot_table, row); }
 
 SlotRow *find_or_make_slot_row(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED {
     bool found = false;
@@ -201,9 +201,9 @@ int64_t change_node_count(const core::Layout &layout, int64_t node, int by) {
     row->count += by;
     const int64_t count = row->count;
     if (count == 0)
-        release_unused(row);
+        release_unused_row(row);
     else
-        release(row);
+        release_row(row);
     return count;
 }
 
@@ -214,7 +214,7 @@ Slot *find_slot(const SlotKey &key, SlotKind kind) {
         return nullptr;
     SlotRow *row = find_slot_row(key, LW_SHARED);
     Slot *slot = row != nullptr ? in_area<Slot>(row->slots[index(kind)]) : nullptr;
-    release(row);
+    release_row(row);
     return slot;
 }
 
@@ -224,10 +224,10 @@ Slot *claim_slot(const SlotKey &key, SlotKind kind) {
     auto *slot = in_area<Slot>(row->slots[index(kind)]);
     if (slot == nullptr) {
         slot = take_free_slot(kind);
-        begin_use(slot, key);
+        begin_slot_use(slot, key);
         row->slots[index(kind)] = slot->self;
     }
-    release(row);
+    release_row(row);
     return slot;
 }
 
@@ -261,13 +261,13 @@ void free_slot(const SlotKey &key, SlotKind kind) {
     SlotRow *row = find_slot_row(key, LW_EXCLUSIVE);
     auto *slot = row != nullptr ? in_area<Slot>(row->slots[index(kind)]) : nullptr;
     if (slot == nullptr)
-        return release(row);
-    end_use(slot);
+        return release_row(row);
+    end_slot_use(slot);
     row->slots[index(kind)] = InvalidDsaPointer;
     if (!DsaPointerIsValid(row->slots[0]) && !DsaPointerIsValid(row->slots[1]))
-        release_unused(row);
+        release_unused_row(row);
     else
-        release(row);
+        release_row(row);
     give_back_nodes(slot);
 }
 
@@ -307,7 +307,7 @@ Oid known_default() {
         return InvalidOid;
     SlotRow *row = find_slot_row(slot_key(InvalidOid), LW_SHARED);
     const Oid generator = row != nullptr ? row->default_generator : InvalidOid;
-    release(row);
+    release_row(row);
     return generator;
 }
 
@@ -316,7 +316,7 @@ void note_default(Oid generator) {
         return;
     SlotRow *row = find_or_make_slot_row(slot_key(InvalidOid));
     row->default_generator = generator;
-    release(row);
+    release_row(row);
 }
 
 core::PositionAllocator<> &word_of(Slot *slot) {
@@ -374,7 +374,7 @@ Stats slots_counted() {
     Stats sum = server_state->freed;
     unlock_state();
     for (const SlotKind kind : {SlotKind::generator, SlotKind::segment})
-        for_each_slot(kind, [&sum](Slot *slot) REQUIRES_SHARED(slot_lock) { add(&sum, slot_counted(slot)); });
+        for_each_slot(kind, [&sum](Slot *slot) REQUIRES_SHARED(slot_lock) { add_stats(&sum, slot_counted(slot)); });
     for (uint32_t i = 0; i < stat_count; i++) {
         std::atomic<uint64_t> &shown = server_state->shown.values[i];
         core::raise_to(shown, sum.values[i], std::memory_order_relaxed);

@@ -19,7 +19,7 @@ constexpr struct {
     {"uidgen node writer", "uidgen_node_writer_main", BGWORKER_BACKEND_DATABASE_CONNECTION, 1},
 };
 
-WorkerState &registration(SingleWorker kind) { return server_state->workers[static_cast<uint32_t>(kind)]; }
+WorkerState &state_of_worker(SingleWorker kind) { return server_state->workers[static_cast<uint32_t>(kind)]; }
 
 // True for one process, which then starts it. Relaxed: the time guards no other data, and the swap lets one through.
 bool take_start(WorkerState *own, int64_t now_us) {
@@ -28,22 +28,22 @@ bool take_start(WorkerState *own, int64_t now_us) {
            own->started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
 }
 
-// Registers this process as the worker. False: another one is running. Release also in resign(): a process that sees no
-// worker sees what the last one wrote before.
+// Registers this process as the worker. False: another one is running. Release also in resign_worker(): a process that
+// sees no worker sees what the last one wrote before.
 bool become_worker(SingleWorker kind) {
     Latch *none = nullptr;
-    return registration(kind).latch.compare_exchange_strong(none, MyLatch, std::memory_order_acq_rel,
-                                                            std::memory_order_relaxed);
+    return state_of_worker(kind).latch.compare_exchange_strong(none, MyLatch, std::memory_order_acq_rel,
+                                                               std::memory_order_relaxed);
 }
 
 // Does nothing if another process is registered.
-void resign(SingleWorker kind) {
+void resign_worker(SingleWorker kind) {
     Latch *own = MyLatch;
-    registration(kind).latch.compare_exchange_strong(own, nullptr, std::memory_order_acq_rel,
-                                                     std::memory_order_relaxed);
+    state_of_worker(kind).latch.compare_exchange_strong(own, nullptr, std::memory_order_acq_rel,
+                                                        std::memory_order_relaxed);
 }
 
-void resign_at_exit(int, Datum kind) { resign(static_cast<SingleWorker>(DatumGetInt32(kind))); }
+void resign_at_exit(int, Datum kind) { resign_worker(static_cast<SingleWorker>(DatumGetInt32(kind))); }
 
 bool start_worker(SingleWorker kind) {
     const auto &started = kinds[static_cast<uint32_t>(kind)];
@@ -62,11 +62,13 @@ bool start_worker(SingleWorker kind) {
 // pairs with the one in worker_resigns().
 Latch *running_worker(SingleWorker kind) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    return registration(kind).latch.load(std::memory_order_acquire);
+    return state_of_worker(kind).latch.load(std::memory_order_acquire);
 }
 
 // False: it was due, and none can be started.
-bool start_if_due(SingleWorker kind) { return !take_start(&registration(kind), monotonic_us()) || start_worker(kind); }
+bool start_if_due(SingleWorker kind) {
+    return !take_start(&state_of_worker(kind), monotonic_us()) || start_worker(kind);
+}
 
 } // namespace
 
@@ -92,14 +94,14 @@ void begin_as_worker(SingleWorker kind) {
 }
 
 bool worker_resigns(SingleWorker kind, bool (*has_work)()) {
-    registration(kind).started_at_us.store(0, std::memory_order_relaxed);
-    resign(kind);
+    state_of_worker(kind).started_at_us.store(0, std::memory_order_relaxed);
+    resign_worker(kind);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return !has_work() || !become_worker(kind);
 }
 
 bool worker_hands_over(SingleWorker kind) {
-    resign(kind);
+    resign_worker(kind);
     return start_worker(kind);
 }
 

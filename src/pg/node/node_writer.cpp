@@ -99,7 +99,7 @@ Oid wait_for_database() {
 }
 
 // Rows of a former database with the same oid are forgotten.
-int collect(DueRow *rows, int most) {
+int collect_due_rows(DueRow *rows, int most) {
     int count = 0;
     for_each_owed([&, now_us = monotonic_us()](Slot *slot, NodeDraw *draw) REQUIRES(state_lock) {
         const SlotKey &key = key_under_state(slot);
@@ -122,7 +122,7 @@ int collect(DueRow *rows, int most) {
 }
 
 // Relaxed: the values stand alone, and the fields that they refer to are read under a lock.
-void put_off(NodeDraw *draw) REQUIRES(state_lock) {
+void put_row_off(NodeDraw *draw) REQUIRES(state_lock) {
     const TimestampTz now = GetCurrentTimestamp();
     const int64_t wait_us = Max(retry_us, (now - draw->row_owed.load(std::memory_order_relaxed)) / 4);
     draw->retry_at_us = monotonic_us() + wait_us;
@@ -132,12 +132,12 @@ void put_off(NodeDraw *draw) REQUIRES(state_lock) {
 }
 
 // Does nothing if there was another draw meanwhile.
-void note_result(const DueRow &row) {
+void note_row_result(const DueRow &row) {
     lock_state();
     const bool is_same = same_key(key_under_state(row.slot), slot_key(row.generator)) &&
                          row.draw->row.load(std::memory_order_relaxed) == row.drawn_id;
     if (is_same && row.id == 0)
-        put_off(row.draw);
+        put_row_off(row.draw);
     if (is_same && row.id != 0) {
         row.draw->row.store(row.id, std::memory_order_relaxed);
         row.draw->row_due.store(row.used_at + refresh_us, std::memory_order_relaxed);
@@ -178,7 +178,7 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
 }
 
 // Returns the row's id, which is drawn again if the sequence was set back, or if a row was inserted by hand.
-int64_t write_row(Oid schema, const DueRow &row) {
+int64_t write_node_row(Oid schema, const DueRow &row) {
     constexpr int tries = 100;
     const Oid table = required_table(schema, node_table_name);
     int64_t id = row.drawn_id;
@@ -201,7 +201,7 @@ void write_rows(DueRow *rows, int count) {
     PushActiveSnapshot(GetTransactionSnapshot());
     for (DueRow *row = rows; row < rows + count; row++)
         if (OidIsValid(schema) && get_rel_name(row->generator) != nullptr)
-            row->id = write_row(schema, *row);
+            row->id = write_node_row(schema, *row);
     PopActiveSnapshot();
 }
 
@@ -249,27 +249,27 @@ void write_due_rows(int64_t until_us) {
     for (int most = 1; monotonic_us() < until_us;) {
         if (is_last)
             wait_for_more();
-        const int count = collect(rows, most);
+        const int count = collect_due_rows(rows, most);
         if (count == 0 && is_last)
             return;
         is_last = count < most;
         const bool done = count > 0 && try_rows(rows, count);
         for (int i = 0; i < count && (done || count == 1); i++)
-            note_result(rows[i]);
+            note_row_result(rows[i]);
         any = any || done;
         most = done ? Min(2 * most, most_rows) : 1;
     }
     if (!any) // other databases have their turn
         for_each_owed([](const Slot *slot, NodeDraw *draw) REQUIRES(state_lock) {
             if (key_under_state(slot).database == MyDatabaseId)
-                put_off(draw);
+                put_row_off(draw);
         });
 }
 
 // Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the
 // row survives a crash as the ids do. It does not wait for a standby. A timeout of transactions would end it again and
 // again, in the same database, while the rows of all others wait.
-void set_up() {
+void override_settings() {
     const char *const own[][2] = {
         {"default_transaction_read_only", "off"},
         {"default_transaction_isolation", "read committed"},
@@ -284,12 +284,12 @@ void set_up() {
 }
 
 // A database that cannot be connected to is left to a later transaction in it; the process that tried has ended.
-void connect() {
+void connect_to_database() {
     Oid &connects_to = server_state->writer_connects_to;
     forget_rows_of(connects_to);
     connects_to = InvalidOid;
     connects_to = wait_for_database();
-    set_up();
+    override_settings();
     BackgroundWorkerInitializeConnectionByOid(connects_to, InvalidOid, 0);
     connects_to = InvalidOid;
 }
@@ -333,7 +333,7 @@ UIDGEN_WORKER_MAIN(uidgen_node_writer_main) {
     begin_as_worker(SingleWorker::node_writer);
     if (!attach_area())
         proc_exit(0);
-    connect();
+    connect_to_database();
     // One timeout for all rows from here on. It cancels the command that is running then, and none begins later.
     const int64_t until_us = monotonic_us() + longest_run_us - 2 * collect_us;
     enable_timeout_after(STATEMENT_TIMEOUT, static_cast<int>(longest_run_us / us_per_ms));

@@ -12,7 +12,7 @@ constexpr char sequence_name[] = "worker_node_id_seq";
 constexpr char sequence_index_name[] = "worker_node_sequence_idx";
 constexpr char generator_index_name[] = "worker_node_generator_idx";
 
-bool says(Row row, const char *name, const char *expected) { return strcmp(text_column(row, name), expected) == 0; }
+bool has_text(Row row, const char *name, const char *expected) { return strcmp(text_column(row, name), expected) == 0; }
 
 bool is_of_this_server(Row row) {
     return static_cast<uint64>(DatumGetInt64(column(row, "system_identifier"))) == GetSystemIdentifier();
@@ -98,8 +98,8 @@ int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core:
     int64_t latest = PG_INT64_MIN;
     const auto consider = [&](Row row) {
         const bool is_own = protection != core::Protection::automatic || is_of_this_place(row);
-        const bool counts = is_own && !is_of_other_database(row) && says(row, "host_name", address.host) &&
-                            says(row, "port", address.port);
+        const bool counts = is_own && !is_of_other_database(row) && has_text(row, "host_name", address.host) &&
+                            has_text(row, "port", address.port);
         const int64_t created = DatumGetTimestampTz(column(row, "created"));
         const int64_t found = node_in_row(row, layout);
         if (!counts || found == core::no_node || created < latest)
@@ -136,7 +136,7 @@ int64_t given_datacenter_id(const GeneratorConfig &config) {
     return config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
 }
 
-int64_t used_datacenter_id(const GeneratorConfig &config) {
+int64_t datacenter_id_in_use(const GeneratorConfig &config) {
     return core::used_datacenter_id(config.layout, given_datacenter_id(config),
                                     config.worker_policy == WorkerPolicy::fixed);
 }
@@ -160,7 +160,7 @@ NodeDraw *draw_node(Slot *slot, int64_t now_us) {
         const NodeHolders others = take_node(config.layout, node.value);
         const bool is_last = tries > 0 && (others.of_layout >= nodes || tries >= Min(nodes, others.of_layout + 1));
         if (others.of_node == 0 || is_last || fault_is("reuse_worker")) {
-            NodeDraw *filled = fill_place(slot, place, used_datacenter_id(config), node, {id, now_us});
+            NodeDraw *filled = fill_place(slot, place, datacenter_id_in_use(config), node, {id, now_us});
             if (filled == place)
                 log_node(slot, node);
             else // another session was first
@@ -174,14 +174,14 @@ NodeDraw *draw_node(Slot *slot, int64_t now_us) {
 } // namespace
 
 NodeDraw *own_node_for(Slot *slot, int64_t now_us) {
-    NodeDraw *drawn = find_draw(slot, used_datacenter_id(generator_of(slot).config));
+    NodeDraw *drawn = find_draw(slot, datacenter_id_in_use(generator_of(slot).config));
     if (fault_is("keep_number"))
         drawn = own_node_so_far(slot);
     return likely(drawn != nullptr) ? drawn : draw_node(slot, now_us);
 }
 
 NodeDraw *own_node_so_far(Slot *slot) {
-    NodeDraw *found = find_draw(slot, used_datacenter_id(generator_of(slot).config));
+    NodeDraw *found = find_draw(slot, datacenter_id_in_use(generator_of(slot).config));
     for (NodeDraw *draw = first_draw(slot); found == nullptr && draw != nullptr; draw = next_draw(draw))
         if (draw->drawn_for.load(std::memory_order_acquire) >= core::no_datacenter_id)
             found = draw;

@@ -56,7 +56,7 @@ int64_t clamped_to_sequence(const core::SequenceRule &rule, int64_t shown) {
 
 } // namespace
 
-core::StepBounds bounds_of(const SessionEntry *entry, const core::SequenceRule &rule) {
+core::StepBounds step_bounds_of(const SessionEntry *entry, const core::SequenceRule &rule) {
     const SegmentConfig config = segment_config(entry->slot);
     return core::step_bounds(config.step, config.max_step, rule);
 }
@@ -75,7 +75,7 @@ void report_too_few(Oid sequence, uint64_t count, const char *way_out) {
 core::PlannedRange reserve_block(const SessionEntry *entry, uint64_t count) {
     check_not_attached(entry);
     const core::SequenceRule rule = sequence_rule(entry->sequence);
-    check_length(entry, bounds_of(entry, rule), count);
+    check_length(entry, step_bounds_of(entry, rule), count);
     Relation rel = open_sequence(entry);
     check_not_rewritten(rel); // a rollback would give the block again
     relation_close(rel, NoLock);
@@ -96,7 +96,7 @@ bool is_credible(const core::SequenceState &counter, const core::SequenceRule &r
 
 core::PlannedRange reserve_beyond(const SessionEntry *entry, const BlockLength &length, int64_t shown) {
     const core::SequenceRule rule = sequence_rule(entry->sequence);
-    const core::StepBounds bounds = bounds_of(entry, rule);
+    const core::StepBounds bounds = step_bounds_of(entry, rule);
     check_length(entry, bounds, length.most);
     const int64_t known = clamped_to_sequence(rule, shown);
     Relation rel = open_sequence(entry);

@@ -16,7 +16,7 @@ namespace uidgen::pg {
 core::PlannedRange reserve_block(const SessionEntry *entry, uint64_t count);
 
 // How many values a range of the segment may have.
-core::StepBounds bounds_of(const SessionEntry *entry, const core::SequenceRule &rule);
+core::StepBounds step_bounds_of(const SessionEntry *entry, const core::SequenceRule &rule);
 
 // Too few values are left for a block. `way_out` ends the hint.
 [[noreturn]] void report_too_few(Oid sequence, uint64_t count, const char *way_out);

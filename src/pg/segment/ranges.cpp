@@ -22,7 +22,7 @@ struct Reading {
 // Closes the window, looks at the ranges, and makes the one in use durable. The next one is due unless it is reserved
 // ahead already. While another session keeps moving the counter, it would be lost as well. A session that does not see
 // that it is due stops where it is, so that one session sees it.
-Reading begin_try(SessionEntry *entry) {
+Reading begin_segment_try(SessionEntry *entry) {
     SegmentState &segment = segment_of(entry->slot);
     const core::Durability level = close_window(entry);
     Reading reading = {};
@@ -115,7 +115,7 @@ Reservation reserve_range(const SessionEntry *entry, Needed needed) {
 
 // Reserves the next range, or asks the registry for a block. If a value is needed, waits for the block up to
 // uidgen.max_wait, and raises an error when there is none.
-void refill(const SessionEntry *entry, Needed needed, BlockWait *wait) EXCLUDES(page_lock) {
+void reserve_or_ask(const SessionEntry *entry, Needed needed, BlockWait *wait) EXCLUDES(page_lock) {
     const Reservation reserved = reserve_range(entry, needed);
     if (reserved.is_missing && reserved.config.is_attached())
         (void)ask_for_block(entry->slot, reserved.config, reserved.step, reserved.shown,
@@ -144,10 +144,10 @@ const char *how_to_go_on(const SegmentConfig &segment) {
                                                                  : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         error_details(*error, waited_us,
                                       error->why == core::Why::other_fleet ? how_to_go_on(segment) : nullptr),
-                        errmsg("segment \"%s\" has no values from the registry", shown(segment.name))));
+                        errmsg("segment \"%s\" has no values from the registry", clipped(segment.name))));
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("segment \"%s\" takes its values from a registry, but uidgen.registry is not set",
-                           shown(segment.name)),
+                           clipped(segment.name)),
                     errhint("Set uidgen.registry in postgresql.conf and reload the server.")));
 }
 
@@ -190,9 +190,9 @@ BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count
 SegmentValues draw_segment(SessionEntry *entry, uint64_t want) {
     BlockWait wait = {.counters = &entry->slot->counters};
     for (;;) {
-        const Reading reading = begin_try(entry);
+        const Reading reading = begin_segment_try(entry);
         if (reading.is_due || !reading.has_range)
-            refill(entry, reading.has_range ? Needed::later : Needed::now, &wait);
+            reserve_or_ask(entry, reading.has_range ? Needed::later : Needed::now, &wait);
         core::PositionAllocator<> &ordinals = segment_of(entry->slot).ordinals;
         const core::Range &range = reading.range;
         const core::Run run = ordinals.take(0, reading.limit, want);

@@ -73,7 +73,7 @@ namespace {
 // What the open transaction has done to a catalog row.
 enum class RowHere { nothing, updated, inserted };
 
-RowHere row_here(SysCacheIdentifier catalog, Oid relation) {
+RowHere change_of_row_here(SysCacheIdentifier catalog, Oid relation) {
     HeapTuple tuple = SearchSysCache1(catalog, ObjectIdGetDatum(relation));
     if (!HeapTupleIsValid(tuple))
         elog(ERROR, "cache lookup failed for relation %u", relation);
@@ -85,7 +85,7 @@ RowHere row_here(SysCacheIdentifier catalog, Oid relation) {
     return is_updated ? RowHere::updated : RowHere::inserted;
 }
 
-bool is_written_here(Oid relation) { return row_here(RELOID, relation) != RowHere::nothing; }
+bool is_written_here(Oid relation) { return change_of_row_here(RELOID, relation) != RowHere::nothing; }
 
 } // namespace
 
@@ -93,7 +93,7 @@ bool is_written_here(Oid relation) { return row_here(RELOID, relation) != RowHer
 // GRANT and OWNER TO leave alone, unlike that of pg_class.
 bool made_in_this_transaction(Relation sequence) {
     return sequence->rd_createSubid != InvalidSubTransactionId ||
-           (IsParallelWorker() && row_here(SEQRELID, RelationGetRelid(sequence)) == RowHere::inserted);
+           (IsParallelWorker() && change_of_row_here(SEQRELID, RelationGetRelid(sequence)) == RowHere::inserted);
 }
 
 namespace {
@@ -126,7 +126,7 @@ bool is_rewritten(Relation rel) UNCHECKED {
 // sequence, or has given it a new file. In a parallel worker it may have changed the rows only, but no other session
 // draws meanwhile.
 bool has_uncommitted_page(Relation rel) {
-    return (IsParallelWorker() ? row_here(SEQRELID, RelationGetRelid(rel)) != RowHere::nothing
+    return (IsParallelWorker() ? change_of_row_here(SEQRELID, RelationGetRelid(rel)) != RowHere::nothing
                                : made_in_this_transaction(rel)) ||
            is_rewritten(rel);
 }
@@ -297,7 +297,7 @@ SequencePage lock_matched_page(Slot *slot, Relation sequence) {
 
 bool find_expected_page(const Slot *slot, Relation sequence, PagePlace *place) {
     SequencePage page = lock_page_for_reading(sequence);
-    *place = {place_of(sequence), page.buffer};
+    *place = {relation_place(sequence), page.buffer};
     const bool expected = is_expected(slot, file_of(sequence), read_page(page));
     unlock_page(&page);
     return expected || fault_is("ignore_setval");

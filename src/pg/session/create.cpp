@@ -43,7 +43,7 @@ namespace {
 void notify_of_fleet(const core::SegmentDefinition &segment) {
     if (segment.registry_name != nullptr || settings::registry[0] == '\0')
         return;
-    ereport(NOTICE, (errmsg("values of segment \"%s\" are those of this server alone", shown(segment.name)),
+    ereport(NOTICE, (errmsg("values of segment \"%s\" are those of this server alone", clipped(segment.name)),
                      errdetail("This server does not know whether the registry has a segment of that name, which would "
                                "have the same values."),
                      errhint("Use segment_attach() for values of the registry's segment.")));
@@ -57,22 +57,22 @@ void check_new_segment(const char *name, int64_t increment) {
     if (increment == PG_INT64_MAX)
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("invalid increment %lld for segment \"%s\"", static_cast<long long>(increment), shown(name)),
+                 errmsg("invalid increment %lld for segment \"%s\"", static_cast<long long>(increment), clipped(name)),
                  errhint("Use an increment of at most 9223372036854775806.")));
 }
 
 void report_exists(const char *name, Oid sequence, bool if_not_exists) {
     if (find_segment(cstring_to_text(name)) != sequence)
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
-                        errmsg("sequence %s is not that of segment \"%s\"", qualified_name(sequence), shown(name)),
+                        errmsg("sequence %s is not that of segment \"%s\"", qualified_name(sequence), clipped(name)),
                         errhint("Rename it with ALTER SEQUENCE, or use another name.")));
     if (!if_not_exists)
         ereport(ERROR,
-                (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("segment \"%s\" already exists", shown(name)),
+                (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("segment \"%s\" already exists", clipped(name)),
                  errdetail("Its sequence is %s.", qualified_name(sequence)),
                  errhint("Use another name, drop the segment with segment_drop(), or pass if_not_exists => true.")));
     ereport(NOTICE,
-            (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("segment \"%s\" already exists, skipping", shown(name))));
+            (errcode(ERRCODE_DUPLICATE_OBJECT), errmsg("segment \"%s\" already exists, skipping", clipped(name))));
 }
 
 } // namespace
@@ -87,7 +87,7 @@ core::Definition new_segment(const char *name) {
 
 void define_segment(Oid sequence, const core::Definition &definition) {
     check_owner_of_new(sequence);
-    define(sequence, definition);
+    define_sequence(sequence, definition);
     notify_of_fleet(definition.segment);
 }
 

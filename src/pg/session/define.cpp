@@ -125,7 +125,7 @@ void check_counter(Oid generator, const GeneratorConfig &config) {
         core::start_of(layout, tick) > wall_clock_us() + core::longest_ahead_ms * us_per_ms)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("sequence \"%s\" has drawn ids of another layout", get_rel_name(generator)),
-                        errdetail("In this one its counter stands for %s.", instant(core::start_of(layout, tick))),
+                        errdetail("In this one its counter stands for %s.", instant_text(core::start_of(layout, tick))),
                         errhint("Pass every field that the generator had in the original database.")));
 }
 
@@ -203,7 +203,7 @@ void check_key_is_new(Oid sequence, const core::KeyDefinition &key) {
 
 // Everything that a first definition does but for the label itself. Locks the sequence and the extension, and writes
 // the dependency.
-void begin(Oid sequence, const core::Definition &definition) {
+void begin_definition(Oid sequence, const core::Definition &definition) {
     lock_sequence(sequence, excludes_draws);
     check_can_be_defined(sequence, definition.kind);
     const Extension extension = hold_extension();
@@ -226,7 +226,7 @@ bool needs_label(const core::Definition &definition) {
 }
 
 // The reverse. A label that cannot be read means nothing.
-void end(Oid sequence, const core::Definition &definition, const Extension &extension) {
+void end_definition(Oid sequence, const core::Definition &definition, const Extension &extension) {
     lock_sequence(sequence, excludes_draws);
     if (needs_label(definition))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -278,7 +278,7 @@ void accept_label(const ObjectAddress *object, const char *label) {
     const char *present_label = label_of(sequence).text;
     const bool is_readable = present_label != nullptr && parses(present_label, &present);
     if (label == nullptr) {
-        end(sequence, is_readable ? present : core::Definition{}, extension);
+        end_definition(sequence, is_readable ? present : core::Definition{}, extension);
         return;
     }
     core::Definition wanted;
@@ -289,7 +289,7 @@ void accept_label(const ObjectAddress *object, const char *label) {
         refuse_change(sequence);
     if (wanted.kind == core::DefinitionKind::key)
         check_may_choose_key();
-    begin(sequence, wanted);
+    begin_definition(sequence, wanted);
 }
 
 namespace {
@@ -302,7 +302,7 @@ void set_label(Oid sequence, const core::Definition &definition) {
 
 } // namespace
 
-void define(Oid sequence, const core::Definition &definition) {
+void define_sequence(Oid sequence, const core::Definition &definition) {
     check_fault(definition, core::check(definition));
     lock_sequence(sequence, excludes_draws);
     check_owner(sequence); // it may have got another one since the caller checked it
@@ -310,7 +310,7 @@ void define(Oid sequence, const core::Definition &definition) {
         refuse_change(sequence);
     if (definition.kind == core::DefinitionKind::generator)
         check_counter(sequence, generator_config_of(definition));
-    begin(sequence, definition);
+    begin_definition(sequence, definition);
     set_label(sequence, definition);
 }
 
@@ -323,7 +323,7 @@ core::Definition lock_definition(Oid sequence, core::DefinitionKind kind) {
     return read_definition(sequence, kind);
 }
 
-void redefine(Oid sequence, const core::Definition &former, const core::Definition &wanted) {
+void redefine_sequence(Oid sequence, const core::Definition &former, const core::Definition &wanted) {
     check_fault(wanted, core::check(wanted));
     if (wanted.kind == core::DefinitionKind::generator) {
         wait_for_change(sequence, generator_config_of(former), generator_config_of(wanted));

@@ -22,12 +22,12 @@ namespace uidgen::pg {
 void accept_label(const ObjectAddress *object, const char *label);
 
 // Defines what a sequence is that has no label yet, and stores the label. Locks the sequence.
-void define(Oid sequence, const core::Definition &definition);
+void define_sequence(Oid sequence, const core::Definition &definition);
 
-// Locks a sequence and reads its definition for redefine(). Its kind is none if it is not of that kind.
+// Locks a sequence and reads its definition for redefine_sequence(). Its kind is none if it is not of that kind.
 core::Definition lock_definition(Oid sequence, core::DefinitionKind kind);
 // Changes the definition that lock_definition() has returned, and stores the label. A generator's lease ends.
-void redefine(Oid sequence, const core::Definition &former, const core::Definition &wanted);
+void redefine_sequence(Oid sequence, const core::Definition &former, const core::Definition &wanted);
 
 // Does both: change(&definition) says what becomes of it. False if it is not of that kind.
 template <typename Change> bool change_definition(Oid sequence, core::DefinitionKind kind, Change change) {
@@ -36,7 +36,7 @@ template <typename Change> bool change_definition(Oid sequence, core::Definition
     if (former.kind == core::DefinitionKind::none)
         return false;
     change(&wanted);
-    redefine(sequence, former, wanted);
+    redefine_sequence(sequence, former, wanted);
     return true;
 }
 

@@ -32,7 +32,7 @@ Oid watch_default() {
     const Oid found = is_there ? known : read_default_generator();
     if (is_chosen_by_leader(found))
         report_default_changed();
-    watch(found);
+    watch_sequence(found);
     return found;
 }
 
@@ -107,7 +107,7 @@ void renew_names() {
 // sequence then.
 [[noreturn]] void report_without_label(const text *name) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("sequence \"%s\" has lost its definition as a segment", shown(name)),
+                    errmsg("sequence \"%s\" has lost its definition as a segment", clipped(name)),
                     errdetail("It has no security label of uidgen. A restore without labels leaves it so."),
                     errhint("Run SELECT segment_create(%s), which takes the sequence over, with the step and max_step "
                             "that it had.",
@@ -141,13 +141,14 @@ const Name *look_up(const text *name) {
             report_no_segment(name, "");
         if (!OidIsValid(sequence))
             ereport(ERROR,
-                    (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("segment or sequence \"%s\" does not exist", shown(name)),
+                    (errcode(ERRCODE_UNDEFINED_TABLE),
+                     errmsg("segment or sequence \"%s\" does not exist", clipped(name)),
                      settings::registry[0] != '\0'
                          ? errhint("Attach it to a segment of the registry with segment_attach(). If its values may be "
                                    "those of other members, create it with segment_create().")
                          : errhint("Create it with segment_create(), or name an existing sequence.")));
     }
-    watch(sequence);
+    watch_sequence(sequence);
     const uint64 hash = hash_of_name(name);
     MemoryContext caller = MemoryContextSwitchTo(names_context);
     auto *copy = static_cast<text *>(static_cast<void *>(PG_DETOAST_DATUM_COPY(PointerGetDatum(name))));

@@ -21,7 +21,7 @@ struct SlotSummary {
     int64_t until_us;    // the latest time in its ids; 0: none
 };
 
-SlotSummary look_at(Slot *slot) {
+SlotSummary summarize_slot(Slot *slot) {
     SlotSummary look = {};
     lock_slot_shared(slot);
     look.used = slot->phase != SlotPhase::free;
@@ -46,7 +46,7 @@ void drop_slot(Slot *slot, const SlotKey &key) {
     expire_slot(slot, SlotPhase::dropped);
 }
 
-void sweep_unused(Slot *slot, const SlotSummary &look) {
+void sweep_locked_slot(Slot *slot, const SlotSummary &look) {
     const bool is_elsewhere = look.key.database != MyDatabaseId;
     if (is_elsewhere && is_database(look.key.database))
         return;
@@ -60,17 +60,17 @@ void sweep_unused(Slot *slot, const SlotSummary &look) {
     }
 }
 
-void sweep(Slot *slot) {
+void sweep_slot(Slot *slot) {
     LOCKTAG tag;
-    const SlotSummary look = look_at(slot);
+    const SlotSummary look = summarize_slot(slot);
     if (!look.used)
         return;
     SET_LOCKTAG_RELATION(tag, look.key.database, look.key.sequence);
     if (holds_lock(tag, RowExclusiveLock) || LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
         return;
-    const SlotSummary locked = look_at(slot); // another session may have freed it meanwhile
+    const SlotSummary locked = summarize_slot(slot); // another session may have freed it meanwhile
     if (locked.used && same_key(locked.key, look.key))
-        sweep_unused(slot, locked);
+        sweep_locked_slot(slot, locked);
     LockRelease(&tag, ExclusiveLock, false);
 }
 
@@ -81,13 +81,13 @@ void sweep_slots() {
         return;
     for (const SlotKind kind : {SlotKind::generator, SlotKind::generator, SlotKind::segment, SlotKind::segment})
         if (Slot *slot = take_next_look(kind); slot != nullptr)
-            sweep(slot);
+            sweep_slot(slot);
 }
 
 // Calls visit(slot, look) for each generator of this database whose sequence the transaction does not see.
 template <typename Visit> void for_each_dropped(Visit visit) {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
-        const SlotSummary look = look_at(slot);
+        const SlotSummary look = summarize_slot(slot);
         if (look.used && look.key.database == MyDatabaseId && look.until_us != 0 &&
             is_gone(SlotKind::generator, look.key.sequence))
             visit(slot, look);
@@ -118,7 +118,7 @@ int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config) {
         ereport(WARNING,
                 (errmsg("generator \"%s\" starts below ids that this database has drawn", get_rel_name(generator)),
                  errdetail("Ids of a generator that was dropped reach %s, which is further ahead than max_ahead_ms.",
-                           instant(core::start_of(layout, latest))),
+                           instant_text(core::start_of(layout, latest))),
                  errhint("To stay above them, create another generator whose epoch is earlier by %lld s.",
                          static_cast<long long>((core::start_of(layout, latest + 1) - wall_clock_us()) / us_per_second +
                                                 1))));
@@ -207,12 +207,12 @@ void warn_of_end(Oid generator, const core::Layout &layout) {
     const int64_t now_us = wall_clock_us();
     if (now_us < layout.epoch_us)
         ereport(WARNING, (errmsg("generator \"%s\" issues no ids before %s, its epoch", get_rel_name(generator),
-                                 instant(layout.epoch_us)),
+                                 instant_text(layout.epoch_us)),
                           errhint("If the clock is right, create a generator with an earlier epoch.")));
     if (now_us >= end_us - warned_before_us)
         ereport(WARNING,
                 (errmsg("the time bits of generator \"%s\" %s at %s", get_rel_name(generator),
-                        now_us < end_us ? "end" : "ended", instant(end_us)),
+                        now_us < end_us ? "end" : "ended", instant_text(end_us)),
                  errhint("To issue ids after that, create a generator with a later epoch or more time bits.")));
 }
 
@@ -225,12 +225,13 @@ int64_t tick_above(const core::Layout &layout, int64_t id) { return id < 0 ? 0 :
     const core::Layout &layout = config.layout;
     const int64_t tick = tick_above(layout, id);
     const bool later = tick < config.policy.end;
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("generator \"%s\" cannot start above %lld%s", get_rel_name(generator),
-                           static_cast<long long>(id), later ? " yet" : ""),
-                    later ? errdetail("Its ids exceed that value from %s on.", instant(core::start_of(layout, tick)))
-                          : errdetail("The layout of the generator has no id above that value."),
-                    errhint("%s", hint)));
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("generator \"%s\" cannot start above %lld%s", get_rel_name(generator), static_cast<long long>(id),
+                    later ? " yet" : ""),
+             later ? errdetail("Its ids exceed that value from %s on.", instant_text(core::start_of(layout, tick)))
+                   : errdetail("The layout of the generator has no id above that value."),
+             errhint("%s", hint)));
 }
 
 } // namespace

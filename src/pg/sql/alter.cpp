@@ -52,7 +52,7 @@ void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const 
     }
 }
 
-void change(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, const int64_t *null_number) {
+void change_by_arguments(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, const int64_t *null_number) {
     check_is_sequence(sequence);
     check_owner(sequence);
     if (sequence == builtin_generator()) // it is in no dump, so a change of it would be lost in a copy
@@ -83,7 +83,7 @@ core::Definition preset_named(Oid schema, const text *preset) {
         psprintf("SELECT * FROM %s.uid_preset WHERE preset OPERATOR(pg_catalog.=) $1", quoted_schema(schema));
     if (select_rows(select, {{TEXTOID, PointerGetDatum(preset), preset == nullptr}}) == 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("preset \"%s\" does not exist", preset == nullptr ? "<NULL>" : shown(preset)),
+                        errmsg("preset \"%s\" does not exist", preset == nullptr ? "<NULL>" : clipped(preset)),
                         errhint("Run SELECT preset FROM uid_preset to list the presets.")));
     for (const core::Field &field : core::fields_of(definition.kind)) {
         bool null = false;
@@ -135,13 +135,13 @@ void grant_as(Oid like, Oid generator) {
 }
 
 // Has the ids of a generator of the caller's start above a given one.
-void raise(Oid generator, int64_t above) {
+void raise_generator(Oid generator, int64_t above) {
     check_is_sequence(generator);
     check_owner(generator);
     if (RecoveryInProgress())
         report_in_recovery();
     lock_generator(generator);
-    check_owner(generator); // as in change()
+    check_owner(generator); // as in change_by_arguments()
     raise_above_id(generator, read_generator_config(generator), above);
 }
 
@@ -154,7 +154,7 @@ Oid segment_named(FunctionCallInfo fcinfo) {
 }
 
 // As the caller, who must own it.
-void drop(Oid sequence) { run_statement(psprintf("DROP SEQUENCE %s", qualified_name(sequence))); }
+void drop_sequence(Oid sequence) { run_statement(psprintf("DROP SEQUENCE %s", qualified_name(sequence))); }
 
 } // namespace
 
@@ -163,7 +163,7 @@ UIDGEN_SQL_FUNCTION(uid_generator_create) {
     const char *name = PG_ARGISNULL(0) ? "<NULL>" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     const Oid schema = hold_names();
     if (PG_ARGISNULL(0) || name[0] == '\0' || strlen(name) >= NAMEDATALEN)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid generator name: \"%s\"", shown(name)),
+        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid generator name: \"%s\"", clipped(name)),
                         errhint("Use a name of 1 to 63 bytes.")));
     const int last = PG_NARGS() - 1;
     const Oid like = PG_ARGISNULL(last - 1) ? InvalidOid : PG_GETARG_OID(last - 1);
@@ -180,9 +180,9 @@ UIDGEN_SQL_FUNCTION(uid_generator_create) {
     const char *preset = definition.generator.preset; // the template's, whatever the argument
     set_arguments(fcinfo, &definition, &generator_null);
     definition.generator.preset = preset;
-    define(sequence, definition);
+    define_sequence(sequence, definition);
     if (!PG_ARGISNULL(2) && !fault_is("forget_above"))
-        raise(sequence, PG_GETARG_INT64(2));
+        raise_generator(sequence, PG_GETARG_INT64(2));
     if (OidIsValid(like))
         grant_as(like, sequence);
     PG_RETURN_OID(sequence);
@@ -204,7 +204,7 @@ UIDGEN_SQL_FUNCTION(segment_create) {
     hold_names();
     if (PG_ARGISNULL(1))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                        errmsg("start of segment \"%s\" must not be null", shown(name)),
+                        errmsg("start of segment \"%s\" must not be null", clipped(name)),
                         errhint("Pass the first value of the segment as start.")));
     const int64_t start = PG_GETARG_INT64(1);
     const int64_t increment = number(4, 1);
@@ -232,18 +232,18 @@ UIDGEN_SQL_FUNCTION(uid_definition) {
 
 UIDGEN_SQL_FUNCTION(uid_generator_alter) {
     if (!PG_ARGISNULL(0))
-        change(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::generator, &generator_null);
+        change_by_arguments(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::generator, &generator_null);
     PG_RETURN_VOID();
 }
 
 UIDGEN_SQL_FUNCTION(segment_alter) {
-    change(fcinfo, segment_named(fcinfo), core::DefinitionKind::segment, &segment_null);
+    change_by_arguments(fcinfo, segment_named(fcinfo), core::DefinitionKind::segment, &segment_null);
     PG_RETURN_VOID();
 }
 
 UIDGEN_SQL_FUNCTION(uid_change_segment) {
     if (!PG_ARGISNULL(0))
-        change(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::segment, nullptr);
+        change_by_arguments(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::segment, nullptr);
     PG_RETURN_VOID();
 }
 
@@ -268,18 +268,18 @@ UIDGEN_SQL_FUNCTION(uid_generator_drop) {
         ereport(ERROR, (errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST), errmsg("cannot drop the default generator"),
                         errdetail("The drop would leave the database without a default generator."),
                         errhint("Choose another default with uid_default_set() first.")));
-    drop(generator);
+    drop_sequence(generator);
     PG_RETURN_VOID();
 }
 
 UIDGEN_SQL_FUNCTION(segment_drop) {
     hold_names();
-    drop(segment_named(fcinfo));
+    drop_sequence(segment_named(fcinfo));
     PG_RETURN_VOID();
 }
 
 UIDGEN_SQL_FUNCTION(uid_generator_raise) {
-    raise(PG_GETARG_OID(0), PG_GETARG_INT64(1));
+    raise_generator(PG_GETARG_OID(0), PG_GETARG_INT64(1));
     PG_RETURN_VOID();
 }
 

@@ -29,7 +29,7 @@ ArrayType *new_array(int64_t count) {
 }
 
 // What a draw leaves in memory is of no use any more, and a long array takes many draws.
-void fill(SessionEntry *entry, uint64_t count, DrawSome draw, int64_t *values) {
+void fill_array(SessionEntry *entry, uint64_t count, DrawSome draw, int64_t *values) {
     MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "uidgen batch", ALLOCSET_DEFAULT_SIZES);
     MemoryContext caller = MemoryContextSwitchTo(scratch);
     for (uint64_t drawn = 0; drawn < count;) {
@@ -49,7 +49,7 @@ ArrayType *draw_array(SessionEntry *entry, int64_t count, DrawSome draw, int64_t
         return construct_empty_array(INT8OID);
     ArrayType *array = new_array(count);
     auto *values = reinterpret_cast<int64_t *>(ARR_DATA_PTR(array));
-    fill(entry, static_cast<uint64_t>(count), draw, values);
+    fill_array(entry, static_cast<uint64_t>(count), draw, values);
     *last = values[count - 1];
     return array;
 }

@@ -106,7 +106,7 @@ struct Key {
 Key kept[17] = {};
 
 [[noreturn]] void report_no_key(const text *name) {
-    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("key \"%s\" does not exist", shown(name)),
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("key \"%s\" does not exist", clipped(name)),
                     errhint("If another server has concealed with it, carry the key from there (docs/conceal.md). "
                             "Otherwise create it with uid_key_create().")));
 }
@@ -117,7 +117,7 @@ Key kept[17] = {};
     if (get_rel_name(sequence) == nullptr)
         report_no_key(name);
     ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("key \"%s\" has no secret", shown(name)),
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("key \"%s\" has no secret", clipped(name)),
              errdetail("The table uid_secrets.uid_key has no valid row for the sequence %s, or the sequence has no "
                        "label.",
                        qualified_name(sequence)),
@@ -147,7 +147,7 @@ Row find_secrets(const core::Definition &definition) {
 
 // Reads the row of a key, and the secret of one version. False: there is none, or the row is not valid.
 bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
-    watch(sequence);
+    watch_sequence(sequence);
     const core::Definition definition = read_definition(sequence, core::DefinitionKind::key);
     const Row row = find_secrets(definition);
     if (row.tuple == nullptr)
@@ -166,7 +166,7 @@ bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
     return found;
 }
 
-void load(const text *name, Oid sequence, int32_t version, Key *place) {
+void load_key(const text *name, Oid sequence, int32_t version, Key *place) {
     Key key = {};
     key.sequence = sequence;
     key.requested = version;
@@ -202,7 +202,7 @@ const Key &open_key(const text *name, int32_t version) {
         report_no_privilege(sequence);
     Key *place = &kept[(sequence + static_cast<uint32_t>(version)) % lengthof(kept)];
     if (place->sequence != sequence || place->requested != version || place->as_of != definition_changes)
-        load(name, sequence, version, place);
+        load_key(name, sequence, version, place);
     return *place;
 }
 
@@ -217,7 +217,7 @@ constexpr char key_table_name[] = "uid_key";
 Oid create_key(FunctionCallInfo fcinfo) {
     const char *name = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid key name: \"%s\"", shown(name)),
+        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("invalid key name: \"%s\"", clipped(name)),
                         errhint("Use a text of 1 to 63 bytes.")));
     const Oid sequence = create_sequence(core::DefinitionKind::key, name, {});
     core::Definition definition = read_definition(sequence, core::DefinitionKind::key);
@@ -226,7 +226,7 @@ Oid create_key(FunctionCallInfo fcinfo) {
         ereport(
             skips ? NOTICE : ERROR,
             (errcode(ERRCODE_DUPLICATE_OBJECT),
-             errmsg("key \"%s\" already exists%s", shown(name), skips ? ", skipping" : ""),
+             errmsg("key \"%s\" already exists%s", clipped(name), skips ? ", skipping" : ""),
              skips ? 0 : errhint("Use another name, drop the key with DROP SEQUENCE, or pass if_not_exists => true.")));
         return sequence;
     }
@@ -235,7 +235,7 @@ Oid create_key(FunctionCallInfo fcinfo) {
     if (definition.kind == core::DefinitionKind::none) {
         definition.kind = core::DefinitionKind::key;
         definition.key.id = random_number();
-        define(sequence, definition);
+        define_sequence(sequence, definition);
     }
     write_as_owner(required_table(schema_of_keys(), key_table_name),
                    "INSERT INTO %1$s (id, width, version_bits) VALUES ($1, $2, $3)",
@@ -276,7 +276,7 @@ UIDGEN_SQL_FUNCTION(uid_conceal) {
     const int64_t largest = uidgen::core::largest_id(key.format);
     if (id < 0 || id > largest)
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("key \"%s\" cannot conceal %lld", shown(name), static_cast<long long>(id)),
+                        errmsg("key \"%s\" cannot conceal %lld", clipped(name), static_cast<long long>(id)),
                         errdetail("It conceals ids from 0 to %lld.", static_cast<long long>(largest))));
     PG_RETURN_INT64(uidgen::core::conceal(key.format, key.permutation, key.version, id));
 }
@@ -289,7 +289,7 @@ UIDGEN_SQL_FUNCTION(uid_reveal) {
     if (value < 0 || value > largest)
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("value %lld is not an id concealed with key \"%s\"", static_cast<long long>(value),
-                               shown(name)),
+                               clipped(name)),
                         errdetail("Its concealed ids are from 0 to %lld.", static_cast<long long>(largest))));
     const int32_t version = uidgen::core::version_in(newest.format, value);
     const Key &key = version == newest.version ? newest : open_key(name, version);

@@ -7,9 +7,9 @@
 namespace uidgen::pg {
 namespace {
 
-void put_time(ResultRow *row, const char *column, int64_t unix_us) {
+void put_unless_zero(ResultRow *row, const char *column, int64_t unix_us) {
     if (unix_us != 0)
-        put(row, column, to_timestamptz(unix_us));
+        put_column(row, column, to_timestamptz(unix_us));
 }
 
 // Text that may be in the encoding of another database.
@@ -19,11 +19,11 @@ void put_text(ResultRow *row, const char *column, const char *text) {
         for (char *c = copy; *c != '\0'; c++)
             *c = static_cast<unsigned char>(*c) < 0x80 ? *c : '?';
     if (text[0] != '\0')
-        put(row, column, copy);
+        put_column(row, column, copy);
 }
 
 // Why a generator gets nothing; at_us 0: it was not refused since the registry could be used last.
-GrantError error_of(const RegistrarStatus &status, const Member *member) {
+GrantError error_to_show(const RegistrarStatus &status, const Member *member) {
     if (status.away_since_us != 0)
         return status.last_error;
     return member != nullptr && member->error.at_us >= status.back_at_us ? member->error : GrantError{};
@@ -42,39 +42,39 @@ const char *state_of(const GrantError &error, const Member *member) {
     return has_grant && !is_idle ? "granted" : "waiting";
 }
 
-void put_server(ResultRow *row, const RegistrarStatus &status, const Member *member) {
+void put_registry_status(ResultRow *row, const RegistrarStatus &status, const Member *member) {
     const core::FleetSeen seen = fleet_seen();
-    const GrantError error = error_of(status, member);
+    const GrantError error = error_to_show(status, member);
     put_text(row, "state", state_of(error, member));
     put_text(row, "why", error.why != core::Why::granted ? core::name_of(error.why) : "");
     put_text(row, "error", error.message);
     put_text(row, "hint", error.hint);
-    put_time(row, "fenced_until", error.why == core::Why::fenced ? error.until_us : 0);
+    put_unless_zero(row, "fenced_until", error.why == core::Why::fenced ? error.until_us : 0);
     if (superuser() || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS)) {
         put_text(row, "registry", conninfo_redacted(settings::registry));
         put_text(row, "host", status.host);
     }
-    put_time(row, "heard_at", status.heard_at_us);
-    put_time(row, "away_since", status.away_since_us);
+    put_unless_zero(row, "heard_at", status.heard_at_us);
+    put_unless_zero(row, "away_since", status.away_since_us);
     put_text(row, "last_error", status.last_error.message);
-    put_time(row, "last_error_at", status.last_error.at_us);
+    put_unless_zero(row, "last_error_at", status.last_error.at_us);
     if (status.compared_clocks)
-        put(row, "clock_offset_ms", status.clock_offset_us / us_per_ms);
+        put_column(row, "clock_offset_ms", status.clock_offset_us / us_per_ms);
     if (seen.fleet == 0)
         return;
-    put(row, "fleet", seen.fleet);
-    put(row, "term", seen.term);
-    put(row, "longest", seconds(seen.longest));
+    put_column(row, "fleet", seen.fleet);
+    put_column(row, "term", seen.term);
+    put_column(row, "longest", seconds(seen.longest));
 }
 
 void put_member(ResultRow *row, const Member &member) {
     put_text(row, "database", member.request.database);
     put_text(row, "generator", member.request.generator);
     if (member.holding.holds) {
-        put(row, "node", member.holding.grant.node);
-        put_time(row, "granted_until", member.holding.grant.until);
+        put_column(row, "node", member.holding.grant.node);
+        put_unless_zero(row, "granted_until", member.holding.grant.until);
     }
-    put(row, "renewals", member.renewals);
+    put_column(row, "renewals", member.renewals);
 }
 
 } // namespace
@@ -89,7 +89,7 @@ UIDGEN_SQL_FUNCTION(uid_registrar) {
     const RegistrarStatus shown = registrar_status();
     const auto add = [&](const Member *member) {
         add_row(result, [&](ResultRow *row) {
-            put_server(row, shown, member);
+            put_registry_status(row, shown, member);
             if (member != nullptr)
                 put_member(row, *member);
             return true;

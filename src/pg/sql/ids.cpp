@@ -11,7 +11,7 @@
 namespace uidgen::pg {
 namespace {
 
-Datum hand_out(int64_t id) {
+Datum return_id(int64_t id) {
     last_id = id;
     return Int64GetDatum(id);
 }
@@ -24,9 +24,9 @@ SessionEntry *open_generator(FunctionCallInfo fcinfo, bool is_named) {
 Datum draw_one(SessionEntry *entry) {
     int64_t id;
     if (draw_next<SlotKind::generator>(entry, GetUserId(), &id))
-        return hand_out(id);
-    const Drawn drawn = draw(entry, 1);
-    return hand_out(core::encode(drawn.encoder, drawn.run.first));
+        return return_id(id);
+    const Drawn drawn = draw_ids(entry, 1);
+    return return_id(core::encode(drawn.encoder, drawn.run.first));
 }
 
 // Not inlined, so that the fast path has fewer registers to save.
@@ -37,7 +37,7 @@ Datum draw_one(SessionEntry *entry) {
 }
 
 uint64_t draw_some_ids(SessionEntry *entry, uint64_t want, int64_t *out) {
-    const Drawn drawn = draw(entry, want);
+    const Drawn drawn = draw_ids(entry, want);
     for (uint64_t i = 0; i < drawn.run.count; i++)
         out[i] = core::encode(drawn.encoder, drawn.run.first + i);
     return drawn.run.count;
@@ -58,7 +58,7 @@ KeptLayout kept = {};
 
 // The layout of the generator that is an argument (NULL: the default one), as of its last change, until the next call.
 // Null if an argument before it is NULL: the functions are not STRICT, because the generator may be NULL.
-const core::Layout *layout_of(FunctionCallInfo fcinfo, int argument) {
+const core::Layout *layout_argument(FunctionCallInfo fcinfo, int argument) {
     if (std::any_of(fcinfo->args, fcinfo->args + argument, [](const NullableDatum &a) { return a.isnull; }))
         return nullptr;
     const bool is_named = !PG_ARGISNULL(argument);
@@ -70,7 +70,7 @@ const core::Layout *layout_of(FunctionCallInfo fcinfo, int argument) {
     core::Layout layout = {};
     const uint64_t as_of = read_unchanged([&] {
         const Oid sequence = is_named ? generator : read_default_generator();
-        watch(sequence);
+        watch_sequence(sequence);
         layout = read_generator_config(sequence).layout;
     });
     kept = {.as_of = as_of, .generator = generator, .layout = layout};
@@ -109,8 +109,8 @@ void check_parts(const core::Layout &layout, const core::Parts &parts) {
     if (parts.tick < 0 || parts.tick > core::largest(layout.time_bits))
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("value of \"generated_at\" is out of range for the generator's layout"),
-                        errhint("Use a timestamp not before %s and before %s.", instant(layout.epoch_us),
-                                instant(core::start_of(layout, core::largest(layout.time_bits) + 1)))));
+                        errhint("Use a timestamp not before %s and before %s.", instant_text(layout.epoch_us),
+                                instant_text(core::start_of(layout, core::largest(layout.time_bits) + 1)))));
     for (const auto &field : fields)
         if (field.value < 0 || field.value > core::largest(field.bits))
             ereport(ERROR,
@@ -190,7 +190,7 @@ UIDGEN_SQL_FUNCTION(uid_next_default) {
     const Oid role = GetUserId();
     int64_t id;
     SessionEntry *entry = last_used.default_generator;
-    return likely(draw_next<SlotKind::generator>(entry, role, &id)) ? hand_out(id) : next_default_id();
+    return likely(draw_next<SlotKind::generator>(entry, role, &id)) ? return_id(id) : next_default_id();
 }
 
 UIDGEN_SQL_FUNCTION(uid_next_of) {
@@ -199,7 +199,7 @@ UIDGEN_SQL_FUNCTION(uid_next_of) {
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
     SessionEntry *entry = known_entry<SlotKind::generator>(PG_GETARG_OID(0));
-    return likely(draw_next<SlotKind::generator>(entry, role, &id)) ? hand_out(id) : next_id_of(fcinfo);
+    return likely(draw_next<SlotKind::generator>(entry, role, &id)) ? return_id(id) : next_id_of(fcinfo);
 }
 
 // A draw may process invalidations, which clear last_used. So the entry is kept here.
@@ -208,7 +208,7 @@ UIDGEN_SQL_FUNCTION(uid_next_uuid) {
     SessionEntry *entry = is_named ? known_entry<SlotKind::generator>(PG_GETARG_OID(0)) : last_used.default_generator;
     int64_t id;
     if (draw_next<SlotKind::generator>(entry, GetUserId(), &id))
-        return drawn_as_uuid(entry, hand_out(id));
+        return drawn_as_uuid(entry, return_id(id));
     entry = open_generator(fcinfo, is_named);
     return drawn_as_uuid(entry, draw_one(entry));
 }
@@ -232,7 +232,7 @@ UIDGEN_SQL_FUNCTION(uid_last) {
 UIDGEN_SQL_FUNCTION(uid_decode) {
     TupleDesc desc = row_type(fcinfo);
     core::Parts parts;
-    const core::Layout *layout = layout_of(fcinfo, 1);
+    const core::Layout *layout = layout_argument(fcinfo, 1);
     if (layout == nullptr || !find_parts(fcinfo, *layout, &parts))
         PG_RETURN_NULL();
     const int64_t backup = fault_is("keep_bit") ? 0 : core::backup_bit(*layout);
@@ -244,7 +244,7 @@ UIDGEN_SQL_FUNCTION(uid_decode) {
 }
 
 UIDGEN_SQL_FUNCTION(uid_encode) {
-    const core::Layout *layout = layout_of(fcinfo, 4);
+    const core::Layout *layout = layout_argument(fcinfo, 4);
     if (layout == nullptr)
         PG_RETURN_NULL();
     const TimestampTz time = PG_GETARG_TIMESTAMPTZ(0);
@@ -257,7 +257,7 @@ UIDGEN_SQL_FUNCTION(uid_encode) {
 
 UIDGEN_SQL_FUNCTION(uid_timestamp) {
     core::Parts parts;
-    const core::Layout *layout = layout_of(fcinfo, 1);
+    const core::Layout *layout = layout_argument(fcinfo, 1);
     if (layout == nullptr || !find_parts(fcinfo, *layout, &parts))
         PG_RETURN_NULL();
     return TimestampTzGetDatum(to_timestamptz(core::start_of(*layout, parts.tick)));
@@ -276,7 +276,7 @@ UIDGEN_SQL_FUNCTION(uid_timestamp_fixed) {
 }
 
 UIDGEN_SQL_FUNCTION(uid_lower_bound) {
-    const core::Layout *layout = layout_of(fcinfo, 1);
+    const core::Layout *layout = layout_argument(fcinfo, 1);
     if (layout == nullptr)
         PG_RETURN_NULL();
     PG_RETURN_INT64(lower_bound_at(core::time_field(*layout), PG_GETARG_TIMESTAMPTZ(0)));
@@ -286,7 +286,7 @@ UIDGEN_SQL_FUNCTION(uid_lower_bound_fixed) {
     PG_RETURN_INT64(lower_bound_at(field_of_arguments(fcinfo), PG_GETARG_TIMESTAMPTZ(0)));
 }
 
-UIDGEN_SQL_FUNCTION(uid_layout) { return CStringGetTextDatum(layout_text(*layout_of(fcinfo, 0))); }
+UIDGEN_SQL_FUNCTION(uid_layout) { return CStringGetTextDatum(layout_text(*layout_argument(fcinfo, 0))); }
 
 UIDGEN_SQL_FUNCTION(uid_to_base62) {
     const int64_t id = PG_GETARG_INT64(0);
@@ -305,7 +305,7 @@ UIDGEN_SQL_FUNCTION(uid_from_base62) {
     const int64_t id = core::read_short_form(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
     if (id == core::no_id)
         ereport(ERROR,
-                (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("invalid base62 text: \"%s\"", shown(value)),
+                (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("invalid base62 text: \"%s\"", clipped(value)),
                  errdetail("The digits of base62 are 0 to 9, A to Z and a to z. The largest id is \"AzL8n0Y58m7\"."),
                  errhint("Pass a text that uid_to_base62() has returned.")));
     PG_RETURN_INT64(id);
@@ -313,7 +313,7 @@ UIDGEN_SQL_FUNCTION(uid_from_base62) {
 
 // The same id gives the same uuid: its random bits are 0.
 UIDGEN_SQL_FUNCTION(uid_to_uuid) {
-    const core::Layout *layout = layout_of(fcinfo, 1);
+    const core::Layout *layout = layout_argument(fcinfo, 1);
     if (layout == nullptr)
         PG_RETURN_NULL();
     check_id(*layout, PG_GETARG_INT64(0));
@@ -321,7 +321,7 @@ UIDGEN_SQL_FUNCTION(uid_to_uuid) {
 }
 
 UIDGEN_SQL_FUNCTION(uid_from_uuid) {
-    const core::Layout *layout = layout_of(fcinfo, 1);
+    const core::Layout *layout = layout_argument(fcinfo, 1);
     if (layout == nullptr)
         PG_RETURN_NULL();
     uint64_t bytes[2];

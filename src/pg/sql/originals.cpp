@@ -43,7 +43,7 @@ int64_t saturating_add(int64_t value, int64_t length) {
 [[noreturn]] void report_move(const BlockRow &row) {
     const char *to = is_null(row.after, row.column) ? "NULL" : psprintf(INT64_FORMAT, row.to());
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("cannot move \"%s\" of segment \"%s\" from %lld to %s", row.column, shown(row.name),
+                    errmsg("cannot move \"%s\" of segment \"%s\" from %lld to %s", row.column, clipped(row.name),
                            static_cast<long long>(row.from()), to),
                     errhint("Add the length of a block to \"%s\" (in t_sequence at most increment_val), or set it "
                             "to 0.",
@@ -57,18 +57,18 @@ SessionEntry *open_segment(const BlockRow &row) {
     check_not_attached(entry);
     const int64_t increment = sequence_rule(row.sequence).increment;
     if (increment != 1)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("segment \"%s\" has an increment of %lld", shown(row.name), static_cast<long long>(increment)),
-                 errdetail("Nodes that take blocks by \"%s\" count by 1.", row.column),
-                 errhint("Reserve blocks with segment_reserve(), which returns the increment.")));
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("segment \"%s\" has an increment of %lld", clipped(row.name),
+                               static_cast<long long>(increment)),
+                        errdetail("Nodes that take blocks by \"%s\" count by 1.", row.column),
+                        errhint("Reserve blocks with segment_reserve(), which returns the increment.")));
     if (!fault_is("async_block"))
         ForceSyncCommit();
     return entry;
 }
 
 // By ALTER SEQUENCE, because it waits for transactions that draw, and is undone when this one is rolled back.
-void restart(const BlockRow &row) {
+void restart_sequence(const BlockRow &row) {
     if (pg_class_aclcheck(row.sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
         report_no_privilege(row.sequence, "UPDATE");
     const core::SequenceRule rule = sequence_rule(row.sequence);
@@ -83,11 +83,11 @@ struct ReservedBlock {
 
 // Values beyond all that were reserved, and beyond the former row, which may be ahead of its sequence after a restore.
 // If too few are left and the row is set to 0, it starts over, with `again` values.
-ReservedBlock reserve(const BlockRow &row, const SessionEntry *entry, const BlockLength &length, int64_t shown,
-                      uint64_t again) {
+ReservedBlock reserve_or_start_over(const BlockRow &row, const SessionEntry *entry, const BlockLength &length,
+                                    int64_t shown, uint64_t again) {
     ReservedBlock block = {reserve_beyond(entry, length, fault_is("stale_row") ? PG_INT64_MIN : shown), false};
     if (block.values.count == 0 && row.clears()) {
-        restart(row);
+        restart_sequence(row);
         entry = open_entry(row.sequence, SlotKind::segment);
         block = {reserve_beyond(entry, exactly(again), PG_INT64_MIN), true};
     }
@@ -148,7 +148,7 @@ Datum reserve_for_t_sequence(const BlockRow &row) {
     if (!row.clears() && sequence_rule(row.sequence).max_value == PG_INT64_MAX)
         length = {
             .least = begins ? 1 : static_cast<uint64_t>(increment) + 1, .most = count, .rest = largest_increment + 1};
-    const ReservedBlock block = reserve(row, entry, length, shown, count);
+    const ReservedBlock block = reserve_or_start_over(row, entry, length, shown, count);
     if (block.values.last == PG_INT64_MAX)
         return with_value(row, PG_INT64_MAX);
     return with_value(row, block.values.first + (begins || block.starts_over ? 0 : increment));
@@ -163,7 +163,7 @@ Datum reserve_for_leaf_alloc(const BlockRow &row) {
     else if (!is_new && (row.to() < row.from() || count == 0)) // 0: all 2^64
         report_move(row);
     const int64_t shown = is_new ? saturating_add(row.to(), -1) : row.from();
-    return with_value(row, reserve(row, open_segment(row), exactly(count), shown, 1).values.last);
+    return with_value(row, reserve_or_start_over(row, open_segment(row), exactly(count), shown, 1).values.last);
 }
 
 // A row that comes, or that gets another name, creates the segment of that name, unless it exists.

@@ -11,7 +11,7 @@
 namespace uidgen::pg {
 namespace {
 
-Datum hand_out(SessionEntry *entry, int64_t value) {
+Datum return_value(SessionEntry *entry, int64_t value) {
     entry->last_value = value;
     return Int64GetDatum(value);
 }
@@ -28,7 +28,7 @@ template <OpenEntry open> [[gnu::noinline]] Datum open_and_draw(FunctionCallInfo
     if (!draw_next<SlotKind::segment>(entry, GetUserId(), &value))
         value = static_cast<int64_t>(draw_segment(entry, 1).first);
     entry->has_last = true;
-    return hand_out(entry, value);
+    return return_value(entry, value);
 }
 
 uint64_t draw_some_values(SessionEntry *entry, uint64_t want, int64_t *out) {
@@ -45,7 +45,7 @@ Datum next_values(SessionEntry *entry, int64_t count) {
 }
 
 // The whole of segment_reserve(). A caller that passes NULL would take a result of NULL for a block, so it is an error.
-Datum reserve(FunctionCallInfo fcinfo, OpenEntry open) {
+Datum reserve_as_row(FunctionCallInfo fcinfo, OpenEntry open) {
     if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("segment and count must not be null"),
                         errhint("Pass a segment or sequence, and the number of values to reserve.")));
@@ -84,7 +84,7 @@ UIDGEN_SQL_FUNCTION(segment_next_of) {
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
     SessionEntry *entry = known_entry<SlotKind::segment>(PG_GETARG_OID(0));
-    return likely(draw_next<SlotKind::segment>(entry, role, &value)) ? hand_out(entry, value)
+    return likely(draw_next<SlotKind::segment>(entry, role, &value)) ? return_value(entry, value)
                                                                      : open_and_draw<open_entry_of>(fcinfo);
 }
 
@@ -94,15 +94,15 @@ UIDGEN_SQL_FUNCTION(segment_next_named) {
     if (unlikely(PG_ARGISNULL(0)))
         PG_RETURN_NULL();
     SessionEntry *entry = known_entry<SlotKind::segment>(remembered_sequence(fcinfo, role));
-    return likely(draw_next<SlotKind::segment>(entry, role, &value)) ? hand_out(entry, value)
+    return likely(draw_next<SlotKind::segment>(entry, role, &value)) ? return_value(entry, value)
                                                                      : open_and_draw<open_entry_named>(fcinfo);
 }
 
 UIDGEN_SQL_FUNCTION(segment_next_array_of) { return next_values(open_entry_of(fcinfo), PG_GETARG_INT64(1)); }
 UIDGEN_SQL_FUNCTION(segment_next_array_named) { return next_values(open_entry_named(fcinfo), PG_GETARG_INT64(1)); }
 
-UIDGEN_SQL_FUNCTION(segment_reserve_of) { return reserve(fcinfo, open_entry_of); }
-UIDGEN_SQL_FUNCTION(segment_reserve_named) { return reserve(fcinfo, open_entry_named); }
+UIDGEN_SQL_FUNCTION(segment_reserve_of) { return reserve_as_row(fcinfo, open_entry_of); }
+UIDGEN_SQL_FUNCTION(segment_reserve_named) { return reserve_as_row(fcinfo, open_entry_named); }
 
 // Like currval: this session's last value of a sequence, whatever other sessions have drawn since.
 UIDGEN_SQL_FUNCTION(segment_last) {

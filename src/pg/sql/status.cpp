@@ -9,17 +9,17 @@ namespace uidgen::pg {
 namespace {
 
 void put_instant(ResultRow *row, const char *column, const core::Layout &layout, int64_t tick) {
-    put(row, column, to_timestamptz(core::start_of(layout, tick)));
+    put_column(row, column, to_timestamptz(core::start_of(layout, tick)));
 }
 
 void put_ring(ResultRow *row, const GeneratorState &generator) {
     const double size = static_cast<double>(generator.config.cached.size);
-    put(row, "ring_size", generator.config.cached.size);
-    put(row, "ring_filled", static_cast<double>(ids_in_ring(generator)) / size);
-    put(row, "padded", generator.ring.refills);
-    put(row, "padded_inline", generator.ring.refills_by_caller);
-    put(row, "rejected_takes", generator.ring.rejected_takes);
-    put(row, "discarded_stale", generator.ring.too_old);
+    put_column(row, "ring_size", generator.config.cached.size);
+    put_column(row, "ring_filled", static_cast<double>(ids_in_ring(generator)) / size);
+    put_column(row, "padded", generator.ring.refills);
+    put_column(row, "padded_inline", generator.ring.refills_by_caller);
+    put_column(row, "rejected_takes", generator.ring.rejected_takes);
+    put_column(row, "discarded_stale", generator.ring.too_old);
 }
 
 // The node that the next id will have, as far as it is known.
@@ -32,13 +32,13 @@ void put_node(ResultRow *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
         node = {grant.view.granted ? grant.view.node : core::no_node, core::Protection::registry};
     else if (drawn != nullptr)
         node = drawn->node;
-    put(row, "protection", protection_name(node.protection));
+    put_column(row, "protection", protection_name(node.protection));
     if (node.value == core::no_node)
         return;
     const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
-    put(row, "node", node.value);
-    put(row, "datacenter_id", static_cast<int32_t>(fields.datacenter));
-    put(row, "worker_id", static_cast<int32_t>(fields.worker));
+    put_column(row, "node", node.value);
+    put_column(row, "datacenter_id", static_cast<int32_t>(fields.datacenter));
+    put_column(row, "worker_id", static_cast<int32_t>(fields.worker));
     if (grant.in_fleet)
         put_instant(row, "granted_until", config.layout, Min(grant.view.until, config.policy.end));
 }
@@ -55,10 +55,10 @@ void put_generator(ResultRow *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
     const int64_t ahead_us = core::start_of(layout, last) - wall_clock_us();
     put_instant(row, "last_time", layout, last);
     put_instant(row, "leased_until", layout, tick_of(generator.ticks.written_range().until));
-    put(row, "ahead_ms", Max(ahead_us / us_per_ms, 0));
+    put_column(row, "ahead_ms", Max(ahead_us / us_per_ms, 0));
     put_node(row, slot);
-    put(row, "clock_steps_back", (generator.clock_changes.load(std::memory_order_relaxed) + 1) / 2);
-    put(row, "backup_ids", generator.backup_ids);
+    put_column(row, "clock_steps_back", (generator.clock_changes.load(std::memory_order_relaxed) + 1) / 2);
+    put_column(row, "backup_ids", generator.backup_ids);
     if (generator.config.cached.on)
         put_ring(row, generator);
 }
@@ -76,19 +76,19 @@ void put_segment(ResultRow *row, const Slot *slot) {
     const bool is_block = is_attached || next.state != BlockState::none;
     const bool is_ahead = in_use && reserved.ranges.latest.end != range.end;
     if (in_use) {
-        put(row, "range_first", range.first);
-        put(row, "range_length", range.end - range.begin);
-        put(row, "range_left", range.end - at);
+        put_column(row, "range_first", range.first);
+        put_column(row, "range_length", range.end - range.begin);
+        put_column(row, "range_left", range.end - at);
     }
-    put(row, "next_ready", is_block ? next.state == BlockState::ready : is_ahead);
+    put_column(row, "next_ready", is_block ? next.state == BlockState::ready : is_ahead);
     if (reserved.steps.step > 0)
-        put(row, "step", reserved.steps.step);
-    put(row, "refills_late", reserved.steps.refills_late);
-    put(row, "refills_disturbed", reserved.steps.refills_disturbed);
+        put_column(row, "step", reserved.steps.step);
+    put_column(row, "refills_late", reserved.steps.refills_late);
+    put_column(row, "refills_disturbed", reserved.steps.refills_disturbed);
     if (is_block)
-        put(row, "next_asked", next.state == BlockState::asked);
+        put_column(row, "next_asked", next.state == BlockState::asked);
     if (is_block && next.error.at_us != 0)
-        put(row, "registry_error", error_for_user(next.error).message);
+        put_column(row, "registry_error", error_for_user(next.error).message);
 }
 
 // As in pg_sequences: counts reveal how much is drawn. For a role that may see all, nothing is looked up, because a
@@ -107,7 +107,7 @@ struct Look {
     Stats counted;
 };
 
-Look look_at(Slot *slot, const SlotKey &key) {
+Look look_at_slot(Slot *slot, const SlotKey &key) {
     lock_slot_shared(slot);
     const bool is_there = slot->phase != SlotPhase::free && same_key(slot->key, key);
     const Look look = {.is_there = is_there,
@@ -122,9 +122,9 @@ Look look_at(Slot *slot, const SlotKey &key) {
 void put_stats(ResultRow *row, const Stats &stats) {
     for (uint32_t i = 0; i < stat_count; i++)
         if (is_time(static_cast<Stat>(i)))
-            put(row, stat_names[i], static_cast<double>(stats.values[i]) / us_per_ms);
+            put_column(row, stat_names[i], static_cast<double>(stats.values[i]) / us_per_ms);
         else
-            put(row, stat_names[i], stats.values[i]);
+            put_column(row, stat_names[i], stats.values[i]);
 }
 
 // False: there is no live state any more. A slot may be reset at any time.
@@ -143,9 +143,9 @@ void put_names(ResultRow *row, Oid sequence) {
     const char *label = label_of(sequence).text;
     if (label == nullptr || !parses(label, &definition) || definition.kind != core::DefinitionKind::segment)
         return;
-    put(row, "name", name_of_segment(sequence, definition.segment));
+    put_column(row, "name", name_of_segment(sequence, definition.segment));
     if (definition.segment.registry_name != nullptr)
-        put(row, "registry_name", definition.segment.registry_name);
+        put_column(row, "registry_name", definition.segment.registry_name);
 }
 
 bool put_live_segment(ResultRow *row, Slot *slot, const Look &look) {
@@ -157,7 +157,7 @@ bool put_live_segment(ResultRow *row, Slot *slot, const Look &look) {
 }
 
 bool put_counters(ResultRow *row, Slot *slot, const Look &look) {
-    put(row, "kind", slot->kind == SlotKind::generator ? "generator" : "segment");
+    put_column(row, "kind", slot->kind == SlotKind::generator ? "generator" : "segment");
     put_stats(row, look.counted);
     return true;
 }
@@ -171,8 +171,8 @@ void add_slot(const ReturnSetInfo *result, Oid sequence, SlotKind kind, PutRest 
     if (slot == nullptr || !may_see(sequence))
         return;
     add_row(result, [&](ResultRow *row) {
-        const Look look = look_at(slot, key);
-        put(row, "sequence", static_cast<int64_t>(sequence));
+        const Look look = look_at_slot(slot, key);
+        put_column(row, "sequence", static_cast<int64_t>(sequence));
         return look.is_there && put_rest(row, slot, look);
     });
 }
@@ -193,7 +193,7 @@ template <typename Visit> void for_each_sequence(Visit visit) {
     MemoryContextDelete(each);
 }
 
-int32_t slots_of(SlotKind kind) {
+int32_t count_slots(SlotKind kind) {
     int32_t slots = 0;
     for_each_slot(kind, [&slots](Slot *) { slots++; });
     return slots;
@@ -203,11 +203,11 @@ bool put_server(ResultRow *row) {
     if (!attach_server_state())
         return false;
     put_stats(row, slots_counted());
-    put(row, "refused_standby", server_state->refused_on_standby);
-    put(row, "clock_jumps", server_state->clock.jumps);
-    put(row, "generators", slots_of(SlotKind::generator));
-    put(row, "segments", slots_of(SlotKind::segment));
-    put(row, "clock_moved_ms", static_cast<double>(clock_moved_us()) / us_per_ms);
+    put_column(row, "refused_standby", server_state->refused_on_standby);
+    put_column(row, "clock_jumps", server_state->clock.jumps);
+    put_column(row, "generators", count_slots(SlotKind::generator));
+    put_column(row, "segments", count_slots(SlotKind::segment));
+    put_column(row, "clock_moved_ms", static_cast<double>(clock_moved_us()) / us_per_ms);
     return true;
 }
 
