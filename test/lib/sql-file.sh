@@ -57,7 +57,7 @@ echo "$result" >"$directory/result"
         echo "ok     $file, $seconds s"
     else
         echo "FAILED $file, $seconds s"
-        cat "$directory/messages" "$diffs" 2>/dev/null | sed 's/^/   /' | head -n 60
+        if [ -s "$diffs" ]; then cat "$diffs"; else cat "$directory/messages"; fi | sed 's/^/   /' | head -n 60
     fi
 } >"$directory/summary"
 cat "$directory/summary"
