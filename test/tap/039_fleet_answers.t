@@ -165,7 +165,7 @@ ok(poll_until('a node of the other fleet', sub { try_sql($member, q{SELECT uid_n
 	$member->safe_psql('postgres', 'SELECT uid_fleet_move()');
 	sql($registry, "INSERT INTO uid_registry.segment (name, max_step) VALUES ('orders', 100)");
 	my $attach = block_of('docs/segments.md', qr/segment_attach\('orders'\)/);
-	$_->safe_psql('postgres', $attach) foreach @members;
+	is_deeply([ map { $_->safe_psql('postgres', $attach) =~ /^(\d+)$/m } @members ], [ 2, 103 ], 'a new segment loses one value, by which the registry is tested');
 	$members[1]->safe_psql('postgres', statement_of('docs/fleet.md', qr/segment_attach/));
 	my @loops = map { background_loop($_, clients => 2, sql => q{SELECT segment_next('orders') FROM generate_series(1, 7)}, on_error_stop => 0, reconnect => 1, pace => 0.02) } @members;
 	goes_on('two members draw one series', @loops);

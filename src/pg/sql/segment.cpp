@@ -137,8 +137,8 @@ UIDGEN_SQL_FUNCTION(segment_set) {
 }
 
 // Its arguments are the sequence, and the names of the segment here and at the registry. No session draws meanwhile. So
-// the slot may have the definition to be looked up until it is opened next, which reads its own again. The block that
-// comes with the answer stays in its place, for the first draw.
+// the slot may have the definition to be looked up until it is opened next, which reads its own again. The label of a new
+// segment discards the block that comes with the answer, so it has one value.
 UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);
@@ -158,7 +158,7 @@ UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     (void)make_slot(slot_key(sequence), init);
     blocks_forget(entry->slot); // a block that was asked for before is of another segment, or of another time
     do
-        answer = ask_for_block(entry->slot, init.segment, settings::segment_step, -1, &wait);
+        answer = ask_for_block(entry->slot, init.segment, 1, -1, &wait);
     while (answer.state != BlockState::ready);
     const FleetBlock &found = answer.block;
     return make_row(desc, {Int64GetDatum(static_cast<int64_t>(found.fleet)), Int64GetDatum(found.increment)});
