@@ -137,8 +137,8 @@ UIDGEN_SQL_FUNCTION(segment_set) {
 }
 
 // Its arguments are the sequence, and the names of the segment here and at the registry. No session draws meanwhile. So
-// the slot may have the definition to be looked up until it is opened next, which reads its own again. The label of a new
-// segment discards the block that comes with the answer, so it has one value.
+// the slot may have the definition to be looked up until it is opened next, which reads its own again. The label of a
+// new segment discards the block that comes with the answer, so it has one value.
 UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);
