@@ -1,6 +1,7 @@
 // Mistakes with locks, which test the check of locks itself (test/rules, src/pg/base/locks.hpp). clang must say of them
 // what the comments expect, and nothing else. Nothing of this is ever run.
 
+#include "fleet/grant_file.hpp"
 #include "memory/generator_state.hpp"
 #include "memory/segment_state.hpp"
 #include "sequence/sequence.hpp"
@@ -119,6 +120,12 @@ int members() {
         count += membership_of(slot).fields.requested ? 1 : 0;
     });
     return count;
+}
+
+// 13. The file of grants is written by a process that does not hold its lock.
+GrantError store_seen(const core::FleetSeen &seen) {
+    // expected-warning@+1 {{'grant_file_store' requires holding lock 'grant_file_lock' exclusively}}
+    return grant_file_store(seen, NIL);
 }
 
 // Not found, because all locks of a kind are one: the field of a slot is read under the lock of another slot.

@@ -26,7 +26,7 @@
 #ifdef UIDGEN_CHECK_LOCKS
 namespace uidgen::pg {
 struct UIDGEN_LOCKS(capability("lock")) LockKind {};
-extern LockKind page_lock, table_lock, slot_lock, state_lock;
+extern LockKind page_lock, grant_file_lock, table_lock, slot_lock, state_lock;
 } // namespace uidgen::pg
 
 // No error and no allocation under a page, and no wait under any of these locks. Heavyweight locks come first.

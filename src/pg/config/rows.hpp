@@ -52,7 +52,7 @@ Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = Acces
 
 // The next value of a sequence of the extension. Unlike nextval it logs each one, so neither a crash nor a promotion
 // skips any: a serial that was not reached is known.
-int64_t draw_number_of(Oid schema, const char *sequence);
+int64_t draw_number_of(Oid schema, const char *sequence) EXCLUDES(page_lock);
 
 // Copies a name into a field of that size, without cutting a character in two.
 void copy_clipped(char *to, const char *from, size_t size);

@@ -222,7 +222,7 @@ const core::Holding &next_of(const Member &member, const List *changed) {
 }
 
 // Writes all memberships. The file of a server in recovery gets no batches afterwards, because it is of no timeline.
-bool write_whole(const core::FleetSeen &seen, const List *changed) {
+bool write_whole(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock) {
     MemberState *fleet = &server_state->fleet;
     StringInfoData content;
     const uint64 timeline = RecoveryInProgress() ? no_timeline : GetWALInsertionTimeLine();
@@ -240,7 +240,7 @@ bool write_whole(const core::FleetSeen &seen, const List *changed) {
 }
 
 // False: the file must be written whole. While this writes, and if it fails, no batch can follow.
-bool append_changed(const core::FleetSeen &seen, const List *changed) {
+bool append_changed(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock) {
     MemberState *fleet = &server_state->fleet;
     const int64_t end = fleet->file_length;
     StringInfoData content;
@@ -279,8 +279,8 @@ void grant_file_discard_invalid() {
         pfree(content.data);
 }
 
-void lock_grant_file() { LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE); }
-void unlock_grant_file() { LWLockRelease(&server_state->fleet.file_lock); }
+void lock_grant_file() UNCHECKED { LWLockAcquire(&server_state->fleet.file_lock, LW_EXCLUSIVE); }
+void unlock_grant_file() UNCHECKED { LWLockRelease(&server_state->fleet.file_lock); }
 
 GrantError grant_file_store(const core::FleetSeen &seen, const List *changed) {
     return error_unless(append_changed(seen, changed) || write_whole(seen, changed));

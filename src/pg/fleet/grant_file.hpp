@@ -37,15 +37,16 @@ void grant_file_discard_invalid();
 void grant_file_restore();
 
 // Held while memberships are changed, stored and published, so that they do not begin again meanwhile.
-void lock_grant_file();
-void unlock_grant_file();
+void lock_grant_file() ACQUIRE(grant_file_lock) EXCLUDES(slot_lock, state_lock);
+void unlock_grant_file() RELEASE(grant_file_lock);
 
 // Stores durably, in one write, what was seen of the fleet, and the memberships that change (a list of Member), which
-// the caller publishes afterwards. Under the lock. An error: they could not be written, and the log says why.
-GrantError grant_file_store(const core::FleetSeen &seen, const List *changed);
+// the caller publishes afterwards. An error: they could not be written, and the log says why.
+GrantError grant_file_store(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock)
+    EXCLUDES(slot_lock, state_lock);
 
 // All memberships begin again (memberships_begin_again()), and the file has none of the former ones. Takes the lock.
 // Raises an error.
-void grant_file_forget();
+void grant_file_forget() EXCLUDES(grant_file_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

@@ -42,7 +42,7 @@ void fail_asks(Ask *const *asks, int count, const GrantError &error) {
     });
 }
 
-void publish_members(Ask *const *asks, int count) {
+void publish_members(Ask *const *asks, int count) REQUIRES(grant_file_lock) {
     std::for_each_n(asks, count, [](const Ask *ask) { membership_publish(ask->member); });
 }
 
@@ -70,8 +70,8 @@ bool prepare_and_store(Ask *const *asks, int count) {
     return counts && error.at_us == 0;
 }
 
-// Stores what answers have shown and changed, under the file's lock.
-GrantError store_answers(const core::FleetSeen &known, const Taken &taken) {
+// Stores what answers have shown and changed.
+GrantError store_answers(const core::FleetSeen &known, const Taken &taken) REQUIRES(grant_file_lock) {
     const bool is_news = taken.changed != NIL || memcmp(&known, &taken.seen, sizeof(known)) != 0;
     const GrantError error = is_news ? grant_file_store(taken.seen, taken.changed) : GrantError{};
     if (error.at_us == 0) {

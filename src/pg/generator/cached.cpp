@@ -121,7 +121,7 @@ bool has_ring(const Slot *slot) REQUIRES_SHARED(slot_lock) {
 }
 
 // Returns after how long it must look again.
-int64_t refill_ring(GeneratorState *generator) {
+int64_t refill_ring(GeneratorState *generator) REQUIRES_SHARED(slot_lock) {
     const CachedConfig &cached = generator->config.cached;
     const int64_t refilled_at_us = generator->ring.refilled_at_us.load(std::memory_order_relaxed);
     const int64_t scheduled_us =

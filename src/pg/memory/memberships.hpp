@@ -139,7 +139,7 @@ inline bool is_in_use(const Member &member, int64_t now_us, int64_t length_us) {
 bool membership_copy(Slot *slot, Member *copy) EXCLUDES(slot_lock, state_lock);
 
 // Calls visit(member) for each member of the server, without a lock.
-template <typename Visit> void for_each_member(Visit visit) {
+template <typename Visit> void for_each_member(Visit visit) EXCLUDES(slot_lock, state_lock) {
     Member member;
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot))
         if (membership_copy(slot, &member))
@@ -150,7 +150,8 @@ core::FleetSeen fleet_seen() EXCLUDES(state_lock);
 void fleet_set_seen(const core::FleetSeen &seen) EXCLUDES(state_lock); // what answers have shown
 
 // What the file of grants says, while the area is made.
-void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Holding &holding);
+void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Holding &holding)
+    EXCLUDES(table_lock, slot_lock, state_lock);
 
 // Publishes what the registrar has made of its copy: the membership, after the file was written; the error, which
 // sessions say if they have waited too long; and the notes. Does nothing if the slot has another membership by now.
@@ -160,8 +161,8 @@ void membership_publish(const Member &member) EXCLUDES(slot_lock, state_lock);
 // The server has left its fleet. In one again, the first draw of each generator asks, and starts a registrar.
 void memberships_rest();
 
-// uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of. Under file_lock.
-void memberships_begin_again() EXCLUDES(slot_lock, state_lock);
+// uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of.
+void memberships_begin_again() REQUIRES(grant_file_lock) EXCLUDES(slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
 // Blocks of segments: ranges of values that the registry gave to this server. A slot has one place for a block. So at
@@ -224,11 +225,13 @@ inline const BlockPlace &block_place_of(const Slot *segment) { return block_plac
 // Asks for a block of `count` values, unless one is asked for or ready, or was refused less than a second ago. Starts
 // the registrar if none runs. Then sleeps until no block is asked for any more, or the time is over. Honours cancel.
 // `config` is the slot's.
-BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t shown, int64_t wait_us);
+BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t shown, int64_t wait_us)
+    EXCLUDES(page_lock, slot_lock, state_lock);
 
 // The block that is ready leaves the slot's place. A count of 0: none is ready that was asked for by that definition
 // and follows the counter. Raises no error.
-core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, const core::SequenceState &counter);
+core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, const core::SequenceState &counter)
+    REQUIRES(page_lock) EXCLUDES(slot_lock, state_lock);
 
 BlockAnswer blocks_look(const Slot *segment) EXCLUDES(slot_lock, state_lock);
 
@@ -249,7 +252,7 @@ struct AskedBlock : BlockFields {
 bool block_copy(Slot *segment, AskedBlock *asked) EXCLUDES(slot_lock, state_lock);
 
 // Calls visit(asked) for each block that is asked for, without a lock.
-template <typename Visit> void for_each_asked_block(Visit visit) {
+template <typename Visit> void for_each_asked_block(Visit visit) EXCLUDES(slot_lock, state_lock) {
     AskedBlock asked;
     for (Slot *slot = first_slot(SlotKind::segment); slot != nullptr; slot = next_slot(slot))
         if (block_copy(slot, &asked))

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/base.hpp"
+#include "base/locks.hpp"
 #include "core/holding.hpp"
 
 namespace uidgen::pg {
@@ -37,7 +38,7 @@ GrantError error_for_user(const GrantError &error);
 // The DETAIL and the HINT of an error of a caller that got nothing from the registry. With `hint`, that is the HINT.
 int error_details(const GrantError &error, int64_t waited_us, const char *hint = nullptr);
 
-RegistrarStatus registrar_status();                       // a copy
-void registrar_status_set(const RegistrarStatus &status); // for the registrar
+RegistrarStatus registrar_status() EXCLUDES(state_lock);                       // a copy
+void registrar_status_set(const RegistrarStatus &status) EXCLUDES(state_lock); // for the registrar
 
 } // namespace uidgen::pg

@@ -15,7 +15,7 @@
 //   5. A slot's own lock: what is neither atomic nor guarded by the page (slots.hpp).
 //   6. The state's lock: everything here that is neither atomic nor said to be set once; and what a generator has drawn
 //      for its node (node_draws.hpp).
-//   clang checks what declarations say of (2), (4), (5) and (6) (base/locks.hpp).
+//   clang checks what declarations say of these, but for (1) and area.making (base/locks.hpp).
 //   They are taken in this order, those of (3) and (4) never together with a page. No background process holds one of
 //   them while it waits for anything else, but for file_lock, which waits for the disk.
 #pragma once
@@ -23,7 +23,6 @@
 #include <atomic>
 
 #include "area.hpp"
-#include "base/locks.hpp"
 #include "core/holding.hpp"
 #include "counters.hpp"
 #include "registry_status.hpp"
@@ -59,10 +58,10 @@ struct MemberState {
     core::FleetSeen seen GUARDED_BY(state_lock);
     std::atomic<bool> is_in_fleet; // is_in_fleet(); written by the postmaster
     LWLock file_lock;              // held while memberships are changed, stored and published; before a slot's lock
-    int64_t file_length;           // of the file of grants; 0: it must be written whole. Under file_lock
-    int64_t file_limit;            // the length beyond which it is written whole again. Under file_lock
-    std::atomic<uint64_t> moves;   // calls of uid_fleet_move(); changed under file_lock
-    std::atomic<uint64_t> members; // memberships that have begun since the server's start
+    int64_t file_length GUARDED_BY(grant_file_lock); // of the file of grants; 0: it must be written whole
+    int64_t file_limit GUARDED_BY(grant_file_lock);  // the length beyond which it is written whole again
+    std::atomic<uint64_t> moves;                     // calls of uid_fleet_move(); changed under file_lock
+    std::atomic<uint64_t> members;                   // memberships that have begun since the server's start
     RegistrarStatus registrar GUARDED_BY(state_lock);
 };
 

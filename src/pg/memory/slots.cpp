@@ -18,7 +18,7 @@ constexpr Size bytes_of(SlotKind kind) {
 
 // A slot that is free but not on the list of free ones. Locks and condition variables are initialised once, because a
 // process may look at a slot at any time from then on.
-Slot *new_slot(SlotKind kind) UNCHECKED {
+Slot *new_slot(SlotKind kind) REQUIRES(table_lock) EXCLUDES(state_lock) UNCHECKED {
     const dsa_pointer memory = allocate_in_area(bytes_of(kind) + core::cache_line, "slots of generators and segments");
     const dsa_pointer self = TYPEALIGN(core::cache_line, memory); // aligns the address, too
     auto *slot = in_area<Slot>(self);
@@ -34,7 +34,7 @@ Slot *new_slot(SlotKind kind) UNCHECKED {
     return slot;
 }
 
-Slot *take_free_slot(SlotKind kind) {
+Slot *take_free_slot(SlotKind kind) REQUIRES(table_lock) EXCLUDES(state_lock) {
     lock_state();
     auto *slot = in_area<Slot>(lists_of(kind).first_free);
     if (slot != nullptr)
@@ -71,7 +71,7 @@ void reset_generator(GeneratorState *generator, const SlotInit &init) REQUIRES(s
 
 // What is not set here begins with 0. The membership and the place of a block stay. No session uses the slot, so none
 // holds its page.
-void reset_slot(Slot *slot, const SlotInit &init) UNCHECKED {
+void reset_slot(Slot *slot, const SlotInit &init) REQUIRES(slot_lock, state_lock) UNCHECKED {
     slot->file = init.file;
     slot->expected = init.expected;
     slot->uncommitted_in = 0;
@@ -103,7 +103,7 @@ void note_dropped(const Slot &slot) REQUIRES_SHARED(slot_lock) {
                        std::memory_order_relaxed);
 }
 
-void begin_slot_use(Slot *slot, const SlotKey &key) {
+void begin_slot_use(Slot *slot, const SlotKey &key) REQUIRES(table_lock) EXCLUDES(slot_lock, state_lock) {
     lock_both(slot);
     slot->key = key;
     memset(static_cast<void *>(&slot->counters), 0, sizeof(slot->counters));
@@ -122,7 +122,7 @@ void forget_fleet(Slot *slot) REQUIRES(slot_lock) {
 }
 
 // Ids that are known without being counted.
-uint64_t ids_by_words(Slot *slot) {
+uint64_t ids_by_words(Slot *slot) REQUIRES_SHARED(slot_lock) {
     const bool has_backup = slot->kind == SlotKind::generator;
     const uint64_t of_backup = has_backup ? generator_of(slot).backup_ids.load(std::memory_order_relaxed) : 0;
     return slot->passed_over.handed_out(word_of(slot).last() + 1) + of_backup;
@@ -137,7 +137,7 @@ void set_segment_config(Slot *slot, const SegmentConfig &config) REQUIRES(slot_l
     own = config;
 }
 
-void make_ready(Slot *slot, const SlotInit &init) {
+void make_ready(Slot *slot, const SlotInit &init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     lock_both(slot);
     if (slot->phase < SlotPhase::altered) {
         empty_places(slot);
@@ -156,7 +156,7 @@ void make_ready(Slot *slot, const SlotInit &init) {
     give_back_nodes(slot);
 }
 
-void end_slot_use(Slot *slot) {
+void end_slot_use(Slot *slot) REQUIRES(table_lock) EXCLUDES(slot_lock, state_lock) {
     lock_both(slot);
     forget_fleet(slot);
     note_dropped(*slot);

@@ -202,7 +202,7 @@ Slot *first_slot(SlotKind kind);
 inline Slot *next_slot(const Slot *slot) { return in_area<Slot>(slot->next); }
 
 // Calls visit(slot) for each slot that a sequence has, under its lock. It must not raise an error.
-template <typename Visit> void for_each_slot(SlotKind kind, Visit visit) {
+template <typename Visit> void for_each_slot(SlotKind kind, Visit visit) EXCLUDES(slot_lock, state_lock) {
     for (Slot *slot = first_slot(kind); slot != nullptr; slot = next_slot(slot)) {
         lock_slot_shared(slot);
         if (slot->phase != SlotPhase::free)

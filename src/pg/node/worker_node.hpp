@@ -27,10 +27,10 @@ NodeDraw *own_node_for(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_loc
 NodeDraw *own_node_so_far(Slot *slot);
 
 // The registry has granted another node to the generator in a slot: logs it, and draws the id of a new row.
-void draw_row_of_grant(Slot *slot, int64_t node) EXCLUDES(slot_lock, state_lock);
+void draw_row_of_grant(Slot *slot, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The same when the generator draws without the registry again, if it has drawn so before.
-void draw_own_row_again(Slot *slot) EXCLUDES(slot_lock, state_lock);
+void draw_own_row_again(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
 // Those of other databases of the server do not count, nor those from before it was moved or copied, if the protection
@@ -41,7 +41,7 @@ void draw_own_row_again(Slot *slot) EXCLUDES(slot_lock, state_lock);
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection);
 
 // The next value of worker_node's sequence.
-int64_t draw_node_id(Oid schema);
+int64_t draw_node_id(Oid schema) EXCLUDES(page_lock);
 
 // The qualified name, as worker_node and the registry have it: the same whatever quote_all_identifiers says here.
 const char *stored_name(Oid generator);

@@ -162,7 +162,7 @@ SegmentConfig segment_config(const Slot *slot) {
     return config;
 }
 
-BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count, int64_t known, BlockWait *wait) {
+BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count, int64_t shown, BlockWait *wait) {
     const bool in_fleet = is_in_fleet();
     const int64_t now_us = monotonic_us();
     if (in_fleet && wait != nullptr && wait->began_us == 0) {
@@ -171,7 +171,7 @@ BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count
     }
     const int64_t give_up_at_us = wait != nullptr ? wait->began_us + settings::max_wait_ms * us_per_ms : now_us;
     const int64_t wait_us = Min(give_up_at_us - now_us, longest_wait_us);
-    BlockAnswer answer = in_fleet ? blocks_ask(slot, config, count, known, wait_us) : BlockAnswer{};
+    BlockAnswer answer = in_fleet ? blocks_ask(slot, config, count, shown, wait_us) : BlockAnswer{};
     if (wait == nullptr) // a server that has left its fleet draws what it has
         return answer;
     if (in_fleet)

@@ -35,6 +35,7 @@ struct BlockWait {
 
 // Asks the registrar for a block, unless one is asked for or ready. Returns at once without `wait`, else when there may
 // be a block; then it is an error if the server is in no fleet, if the registry refuses, or after uidgen.max_wait.
-BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count, int64_t known, BlockWait *wait);
+BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count, int64_t shown, BlockWait *wait)
+    EXCLUDES(page_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

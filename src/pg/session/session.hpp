@@ -138,7 +138,8 @@ Relation open_sequence(const SessionEntry *entry);
 // Calls work(&page) under the exclusive lock of the page of an open entry's sequence, after the slot has adopted what
 // another command did to it. `work` must not wait, allocate memory or raise an error. Returns what it returns: the end
 // of the record that it wrote, or 0.
-template <typename Work> uint64_t with_locked_page(const SessionEntry *entry, Work work) {
+template <typename Work>
+uint64_t with_locked_page(const SessionEntry *entry, Work work) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Relation rel = open_sequence(entry);
     SequencePage page = lock_matched_page(entry->slot, rel);
     const uint64_t lsn = work(&page);

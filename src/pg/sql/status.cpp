@@ -12,7 +12,7 @@ void put_instant(ResultRow *row, const char *column, const core::Layout &layout,
     put_column(row, column, to_timestamptz(core::start_of(layout, tick)));
 }
 
-void put_ring(ResultRow *row, const GeneratorState &generator) {
+void put_ring(ResultRow *row, const GeneratorState &generator) REQUIRES_SHARED(slot_lock) {
     const double size = static_cast<double>(generator.config.cached.size);
     put_column(row, "ring_size", generator.config.cached.size);
     put_column(row, "ring_filled", static_cast<double>(ids_in_ring(generator)) / size);
