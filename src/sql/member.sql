@@ -108,5 +108,5 @@ END
 $$;
 COMMENT ON FUNCTION segment_attach(text, text, bigint, bigint) IS
   'Creates a segment whose values come in blocks of step to max_step values from a segment of the fleet''s registry '
-  '(NULL: of the same name), or continues an attached one as that is now. Fails unless the registry is reachable and '
-  'keeps restarts or failovers. Needs CREATE on the schema uid_segments; USAGE on the sequence lets a role draw.';
+  '(NULL: of the same name), or attaches an attached one again. Fails unless the registry is reachable and keeps '
+  'restarts or failovers. Needs CREATE on the schema uid_segments; USAGE on the sequence lets a role draw.';
