@@ -4,7 +4,8 @@ use UidgenTest;
 use Pages;
 
 my $node = new_node('change_data', conf => "max_prepared_transactions = 5\n");
-start_uidgen($node);
+start_node($node);
+sql('CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen; ALTER DATABASE postgres SET search_path = public, uidgen');
 sql('CREATE TABLE events (id bigint PRIMARY KEY DEFAULT uid_next(), data text)');
 sql(block_of('docs/change-data.md', qr/CREATE FUNCTION settled_id/));
 my ($wait, $read) = map { $_->[0] } @{ Session::statements(block_of('docs/change-data.md', qr/id < :mark/) =~ s/:(last|mark)/\$$1/gr) };
