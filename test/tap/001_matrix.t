@@ -48,14 +48,16 @@ sub judge_copy ($what, $database, $from, $copy)
 	sql("DROP DATABASE $_") foreach 'again', 'restored';
 }
 
-# A commit that nobody waits for wakes the process that flushes it. So each has a crash of its own, at once.
-foreach my $case ((map { my $way = $_; map { [ $way, $_ ] } 'made', 'made_by_worker', 'moved' } 'id', 'value', 'plain', 'serial'), [ 'shown', 'taken' ])
+# What one flushes makes others durable, too, and a commit that nobody waits for wakes the process that flushes it. So each of
+# these has a crash of its own, at once.
+foreach my $case ((map { my $way = $_; map { [ $way, $_ ] } 'made', 'made_by_worker', 'moved' } 'id', 'value', 'plain', 'serial'),
+	[ 'shown', 'taken' ], map { [ $_, 'first' ] } 'block', 'leaf', 'raised', 'tabled')
 {
 	my ($way, $situation) = @$case;
 	next unless Matrix::ways_in($situation, $way);
 	$matrix->draw_all(ways => [$way], situations => [$situation]);
 	crash($node);
-	$matrix->judge("$way, $situation: a crash after another session has drawn", ways => [$way]);
+	$matrix->judge("$way, $situation: a crash at once", ways => [$way]);
 }
 freeze_clock($node, 60);
 is(sqlstate($node, 'SELECT uid_next()'), '00000', 'the default generator draws again when the clock goes on');

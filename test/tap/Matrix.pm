@@ -31,6 +31,7 @@ my %ways = (
 	id => [ 1, $make_generator, Ways::draw('id', $generator), $no_worker ],
 	ids => [ 1, $make_generator, Ways::draw('id_array', $generator, 5000), $no_worker ],
 	ring => [ 1, $make_ring, Ways::draw('id_array', $generator, 5000), $no_worker ], # more than it holds
+	raised => [ 1, $make_generator, Ways::draw('raised', $generator, 1500), $no_worker ],
 	value => [ 1, q{SELECT segment_create('OBJ')}, Ways::draw('value', $name) ],
 	values => [ 1, $make_ranges, Ways::draw('values', $name, 250) ], # to a range reserved ahead
 	block => [ 1, q{SELECT segment_create('OBJ')}, Ways::draw('block', $name, 7) ],
@@ -113,7 +114,7 @@ sub fill ($script, $way, $name, $level = 'off')
 	my (undef, $make, $draw) = @{ $ways{$way} };
 	my ($with, $select) = $draw =~ /^(WITH .*\) )?(SELECT .*)$/;
 	$with //= '';
-	my $is_refused = $way =~ /^(?:id|ids|ring|block)$/; # what a rollback would bring back
+	my $is_refused = $way =~ /^(?:id|ids|ring|raised|block)$/; # what a rollback would bring back
 	my %words = (
 		INSERT => "${with}INSERT INTO rows SELECT 'OBJ', v FROM ($select) d(v) RETURNING v",
 		UNSEEN => "SELECT FROM ($draw) AS d",

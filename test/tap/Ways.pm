@@ -14,6 +14,9 @@ my %statements = (
 	ids => 'SELECT uid_next(OBJECT) FROM generate_series(1, N)',
 	id_array => 'SELECT unnest(uid_next_array(OBJECT, N))',
 	uuids => 'SELECT uid_from_uuid(uid_next_uuid(OBJECT)) FROM generate_series(1, N)',
+	# An id, and what the generator is raised to, which counts as given: no later id is below it.
+	raised => 'SELECT unnest(ARRAY[id, above]) FROM (SELECT id, above, uid_generator_raise(OBJECT, above) FROM'
+	  . ' (SELECT id, id + (N::bigint << 22) AS above FROM (SELECT uid_next(OBJECT) AS id OFFSET 0) d OFFSET 0) r OFFSET 0) a',
 	value => 'SELECT segment_next(OBJECT)',
 	values => 'SELECT segment_next(OBJECT) FROM generate_series(1, N)',
 	value_array => 'SELECT unnest(segment_next_array(OBJECT, N))',
