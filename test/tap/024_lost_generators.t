@@ -99,26 +99,6 @@ sql($_) foreach 'DROP DATABASE moving', 'DROP DATABASE again', 'DROP TABLESPACE 
 	sql("$drop; SELECT uid_generator_drop('uid_generators.other')");
 }
 
-# A restore that drops a generator and creates it again brings the mark of the dump, which is older than its last ids.
-foreach my $again ('', "SELECT uid_generator_create('made')")
-{
-	my $dump = PostgreSQL::Test::Utils::tempdir() . '/cleaned';
-	my @without = $again eq '' ? () : '--no-security-labels';
-	$now += $day;
-	freeze_clock($node, $now - 60);
-	sql('CREATE DATABASE cleaned');
-	sql("CREATE EXTENSION uidgen; $create", 'cleaned');
-	$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('cleaned') ], 'pg_dump');
-	freeze_clock($node, $now);
-	my $lost = sql("SELECT uid_next('uid_generators.made')", 'cleaned');
-	freeze_clock($node, $now - 0.5);
-	$node->command_ok([ 'pg_restore', '--clean', '--if-exists', @without, '-d', $node->connstr('cleaned'), $dump ], "pg_restore --clean --if-exists @without");
-	cmp_ok(sql('SELECT last_value FROM uid_generators.made', 'cleaned'), '>', 1, '... brings a mark');
-	sql($again, 'cleaned');
-	cmp_ok(sql("SELECT uid_next('uid_generators.made')", 'cleaned'), '>', $lost, '... and the generator starts above the ids since the dump');
-	sql('DROP DATABASE cleaned');
-}
-
 # A default that is dropped was behind uid_next(). The next one begins above its ids, even after a crash.
 {
 	$now += $day;
