@@ -37,7 +37,7 @@ namespace uidgen::pg {
 #if PG_VERSION_NUM >= 160000
 using RelationFile = RelFileNumber;
 using RelationPlace = RelFileLocator;
-inline RelationPlace place_of(Relation rel) { return rel->rd_locator; }
+inline RelationPlace relation_place(Relation rel) { return rel->rd_locator; }
 inline RelationFile file_of(const RelationPlace &place) { return place.relNumber; }
 inline bool rewritten_in_this_transaction(Relation rel) {
     return rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
