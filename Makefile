@@ -33,7 +33,7 @@ OBJS = $(patsubst %.cpp,%.o,$(call listed,src/pg/*.cpp) $(call listed,src/pg/*/*
 REGRESS = $(patsubst sql/%.sql,%,$(call listed,sql/*.sql))
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(call listed,test/isolation/specs/*.spec))
 # The expected output is that of a database in UTF8, whatever the server's own encoding and locale are.
-REGRESS_OPTS = --inputdir=$(srcdir) --temp-config=$(srcdir)/test/regress.conf --encoding=UTF8 --no-locale
+REGRESS_OPTS = --inputdir=$(srcdir) --encoding=UTF8 --no-locale
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=uidgen --encoding=UTF8 --no-locale
 
 EXTRA_CLEAN = $(OBJS:.o=.d) $(OBJS:.o=.gcno) $(OBJS:.o=.gcda)

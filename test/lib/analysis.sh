@@ -1,6 +1,6 @@
 # What the compiler and the tests do not see by themselves: clang-tidy, coverage, valgrind. Sourced by sections.sh.
 # shellcheck shell=sh
-: "${bindir:?}" "${pg_tests:?}" "${jobs:?}" # pg.sh sets them
+: "${bindir:?}" "${jobs:?}" # pg.sh sets them
 
 # .clang-tidy says which checks, and why not the others. gcc's -fanalyzer is not used: its 9 warnings (gcc 12.2, 2026-11-24)
 # were all wrong.
@@ -51,9 +51,7 @@ section_valgrind_there() {
     mkdir "$out"
     limit=7200
     status=0
-    # shellcheck disable=SC2046 # lists of words
-    bounded "$pg_tests/regress/pg_regress" --inputdir=. --outputdir="$out" --bindir="$tree$bindir" \
-        --dbname=contrib_regression $(make_variable REGRESS_OPTS) $(make_variable REGRESS) >"$log" 2>&1 || status=$?
+    check_tree "$tree" "$out" installcheck ISOLATION= >"$log" 2>&1 || status=$?
     PGCTLTIMEOUT=600 stop_server server-valgrind "$tree" fast
     judge_regress "$log" "$out" "$UIDGEN_WORK/log/server-server-valgrind" "$status"
     cat "$reports"/* >"$log-reports"

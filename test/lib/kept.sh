@@ -75,7 +75,7 @@ accept_results() {
     for name in "$@"; do
         name=$(basename "$name" | sed 's/\.[a-z]*$//')
         accept_result "$kept/results/regress/results/$name.out" "$top/expected/$name.out" "$top/sql/$name.sql"
-        accept_result "$kept/results/isolation/results/$name.out" "$top/test/isolation/expected/$name.out" \
+        accept_result "$kept/results/isolation/output_iso/results/$name.out" "$top/test/isolation/expected/$name.out" \
             "$top/test/isolation/specs/$name.spec"
     done
 }

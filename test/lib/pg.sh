@@ -3,11 +3,10 @@
 # shellcheck shell=sh disable=SC3013 # -nt, which dash and others have
 
 bindir=$("$PG_CONFIG" --bindir)
-pg_tests=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
 jobs=$(nproc)
 # What no server may ever log: an assertion that failed, and what PostgreSQL finds forgotten at the end of a transaction.
 server_complaints='^TRAP: |(reference|refcount) leak|resource was not closed|problem in alloc set'
-export bindir pg_tests server_complaints
+export bindir server_complaints
 
 # Builds what has changed, and installs it into a private copy of PostgreSQL: build_tree name make-variable... PostgreSQL
 # finds its files relative to its own binary, so a copied tree finds the extension that is installed beside it.
@@ -65,6 +64,15 @@ copy_postgresql() {
         mkdir -p "$1$directory"
         tar -C "$directory" --exclude=./bitcode --exclude=./man -c . | tar -C "$1$directory" -x
     done
+}
+
+# The Makefile's installcheck or prove_installcheck, with the programs of a tree as if they were installed, for at most $limit
+# seconds: check_tree tree directory target variable=value... Results go to the directory.
+check_tree() {
+    programs=$1$bindir
+    directory=$2
+    shift 2
+    timeout --kill-after=30 "$limit" make -s -C "$directory" -f "$PWD/Makefile" PG_CONFIG="$PG_CONFIG" bindir="$programs" "$@"
 }
 
 make_variable() {

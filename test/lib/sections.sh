@@ -54,11 +54,6 @@ expect() {
     return 1
 }
 
-# A list that is empty by mistake must not pass.
-no_tests() {
-    fail "to find any $1"
-}
-
 section_build() {
     built main WERROR=1 || true
 }
@@ -118,12 +113,11 @@ without_preload() {
     mv "$server_conf.$$" "$server_conf" # whole, because sections that run at the same time make it, too
 }
 
-# pg_regress_on label tree program option... -- test...: on a server of their own.
-pg_regress_on() {
+# installcheck_on label tree variable=value...: on a server of their own.
+installcheck_on() {
     label=$1
     tree=$UIDGEN_WORK/tree-$2
-    program=$3
-    shift 3
+    shift 2
     out=$UIDGEN_WORK/results/$label
     log=$UIDGEN_WORK/log/$label
     rm -rf "$out"
@@ -139,8 +133,7 @@ pg_regress_on() {
     server_log=$UIDGEN_WORK/log/server-$(basename "$data")
     before=$(wc -l <"$server_log")
     status=0
-    bounded "$pg_tests/$program" --outputdir="$out" --bindir="$tree$bindir" --host="$PGHOST" --port="$PGPORT" \
-        --user=postgres --dbname=contrib_regression --no-locale --encoding=UTF8 "$@" >"$log" 2>&1 || status=$?
+    check_tree "$tree" "$out" installcheck "$@" >"$log" 2>&1 || status=$?
     tail -n "+$((before + 1))" "$server_log" >"$log-server"
     judge_regress "$log" "$out" "$log-server" "$status"
     [ "$bad" != 0 ] || rm "$data.unsound"
@@ -158,7 +151,9 @@ judge_regress() {
         bad=1
         tail -n 20 "$1" "$3" 2>/dev/null | twice || true
     fi
-    [ ! -s "$2/regression.diffs" ] || head -n 200 "$2/regression.diffs" | twice
+    for diffs in "$2/regression.diffs" "$2/output_iso/regression.diffs"; do
+        [ ! -s "$diffs" ] || head -n 200 "$diffs" | twice
+    done
     complaints=$(grep -sE -m 5 "runtime error:|$server_complaints" "$3" || true)
     if [ -n "$complaints" ]; then
         bad=$((bad + 1))
@@ -169,23 +164,21 @@ judge_regress() {
     add "$((ok - skipped))" "$bad" "$skipped"
 }
 
-# regress_on label tree [test...]
+# regress_on label tree [test...]: all of them, if none is named.
 regress_on() {
     label=$1
     of_tree=$2
     shift 2
-    # shellcheck disable=SC2046 # a list of words
-    [ $# != 0 ] || set -- $(make_variable REGRESS)
-    [ $# != 0 ] || { no_tests 'sql/*.sql' && return 0; }
-    expect_something expected "$@"
-    pg_regress_on "$label" "$of_tree" regress/pg_regress --inputdir=. "$@"
+    expect_something expected sql/*.sql
+    installcheck_on "$label" "$of_tree" ISOLATION= ${1:+"REGRESS=$*"}
 }
 
 # A new test has nothing yet to be compared with, which pg_regress does not accept: expect_something directory test...
 expect_something() {
     directory=$1
     shift
-    for name in "$@"; do
+    for file in "$@"; do
+        name=$(basename "${file%.*}")
         [ -e "$directory/$name.out" ] || : >"$directory/$name.out"
     done
 }
@@ -205,23 +198,9 @@ section_regress() {
     fi
 }
 
-# isolation_on label spec...
-isolation_on() {
-    label=$1
-    shift
-    expect_something test/isolation/expected "$@"
-    pg_regress_on "$label" main isolation/pg_isolation_regress --inputdir=test/isolation --load-extension=uidgen "$@"
-}
-
 section_isolation() {
-    # shellcheck disable=SC2046 # a list of words
-    [ $# != 0 ] || set -- $(specs)
-    [ $# != 0 ] || { no_tests 'test/isolation/specs/*.spec' && return 0; }
-    isolation_on isolation "$@"
-}
-
-specs() {
-    find test/isolation/specs -name '*.spec' | sed 's,.*/,,; s,\.spec$,,' | sort
+    expect_something test/isolation/expected test/isolation/specs/*.spec
+    installcheck_on isolation main REGRESS= ISOLATION_TESTDB=contrib_regression ${1:+"ISOLATION=$*"}
 }
 
 section_isolation_there() {
@@ -242,7 +221,8 @@ result_of() {
 
 # Runs TAP files: tap_files file... With $fault set to none, in the build with faults.
 tap_files() {
-    [ $# != 0 ] || { no_tests "TAP test" && return 0; }
+    # A list that is empty by mistake must not pass.
+    [ $# != 0 ] || { fail "to find any TAP test" && return 0; }
     tree=main
     [ -z "${fault:-}" ] || tree=faults
     for file in "$@"; do
@@ -330,7 +310,7 @@ section_torture() {
 }
 
 checker_test() {
-    sh test/lib/torture/compile.sh && perl test/lib/torture/checker.t "$UIDGEN_WORK/torture/checker"
+    sh test/lib/torture/run.sh compile && perl test/lib/torture/checker.t "$UIDGEN_WORK/torture/checker"
 }
 
 # On the server with assertions, with other rounds.

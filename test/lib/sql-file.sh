@@ -2,7 +2,7 @@
 # Runs one SQL or isolation test on a server of its own, and leaves what tap-file.sh leaves: sql-file.sh tree file fault.
 set -eu
 . test/lib/pg.sh
-programs=$UIDGEN_WORK/tree-$1$bindir
+tree=$UIDGEN_WORK/tree-$1
 file=$2
 fault=$3
 
@@ -13,16 +13,16 @@ rm -rf "$directory"
 mkdir -p "$directory"
 : >"$directory/output"
 case $file in
-    *.sql) set -- regress/pg_regress --inputdir=. ;;
-    *) set -- isolation/pg_isolation_regress --inputdir=test/isolation --load-extension=uidgen ;;
+    *.sql) set -- REGRESS="${name%.*}" ISOLATION= ;;
+    *) set -- REGRESS= ISOLATION="${name%.*}" ;;
 esac
-program=$pg_tests/$1
-shift
+export PGHOST="$directory" PGPORT=5432 PGUSER=postgres
+limit=600
 
 status=0
 began=$(date +%s)
 {
-    "$programs/initdb" -N -D "$data" -A trust -U postgres --no-locale -E UTF8
+    "$tree$bindir/initdb" -N -D "$data" -A trust -U postgres --no-locale -E UTF8
     {
         cat test/regress.conf
         echo "fsync = off"
@@ -30,19 +30,18 @@ began=$(date +%s)
         echo "unix_socket_directories = '$directory'"
         [ "$fault" = - ] || echo "uidgen.fault = '$fault'"
     } >>"$data/postgresql.conf"
-    "$programs/pg_ctl" -D "$data" -l "$directory/server.log" -s -w start
-    timeout --kill-after=30 600 "$program" "$@" --outputdir="$directory" --bindir="$programs" --host="$directory" \
-        --port=5432 --user=postgres --dbname=contrib_regression --no-locale --encoding=UTF8 "${name%.*}" || status=$?
-    "$programs/pg_ctl" -D "$data" -s -w -m immediate stop || true
+    "$tree$bindir/pg_ctl" -D "$data" -l "$directory/server.log" -s -w start
+    check_tree "$tree" "$directory" installcheck "$@" || status=$?
+    "$tree$bindir/pg_ctl" -D "$data" -s -w -m immediate stop || true
 } >"$directory/messages" 2>&1
 seconds=$(($(date +%s) - began))
 echo "$seconds $file $fault" >>"$UIDGEN_WORK/log/seconds"
 rm -rf "$data"
 
 # What differs is an assertion that failed, unless the session or its server has died.
-diffs=$directory/regression.diffs
+diffs=$(find "$directory" -name regression.diffs)
 lost='server closed the connection|connection to server|terminating connection because of crash'
-if [ "$status" = 0 ] && grep -qs '^skipped: ' "$directory"/results/*.out; then
+if [ "$status" = 0 ] && grep -rqs '^skipped: ' "$directory/results"; then
     result='0 0 1'
 elif [ "$status" = 0 ]; then
     result='1 0 0'

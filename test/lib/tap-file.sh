@@ -4,7 +4,7 @@
 set -eu
 case $2 in *.t) ;; *) exec sh test/lib/sql-file.sh "$@" ;; esac
 . test/lib/pg.sh
-tree=$1
+tree=$UIDGEN_WORK/tree-$1
 file=$2
 fault=$3
 
@@ -15,12 +15,6 @@ mkdir -p "$directory"
 [ "$fault" = - ] || export UIDGEN_FAULT="$fault"
 
 export PG_TEST_PORT_DIR="$UIDGEN_WORK/tmp/portlock" PG_TEST_TIMEOUT_DEFAULT=120
-
-# With the programs of a tree in place of those that are installed.
-prove() {
-    timeout --kill-after=30 "$limit" make -s -C "$directory" -f "$PWD/Makefile" prove_installcheck PG_CONFIG="$PG_CONFIG" \
-        bindir="$UIDGEN_WORK/tree-$tree$bindir" PROVE_TESTS="$file" PROVE_FLAGS=--verbose
-}
 
 # What to show of a failure. The last words of a test that died are in its log.
 explain() {
@@ -36,7 +30,8 @@ limit=1200
 [ -z "${UIDGEN_LONG:-}" ] || limit=14400
 status=0
 began=$(date +%s)
-prove >"$directory/output" 2>"$directory/messages" || status=$?
+check_tree "$tree" "$directory" prove_installcheck PROVE_TESTS="$file" PROVE_FLAGS=--verbose \
+    >"$directory/output" 2>"$directory/messages" || status=$?
 seconds=$(($(date +%s) - began))
 echo "$seconds $file $fault" >>"$UIDGEN_WORK/log/seconds"
 
