@@ -14,7 +14,6 @@ BEGIN
   END LOOP;
 END
 $$;
-\t on
-SELECT format('dynamic step: %s with bounds of %s to %s, after %s ranges', step,
-              current_setting('uidgen.segment_step'), current_setting('uidgen.segment_max_step'), records)
-  FROM segment_status JOIN uid_stat USING (sequence) WHERE name = 'dynamic';
+SELECT 'The step of a segment', :'place', col, value
+  FROM segment_status JOIN uid_stat USING (sequence), LATERAL (VALUES ('reached', step), ('after ranges', records)) AS c (col, value)
+ WHERE name = 'dynamic';

@@ -5,10 +5,11 @@ SELECT count(*) AS rows FROM turns \gset
 INSERT INTO subject (name, call, calls, source) VALUES
   ('no-op',       'bench_noop(s#)',   20 * :rows, 'turns'),
   ('one segment', 'segment_next(s#)', 20 * :rows, 'same');
-CALL pg_temp.measure('1 in use', :rounds);
+CALL pg_temp.measure('one segment, no other in use', :rounds);
 
 INSERT INTO subject (name, call, calls, source) VALUES ('1,000 in turn', 'segment_next(s#)', 20 * :rows, 'turns');
-CALL pg_temp.measure('1,000 in use', :rounds);
+CALL pg_temp.measure('one and the same, 999 others in use', :rounds);
 
-SELECT count(*) AS "segments with a slot" FROM segment_status;
-SELECT phase AS segments, name, "ns, median", "x no-op, median" FROM medians ORDER BY phase COLLATE "C", place;
+SELECT 'Many segments', CASE name WHEN 'one segment' THEN phase ELSE name END, col, value
+  FROM medians, LATERAL (VALUES ('× no-op', pg_temp.shown(times)), ('ns above no-op', round(above::numeric))) AS c (col, value)
+ WHERE name <> 'no-op' ORDER BY place, phase DESC, col DESC;

@@ -38,10 +38,16 @@ BEGIN
 END
 $$;
 
+-- As exact as the tables have figures.
+CREATE FUNCTION pg_temp.shown(figure float) RETURNS numeric LANGUAGE sql AS $$
+  SELECT round(figure::numeric, CASE WHEN figure < 20 THEN 1 ELSE 0 END)
+$$;
+
 -- Each round's time is also divided by that same round's no-op.
 CREATE TEMP VIEW medians AS
-SELECT r.phase, s.place, s.name, round(percentile_cont(0.5) WITHIN GROUP (ORDER BY r.ns)::numeric, 2) AS "ns, median",
-       round(percentile_cont(0.5) WITHIN GROUP (ORDER BY r.ns / n.ns)::numeric, 2) AS "x no-op, median"
+SELECT r.phase, s.place, s.name, percentile_cont(0.5) WITHIN GROUP (ORDER BY r.ns) AS ns,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY r.ns - n.ns) AS above,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY r.ns / n.ns) AS times
   FROM subject s JOIN result r USING (name) JOIN result n ON n.name = 'no-op' AND n.round = r.round AND n.phase = r.phase
  WHERE r.round > 0
  GROUP BY r.phase, s.place, s.name;

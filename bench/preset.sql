@@ -19,4 +19,5 @@ BEGIN
   END LOOP;
 END
 $$;
-SELECT format('%s: %s ids a second once it is max_ahead_ms ahead', generator, round(ids / seconds)) FROM rate;
+SELECT 'Beyond the capacity of a preset', CASE generator WHEN 'uid_generators.baidu' THEN 'the same layout in snowflake mode' ELSE '`baidu_cached`' END,
+       'ids a second', round(ids / seconds) FROM rate;

@@ -5,7 +5,6 @@ SELECT name, calls, call, format('generate_series(1, %s)', calls / 20)
   FROM (VALUES
   ('no-op',                  4000000, 'bench_noop()'),
   ('uid_next()',             2000000, 'uid_next()'),
-  ('uid_next, cached', 4000000, 'uid_next(''uid_generators.cached''::regclass)')) AS v (name, calls, call);
+  ('uid_next, cached mode',  4000000, 'uid_next(''uid_generators.cached''::regclass)')) AS v (name, calls, call);
 CALL pg_temp.measure('', :rounds);
-SELECT :'state' AS registry, name, "ns, median", "x no-op, median" FROM medians ORDER BY place;
-SELECT generator, protection FROM uid_generator_status WHERE protection IS NOT NULL ORDER BY generator;
+SELECT 'Draws in a fleet', name, :'state', pg_temp.shown(times) FROM medians WHERE name <> 'no-op' ORDER BY place;

@@ -7,7 +7,7 @@ set -eu
 members=${1:-1000}
 generators=${2:-1000}
 
-# Runs pgbench with these arguments, and prints calls a second and latencies, which include the connection: measure label
+# Runs pgbench with these arguments: calls a second, and latencies, which include the connection: measure label
 # pgbench-argument...
 measure() {
     label=$1
@@ -18,8 +18,8 @@ measure() {
         tail -n 20 "$UIDGEN_WORK/log/pgbench" >&2
         exit 1
     }
-    tps=$(sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$UIDGEN_WORK/log/pgbench")
-    printf '%-40s %8.0f /s   %s\n' "$label" "$tps" "$(percentiles "$UIDGEN_WORK/log/calls")"
+    cell 'The registry of a fleet' "$label" 'a second' "$(sed -n 's/^tps = \([0-9]*\).*/\1/p' "$UIDGEN_WORK/log/pgbench")"
+    percentiles "$UIDGEN_WORK/log/calls" 'The registry of a fleet' "$label"
 }
 
 # The memory of the server's processes in MB; what they share counts once.
@@ -29,8 +29,11 @@ memory() {
     done | awk '{kb += $1} END {printf "%d", kb / 1024}'
 }
 
-# Runs a command, and prints the most memory that the server took meanwhile, and the WAL that it wrote.
+# Runs a command, and measures the most memory that the server took meanwhile, and the WAL that it wrote: with_costs label
+# command...
 with_costs() {
+    costs=$1
+    shift
     from=$(psql -Atc 'SELECT pg_current_wal_insert_lsn()')
     most=0
     "$@" &
@@ -41,35 +44,65 @@ with_costs() {
         sleep 0.1
     done
     wait "$job"
-    wal=$(psql -Atc "SELECT (pg_current_wal_insert_lsn() - '$from') / 1024")
-    printf '    at most %s MB in processes of the server, %.0f kB of WAL\n' "$most" "$wal"
+    cell 'The registry of a fleet' "$costs" 'memory, MB' "$most"
+    cell 'The registry of a fleet' "$costs" 'WAL, kB' \
+        "$(psql -Atc "SELECT round((pg_current_wal_insert_lsn() - '$from') / 1024)")"
 }
 
-# The first ids of many generators of one member, by 50 sessions.
+# What the registrar of the member has written, in kB, as /proc counts it: files, not sockets.
+written() {
+    pid=$(pgrep -f 'uidgen registrar' -P "$(head -n 1 "$directory/postmaster.pid")")
+    awk '$1 == "wchar:" {printf "%d", $2 / 1024}' "/proc/$pid/io"
+}
+
+# The first ids of many generators of one member, by 50 sessions; and their renewals.
 many_generators() {
     directory=$UIDGEN_WORK/server-member
     make_server server-member "$tree"
+    line="host=$PGHOST port=${PGPORT:-5432} dbname=postgres user=uid_fleet"
     {
         echo "port = 5471"
         echo "max_connections = 200"
-        echo "uidgen.registry = 'host=$PGHOST port=${PGPORT:-5432} dbname=postgres user=uid_fleet'"
+        echo "uidgen.registry = '$line'"
     } >>"$directory/postgresql.conf"
     start_server server-member "$tree"
     (
         PGPORT=5471
         export PGPORT
-        psql -c 'CREATE EXTENSION uidgen' -c "SELECT count(uid_generator_create('g' || n)) FROM generate_series(1, $generators) n" >/dev/null
+        psql -c 'CREATE EXTENSION uidgen' -c "SELECT count(uid_generator_create('g' || n, datacenter_bits => 0,
+            worker_bits => 14, sequence_bits => 8)) FROM generate_series(1, $generators) n" >/dev/null
         echo "SELECT uid_next(('uid_generators.g' || :client_id * $((generators / 50)) + :k)::regclass);
 \\set k :k + 1" >"$UIDGEN_WORK/draw.sql"
         before=$(date +%s%N)
-        "$tree$bindir/pgbench" -n -f "$UIDGEN_WORK/draw.sql" -D k=1 -c 50 -j 2 -t $((generators / 50)) >/dev/null 2>&1
-        echo "$generators generators of one member drew their first ids in $(ms_since "$before") ms"
+        "$tree$bindir/pgbench" -n -f "$UIDGEN_WORK/draw.sql" -D k=1 -c 50 -j 2 -t $((generators / 50)) \
+            >"$UIDGEN_WORK/log/pgbench" 2>&1 || {
+            tail -n 5 "$UIDGEN_WORK/log/pgbench" >&2
+            exit 1
+        }
+        cell 'The registry of a fleet' "$(grouped "$generators") new generators of one member draw" s "$(seconds_since "$before")"
     )
-    psql -Atc "SELECT '    by ' || calls || ' calls' FROM pg_stat_user_functions WHERE funcname = 'grant'"
+    calls=$(calls_so_far)
+    cell 'The registry of a fleet' "$(grouped "$generators") new generators of one member draw" calls "$calls"
+    before=$(written)
+    echo "uidgen.registry = '$line application_name=again'" >>"$directory/postgresql.conf"
+    (
+        PGPORT=5471
+        export PGPORT
+        psql -c 'SELECT pg_reload_conf()' >/dev/null
+        until [ "$(psql -Atc 'SELECT min(renewals) FROM uid_registry_status')" -ge 2 ]; do sleep 0.2; done
+    )
+    cell 'The registry of a fleet' "$(grouped "$generators") generators of one member renew" calls "$(($(calls_so_far) - calls))"
+    cell 'The registry of a fleet' "$(grouped "$generators") generators of one member renew" 'file of grants, kB' "$(($(written) - before))"
     stop_server server-member "$tree" immediate
 }
 
+# Calls of the registry for grants.
+calls_so_far() {
+    psql -Atc "SELECT calls FROM pg_stat_user_functions WHERE funcname = 'grant'"
+}
+
 build_all
+rm -rf "$data"
 make_server server-bench "$tree"
 printf 'jit = off\ntrack_functions = pl\n' >>"$data/postgresql.conf"
 start_server server-bench "$tree"
@@ -84,10 +117,13 @@ measure 'a newcomer after the other' -c 1 -t 500 -D renews=0 -D many=1
 measure 'one member renews' -c 1 -t 500 -D renews=1 -D many=1
 measure '8 members renew' -c 8 -j 2 -t 200 -D renews=1 -D many=1
 measure 'calls of 100 newcomers each' -c 1 -t 20 -D renews=0 -D many=100
-with_costs measure "$members members join, 50 at a time" -c 50 -j 2 -t $((members / 50)) -D renews=0 -D many=1
-with_costs measure "$members members renew, 50 at a time" -c 50 -j 2 -t $((members / 50)) -D renews=1 -D many=1
-psql -Atc "SELECT format('%s nodes: table %s, indexes %s', count(*), pg_size_pretty(pg_table_size('uid_registry.node')),
-    pg_size_pretty(pg_indexes_size('uid_registry.node'))) FROM uid_registry.node"
+joining="$(grouped "$members") members join, 50 at a time"
+renewing="$(grouped "$members") members renew, 50 at a time"
+with_costs "$joining" measure "$joining" -c 50 -j 2 -t $((members / 50)) -D renews=0 -D many=1
+with_costs "$renewing" measure "$renewing" -c 50 -j 2 -t $((members / 50)) -D renews=1 -D many=1
+measure_by_psql -c "SELECT 'The registry of a fleet', 'the table of nodes', column1, column2 FROM (VALUES
+    ('rows', (SELECT count(*) FROM uid_registry.node)), ('table, kB', pg_table_size('uid_registry.node') / 1024),
+    ('indexes, kB', pg_indexes_size('uid_registry.node') / 1024)) AS v"
 psql -c 'SELECT pg_stat_reset()' >/dev/null
 many_generators
 stop_server server-bench "$tree" immediate
