@@ -212,7 +212,7 @@ section_isolation_there() {
 # processors, because they mostly wait for servers, disks and clocks. Each leaves output and
 # result in a directory of its own, log/tap-file-fault.
 tap_jobs() {
-    xargs -r -P "$((3 * jobs))" -L 1 sh test/lib/tap-file.sh
+    xargs -r -P "$((3 * jobs))" -L 1 sh test/lib/test-file.sh
 }
 
 result_of() {
