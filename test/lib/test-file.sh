@@ -26,10 +26,11 @@ sql_test() {
         *.sql) set -- REGRESS="${name%.*}" ISOLATION= ;;
         *) set -- REGRESS= ISOLATION="${name%.*}" ;;
     esac
-    export PGHOST="$directory" PGPORT=5432 PGUSER=postgres
+    PGUSER=$(id -un)
+    export PGUSER PGHOST="$directory" PGPORT=5432 PATH="$PWD/test/lib/bin:$tree$bindir:$PATH"
     data=$directory/tmp_check/t_data
     mkdir -p "$directory/tmp_check"
-    "$tree$bindir/initdb" -N -D "$data" -A trust -U postgres --no-locale -E UTF8 >"$directory/initdb"
+    initdb -N -A trust -D "$data"
     {
         cat test/regress.conf
         echo "fsync = off"
@@ -37,10 +38,10 @@ sql_test() {
         echo "unix_socket_directories = '$directory'"
         [ "$fault" = - ] || echo "uidgen.fault = '$fault'"
     } >>"$data/postgresql.conf"
-    "$tree$bindir/pg_ctl" -D "$data" -l "$directory/server.log" -s -w start
+    pg_ctl -D "$data" -l "$directory/server.log" -s -w start
     differs=0
     check_tree "$tree" "$directory" installcheck "$@" >"$directory/pg_regress" || differs=$?
-    "$tree$bindir/pg_ctl" -D "$data" -s -w -m immediate stop || true
+    pg_ctl -D "$data" -s -w -m immediate stop || true
     find "$directory" -name regression.diffs -exec cat {} + >"$directory/diffs"
     skipped=$(grep -rhs -m 1 '^skipped: ' "$directory/results" || true)
     if [ "$differs" = 0 ]; then
