@@ -8,9 +8,12 @@ majors='17:trixie 18:forky 19:experimental'
 # the server of the package. What fills /dev/shm runs alone, and so does the torture, half of whose rounds preload.
 tested_there='isolation_there+regress_there+tap_there'
 tested_alone='memory_there torture_major'
+# Its Patroni is younger than this machine's may be.
+patroni_major=17:trixie
 cache=${XDG_CACHE_HOME:-/var/cache}/uidgen-test
 namespaces=
 roots_started=
+patroni_there=
 
 # Why the section cannot run, or nothing.
 majors_hindrance() {
@@ -66,21 +69,26 @@ section_majors() {
     done
 }
 
-# All at the same time, and beside the sections that come first: most of it is waiting for the network and the disk.
-# Those that were started are listed in $roots_started; none after a failure.
-start_roots() {
+# What root.sh makes a root from, and the place for it. False: they cannot be had.
+find_mirrors() {
     mirror=$(debian_mirror Debian)
     [ -n "$mirror" ] || { refresh_lists && mirror=$(debian_mirror Debian); } || true
     if [ -z "$mirror" ]; then
         echo "There is no Debian mirror in apt's configuration." | twice
-        return 0
+        return 1
     fi
     security=$(debian_mirror Debian-Security)
     mkdir -p "$cache"
     if [ ! -O "$cache" ]; then
         echo "$cache belongs to somebody else." | twice
-        return 0
+        return 1
     fi
+}
+
+# All at the same time, and beside the sections that come first: most of it is waiting for the network and the disk.
+# Those that were started are listed in $roots_started; none after a failure.
+start_roots() {
+    find_mirrors || return 0
     for pair in $majors; do
         echo "Making a Debian ${pair#*:} with PostgreSQL ${pair%:*} in $cache, or finding it there ..."
         in_namespaces make "$cache/${pair#*:}" "${pair#*:}" "${pair%:*}" "$mirror" \
@@ -115,7 +123,7 @@ judge_root() {
 
 # What an interrupted or failed run began is of no use to the next one.
 remove_incomplete_roots() {
-    for entry in $roots_started; do
+    for entry in $roots_started ${patroni_there:+"$patroni_major:$patroni_there"}; do
         pair=${entry%:*}
         sh "$top/test/lib/root.sh" tidy "$cache/${pair#*:}" "${pair#*:}" "${pair%:*}"
     done
@@ -178,4 +186,27 @@ test_major() {
     namespaces=
     cat "$work/log/package-$1"
     add_sections "$package" "$status"
+}
+
+# The section patroni once more in that Debian, at the same time as here.
+start_patroni_there() {
+    [ -z "$(majors_hindrance)" ] && find_mirrors || return 0
+    mkdir -p "$work/patroni-there/tmp" "$work/patroni-there/log"
+    cp -R "$work/src" "$work/patroni-there/src"
+    in_namespaces patroni "$cache/${patroni_major#*:}" "${patroni_major#*:}" "${patroni_major%:*}" "$work/patroni-there" "$mirror" \
+        "$security" >"$work/log/patroni-there" 2>&1
+    patroni_there=$!
+}
+
+section_patroni_there() {
+    if [ -z "$patroni_there" ]; then
+        hindrance=$(majors_hindrance)
+        echo "skipped: ${hindrance:-there is no Debian $patroni_major}"
+        add 0 0 1
+        return 0
+    fi
+    status=0
+    wait "$patroni_there" || status=$?
+    cat "$work/log/patroni-there"
+    add_sections "$work/patroni-there" "$status"
 }

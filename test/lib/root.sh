@@ -5,10 +5,11 @@
 #   root.sh make DIRECTORY SUITE MAJOR MIRROR [SECURITY]   unless it is there, and recent
 #   root.sh run  DIRECTORY SUITE MAJOR WORK SECTION...
 #   root.sh package DIRECTORY SUITE MAJOR WORK      builds Debian's package, installs it, and tests it
+#   root.sh patroni DIRECTORY SUITE MAJOR WORK MIRROR [SECURITY]   makes it, and runs the section patroni with its Patroni
 #   root.sh tidy DIRECTORY SUITE MAJOR              removes it if it is not complete
 #
 # To make one takes two minutes and 2 GB, and it is used for a week. It can be deleted while no test runs.
-# The first three run in namespaces of their own for mounts, processes and System V IPC.
+# All but the last run in namespaces of their own for mounts, processes and System V IPC.
 # So what they mount is seen by nobody else, and when they end, in whatever way, the
 # kernel ends everything that they started and undoes every mount.
 set -eu
@@ -22,6 +23,7 @@ shift 4
 packages="postgresql-$major postgresql-server-dev-$major libpq-dev libssl-dev build-essential perl libipc-run-perl libfaketime"
 # What Debian's package is built and checked with.
 packages="$packages debhelper postgresql-server-dev-all lintian"
+patroni_packages='patroni python3-etcd etcd-server pgbouncer'
 # experimental is not a whole Debian: it holds a few packages to be installed into sid.
 base=$suite
 recipe="$suite with security updates: $packages"
@@ -200,9 +202,23 @@ test_package() {
     sections package_installed
 }
 
+# Beside the root, because nothing else needs it.
+test_patroni() {
+    there=$1
+    shift
+    make_root "$@"
+    in_use
+    mount_for_once "$there"
+    inside chown -R postgres: /mnt
+    inside sh -c "apt-get update -q && apt-get install -y -q --no-install-recommends $patroni_packages" >"$there/log/apt" 2>&1 ||
+        echo "Patroni cannot be had: the tests that need it skip."
+    sections patroni
+}
+
 case $command in
     make) make_root "$@" ;;
     run) run_sections "$@" ;;
     package) test_package "$@" ;;
+    patroni) test_patroni "$@" ;;
     tidy) tidy ;;
 esac

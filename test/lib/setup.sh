@@ -121,7 +121,7 @@ setup_tool() {
 
 # Patroni, etcd and PgBouncer, which the section patroni runs, without whose packages it says that it skips.
 setup_patroni() {
-    unpack_packages patroni patroni etcd-server pgbouncer
+    unpack_packages patroni patroni python3-etcd etcd-server pgbouncer
 }
 
 # The exporter and promtool, which the section monitoring runs. The same holds for them.
