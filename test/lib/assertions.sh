@@ -25,8 +25,7 @@ on_server_with_assertions() {
     shift
     hindrance=$(assertions_hindrance)
     if [ -n "$hindrance" ]; then
-        echo "skipped: $hindrance"
-        add 0 0 1
+        skip "$hindrance"
         return 0
     fi
     prepare_server_with_assertions

@@ -36,8 +36,7 @@ client() {
     probe=$2
     shift 2
     if ! sh -c "$probe" >/dev/null 2>&1; then
-        echo "skipped: $file: $probe"
-        add 0 0 1
+        skip "$file: $probe"
         return 0
     fi
     database=$(echo "$file" | sed 's/\W.*//' | tr '[:upper:]' '[:lower:]')

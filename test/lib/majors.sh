@@ -53,8 +53,7 @@ stop_namespaces() {
 section_majors() {
     hindrance=$(majors_hindrance)
     if [ -n "$hindrance" ]; then
-        echo "skipped: $hindrance"
-        add 0 0 1
+        skip "$hindrance"
         return 0
     fi
     [ -n "$roots_started" ] || start_roots
@@ -151,8 +150,7 @@ make_old() {
 # The section upgrade, if there is an older PostgreSQL: upgrade_there major directory.
 upgrade_there() {
     if [ "$old_major" -ge "$1" ]; then
-        echo "skipped: no upgrade to PostgreSQL $1, since this machine has $old_major already"
-        add 0 0 1
+        skip "no upgrade to PostgreSQL $1, since this machine has $old_major already"
     elif [ -n "$old" ]; then
         cp -al "$old" "$2/old"
         sections="$sections+upgrade"

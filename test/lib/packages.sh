@@ -75,8 +75,7 @@ section_package() {
     command -v dh_pgxs_test >/dev/null || hindrance="debhelper and postgresql-server-dev-all are not installed"
     case $bindir in /usr/lib/postgresql/*) ;; *) hindrance="this PostgreSQL is not Debian's" ;; esac
     if [ -n "$hindrance" ]; then
-        echo "skipped: $hindrance"
-        add 0 0 1
+        skip "$hindrance"
         return 0
     fi
     package_built || return 0

@@ -18,6 +18,12 @@ fail() {
     add 0 1
 }
 
+# skip why: one test, or all of a section.
+skip() {
+    echo "skipped: $1"
+    add 0 0 1
+}
+
 # What failed may scroll away, so it is said again before the totals of the run.
 twice() {
     tee -a "$UIDGEN_WORK/failures"
