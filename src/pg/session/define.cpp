@@ -151,7 +151,7 @@ void take_default(Oid generator, const Extension &extension) {
         ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
                         errmsg("another session is choosing the default generator"), errhint("Try again.")));
     const Oid builtin = builtin_generator();
-    if (find_default_generator() != builtin || has_drawn_or_lock(builtin))
+    if ((find_default_generator() != builtin || has_drawn_or_lock(builtin)) && !fault_is("usurp_default"))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("generator \"%s\" cannot become the default by its label", get_rel_name(generator)),
                         errdetail("This database has chosen another default, or has drawn from the builtin one."),
