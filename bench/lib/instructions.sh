@@ -144,7 +144,7 @@ first() {
 # calls.
 start_counting() {
     cp -R "$data" "$data-$1"
-    echo "${3:-}" >>"$data-$1/postgresql.conf"
+    printf '%s\n' "uidgen.max_wait = '5min'" "${3:-}" >>"$data-$1/postgresql.conf" # valgrind is slow
     valgrind --tool=callgrind --trace-children=yes --callgrind-out-file="$profiles/$1.%p" \
         --toggle-collect="$2" --dump-instr=no \
         "$tree$bindir/postgres" -D "$data-$1" >"$UIDGEN_WORK/log/$1" 2>&1 &

@@ -4,8 +4,7 @@
 set -eu
 . bench/lib/server.sh
 
-rounds=25
-seconds=2
+rounds=19
 
 few_functions() {
     printf '%s\t%s\n' \
@@ -93,8 +92,8 @@ compare() {
             FROM spent WHERE label = '$1' GROUP BY kind ORDER BY kind"
         database=
     done | awk -F '\t' -v label="$1" '$1 in few {printf "Large numbers\t%s\t%s\t%.2f\n", label, $1, $2 / few[$1]}
-        !($1 in few) {few[$1] = $2; printf "Large numbers\tµs, as they are, 100 of each\t%s\t%.0f\n", $1, $2}' |
-        grep -e "	$1	" -e "	µs, $1" | record
+        !($1 in few) && label == "as they are" {printf "Large numbers\t100 of each, µs\t%s\t%.0f\n", $1, $2}
+        {few[$1] = $2}' | record
 }
 
 section_numbers() {
@@ -134,22 +133,24 @@ area() {
     du -sk "$UIDGEN_WORK/sizes/pg_dynshmem" | awk '{printf "%.0f", $1 / 1024}'
 }
 
-# What each one takes: from one growth of the area to the next, of so much, so many have drawn: size_of what call number of
-# those that have drawn
+# What each one takes: a piece by which the area has grown is used up, when it grows again, by so many that have drawn
+# meanwhile. Looks after so many: size_of what call number-of-those-that-have-drawn so-many. Leaves the number in n.
 size_of() {
-    last=$(area)
-    from=0
     n=$3
+    piece=0
+    first=0
+    size=$(area)
     while :; do
-        draw_of "$((n + 1))..$((n + 100))" "$2" off
-        n=$((n + 100))
+        draw_of "$((n + 1))..$((n + $4))" "$2" off
+        n=$((n + $4))
         now=$(area)
-        [ "$now" != "$last" ] || continue
-        [ "$from" = 0 ] || break
-        from=$n
-        last=$now
+        [ "$now" != "$size" ] || continue
+        [ "$piece" = 0 ] || break
+        piece=$((now - size))
+        first=$n
+        size=$now
     done
-    cell Memory "$1" size "$(awk -v mb=$((now - last)) -v n=$((n - from)) 'BEGIN {printf "%.1f kB", mb * 1024 / n}')"
+    cell Memory "$1" size "$(awk -v mb="$piece" -v n=$((n - first)) 'BEGIN {printf "%.1f kB", mb * 1024 / n}')"
 }
 
 # Draws from so many, each in a transaction of its own: draw_of numbers call-of-a-number track_counts
@@ -175,7 +176,7 @@ section_sizes() {
     cell Memory '40,000 segments' size "$before MB"
     draw_of 1..40000 "segment_next(('uid_segments.of_' || i)::regclass)" on
     cell Memory "PostgreSQL's statistics of 40,000 segments" size "$(($(area) - before)) MB"
-    size_of 'a segment that has drawn' "$new_segment" 40000
+    size_of 'a segment that has drawn' "$new_segment" 40000 200
     draw_of "$((n + 1))..100000" "$new_segment" off
     on sizes -c 'VACUUM ANALYZE' # which autovacuum has done where segments are made one by one
     for view in uid_stat_server uid_stat uid_segment segment_status; do
@@ -183,7 +184,10 @@ section_sizes() {
         on sizes -c "SELECT count(*) FROM $view" >/dev/null
         cell 'Large numbers' "$view" s "$(seconds_since "$before")"
     done
-    size_of 'a generator that has drawn' "$new_generator" 0
+    stop_server sizes "$tree" fast # so that the area begins again
+    start_server sizes "$tree"
+    draw_of 1..2500 "$new_generator" off
+    size_of 'a generator that has drawn' "$new_generator" 2500 25
     stop_server sizes "$tree" immediate
 }
 
@@ -230,6 +234,7 @@ interleaved() {
 
 section_bulk() {
     pgbench_rounds=3
+    seconds=1
     measure_by_psql -v place='in bulk' -f bench/dynamic.sql
     interleaved bulk_functions bulk 'SELECT count(F) FROM generate_series(1, 10000);' 1 2 8 32 |
         awk -F '\t' '{printf "Bulk\t%s\t%s\t%.1f\n", $2, $1, $3 / 100}
@@ -238,6 +243,7 @@ section_bulk() {
 
 section_first() {
     pgbench_rounds=3
+    seconds=2
     interleaved few_functions first 'SELECT F;' 1 8 64 |
         awk -F '\t' '{printf $3 < 10000 ? "%s\t%s\t%s\t%.1f\n" : "%s\t%s\t%s\t%.0f\n",
             "One call in each transaction", $2, $1, $3 / 1000}' | record
@@ -251,9 +257,9 @@ keys() {
         'uid_next()' bigint 'uid_next()' \
         'segment_next(regclass)' bigint "segment_next('uid_segments.dynamic'::regclass)" \
         'uid_next_uuid()' uuid 'uid_next_uuid()' \
-        'gen_random_uuid' uuid 'gen_random_uuid()' \
-        'snowflake, plpgsql' bigint 'plpgsql_snowflake()'
+        'gen_random_uuid' uuid 'gen_random_uuid()'
     [ "$(psql -At -c 'SHOW server_version_num')" -lt 180000 ] || printf '%s\t%s\t%s\n' "\`uuidv7()\`" uuid 'uuidv7()'
+    printf '%s\t%s\t%s\n' 'snowflake, plpgsql' bigint 'plpgsql_snowflake()' # last, because it may draw a duplicate
 }
 
 # A million rows from eight clients, a thousand in each transaction.
@@ -287,6 +293,7 @@ section_inserts() {
         psql -c "CREATE TABLE $table (id $type PRIMARY KEY DEFAULT $call, v int)"
     done
     pgbench_rounds=3
+    seconds=2
     interleaved tables_to_fill inserts 'INSERT INTO F (v) VALUES (1);' 1 8 64 |
         awk -F '\t' '{printf "One INSERT in each transaction\t%s\t%s\t%.2f\n", $2, $1, $4}
             $4 == 1 {printf "One INSERT in each transaction\ttransactions a second of bigserial\t%s\t%.0f\n", $1, $3}' | record
@@ -295,7 +302,7 @@ section_inserts() {
 # The calls of 64 clients, a transaction each: latencies name call
 latencies() {
     echo "SELECT $2;" >"$UIDGEN_WORK/latency.sql"
-    PGPORT=5433 "$tree$bindir/pgbench" -n -M prepared -f "$UIDGEN_WORK/latency.sql" -c 64 -j 2 -T 15 \
+    PGPORT=5433 "$tree$bindir/pgbench" -n -M prepared -f "$UIDGEN_WORK/latency.sql" -c 64 -j 2 -T 10 \
         -l --log-prefix="$UIDGEN_WORK/log/latency" >"$UIDGEN_WORK/log/pgbench" 2>&1
     percentiles "$UIDGEN_WORK/log/latency" 'Behind a synchronous standby' "$1"
     rm -f "$UIDGEN_WORK"/log/latency.*
@@ -325,11 +332,11 @@ section_standby() {
     kill "$line"
 }
 
-# Draws for about 15 s at a fixed rate, in a transaction each or in one for all, and
+# Draws for about 10 s at a fixed rate, in a transaction each or in one for all, and
 # counts how often a call waited for a flush: waits_at rate own|one. The calls before
 # the count take the first lease and write the row of worker_node.
 waits_at() {
-    calls=$(awk -v rate="$1" 'BEGIN {print int(15 * rate)}')
+    calls=$(awk -v rate="$1" 'BEGIN {print 10 * rate}')
     status="SELECT flush_waits, records FROM uid_stat WHERE sequence = 'uid_generators.uid_default'::regclass"
     psql -d stock -c 'SELECT uid_next()' -c 'SELECT pg_sleep(0.5)' >"$UIDGEN_WORK/log/waits"
     {
@@ -343,7 +350,7 @@ waits_at() {
         printf '%s\n' '\echo waits: :before_flush_waits :after_flush_waits :before_records :after_records'
     } | psql -d stock -At | sed -n 's/^waits: //p' |
         awk -v rate="$1" -v calls="$calls" -v kind="$([ "$2" = own ] && echo 'a transaction each' || echo 'one read-only transaction')" '
-            {printf "Waits for a flush\t%s\tcalls in 15 s\t%d\n", rate, calls
+            {printf "Waits for a flush\t%s\tcalls in 10 s\t%d\n", rate, calls
             printf "Waits for a flush\t%s\twaits, %s\t%d\n", rate, kind, $2 - $1
             printf "Waits for a flush\t%s\trecords, %s\t%d\n", rate, kind, $4 - $3}' | record
 }

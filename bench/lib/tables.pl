@@ -6,6 +6,8 @@
 # listed, and so is what has no place in a table.
 use v5.36;
 use utf8;
+
+use File::Basename 'dirname';
 use open qw(:std :encoding(UTF-8));
 
 sub contents ($path)
@@ -28,7 +30,7 @@ for my $line (split /\n/, contents($ARGV[0]))
 }
 
 my @missing;
-for my $section (split /^#+ /m, contents('bench/README.md'))
+for my $section (split /^#+ /m, contents(dirname(__FILE__) . '/../README.md'))
 {
 	my ($heading) = $section =~ /^(.*)/;
 	my $values = $measured{$heading};

@@ -4,6 +4,7 @@
 #
 #   root.sh make DIRECTORY SUITE MAJOR MIRROR [SECURITY]   unless it is there, and recent
 #   root.sh run  DIRECTORY SUITE MAJOR WORK SECTION...
+#   root.sh measure DIRECTORY SUITE MAJOR WORK SECTION...   of bench/run
 #   root.sh package DIRECTORY SUITE MAJOR WORK      builds Debian's package, installs it, and tests it
 #   root.sh patroni DIRECTORY SUITE MAJOR WORK MIRROR [SECURITY]   makes it, and runs the section patroni with its Patroni
 #   root.sh tidy DIRECTORY SUITE MAJOR              removes it if it is not complete
@@ -169,19 +170,24 @@ in_use() {
     fi
 }
 
-# As an ordinary user inside.
-sections() {
+# A script of the copy, as an ordinary user inside.
+script() {
     chroot --userspec=postgres:postgres "$root" env -i --chdir=/mnt/src PATH=/usr/bin:/bin HOME=/mnt \
         LANG=C.UTF-8 TMPDIR=/mnt/tmp PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config" \
-        UIDGEN_WORK=/mnt sh test/lib/run.sh whole "$@" </dev/null
+        UIDGEN_WORK=/mnt sh "$@" </dev/null
 }
 
-run_sections() {
+sections() {
+    script test/lib/run.sh whole "$@"
+}
+
+# run_there WORK function argument...
+run_there() {
     in_use
     mount_read_only "$1"
     shift
     inside chown -R postgres: /mnt
-    sections "$@"
+    "$@"
 }
 
 # As docs/install.md says: what the package is built with, and the package.
@@ -217,7 +223,8 @@ test_patroni() {
 
 case $command in
     make) make_root "$@" ;;
-    run) run_sections "$@" ;;
+    run) there=$1 && shift && run_there "$there" sections "$@" ;;
+    measure) there=$1 && shift && run_there "$there" script bench/lib/sections.sh "$@" ;;
     package) test_package "$@" ;;
     patroni) test_patroni "$@" ;;
     tidy) tidy ;;
