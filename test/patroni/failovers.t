@@ -25,7 +25,7 @@ sub lift_fence ($leader, $event)
 }
 
 my $seconds = time_without_leader('one', 'two', sub { patronictl('switchover', '--leader', 'one', '--candidate', 'two', '--force') });
-note_figure('switchover: %.1f s without a leader', $seconds);
+note_figure('switchover: %.1f s, with patronictl', $seconds);
 lift_fence('two', 'switchover');
 wait_for_standby('two');
 
@@ -52,9 +52,9 @@ $seconds = time_without_leader('two', 'one',
 		kill 'KILL', $walsender;
 	});
 note_figure('failover: %.1f s without a leader', $seconds);
+$members[1]->safe_psql('postgres', "SELECT uid_next('uid_generators.late')");
 like(draw_as_newcomer($members[0], 'after_failover'), qr/may have lost grants/, 'after it newcomers wait');
 like(status_of('one', 'reason, fenced_until IS NOT NULL, larger_term'), qr/^(?:takeover|proof)\|t\|$/, '... for a fence');
-$members[1]->safe_psql('postgres', "SELECT uid_next('uid_generators.late')");
 wait_for_renewals('one', @members);
 is(nodes_of(@members), $kept, 'members keep their nodes');
 wait_until('the late newcomer is known', sub { (ask('one', "SELECT node FROM uid_registry.node WHERE holder ~ 'late'") // -1) == $late });
