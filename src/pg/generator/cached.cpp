@@ -95,6 +95,8 @@ bool limit_to_ring(DrawCall *call, const core::ClockState &state, core::Decision
     if (!takes && (decision->action != core::ClockAction::wait || cached.when_empty != WhenRingEmpty::error))
         return true;
     const uint64_t until = generator.ring.until.load(std::memory_order_relaxed);
+    if (fault_is("keep_stale") && until > 0)
+        decision->floor = generator.ring.from.load(std::memory_order_relaxed);
     const uint64_t next = Max(state.last + 1, decision->floor);
     if (next >= until) {
         const bool is_new = until == 0 || state.last + 1 < until;
