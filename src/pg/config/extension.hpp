@@ -73,7 +73,8 @@ void check_owner_of_new(Oid sequence);
 
 // ---------------------------------------------------------------------------------------------------------
 // What a session keeps of definitions is up to date as long as definition_changes stays the same, and what it keeps of
-// names, as long as relation_changes does.
+// names, as long as relation_changes does. These are two, because every CREATE, VACUUM or temporary table in the
+// database changes relation_changes: with this one alone, each would have sessions read all definitions again.
 // ---------------------------------------------------------------------------------------------------------
 
 // Counts the changes of relations that reached this session, from 1; and those of watched sequences.
