@@ -50,7 +50,7 @@ inline Why why_of(const char *word) noexcept {
     if (word == nullptr || word[0] == '\0')
         return Why::granted;
     for (auto why = static_cast<uint8_t>(Why::ahead); why < static_cast<uint8_t>(Why::unknown); why++)
-        if (strcmp(name_of(static_cast<Why>(why)), word) == 0)
+        if (strcmp(why_name(static_cast<Why>(why)), word) == 0)
             return static_cast<Why>(why);
     return Why::unknown;
 }

@@ -197,8 +197,8 @@ constexpr int64_t lease_end(const ClockPolicy &policy, const Bounds &bounds, int
 }
 
 // What to do to draw from `next` on, in ticks up to `ahead` above the clock, or up to `held` if that is later.
-constexpr Decision draw(const ClockPolicy &policy, const ClockState &state, const Bounds &bounds, uint64_t next,
-                        int64_t ahead, int64_t held) noexcept {
+constexpr Decision decide_draw(const ClockPolicy &policy, const ClockState &state, const Bounds &bounds, uint64_t next,
+                               int64_t ahead, int64_t held) noexcept {
     const auto position = [&policy](int64_t tick) { return static_cast<uint64_t>(tick) << policy.sequence_bits; };
     const auto tick = [&policy](uint64_t pos) { return static_cast<int64_t>(pos >> policy.sequence_bits); };
     const int64_t next_tick = tick(next);
@@ -276,8 +276,8 @@ constexpr Decision decide(const ClockPolicy &policy, const ClockState &state) no
                        static_cast<int64_t>(state.last >> policy.sequence_bits) == next_tick;
     const bool ends_tick = policy.when_full == WhenFull::backup && begun;
     const Decision drawn =
-        detail::draw(policy, state, bounds, next, policy.when_full == WhenFull::borrow ? policy.max_ahead : 0,
-                     ends_tick ? std::max(bounds.held, next_tick) : bounds.held);
+        detail::decide_draw(policy, state, bounds, next, policy.when_full == WhenFull::borrow ? policy.max_ahead : 0,
+                            ends_tick ? std::max(bounds.held, next_tick) : bounds.held);
     if (bounds.back > 0 && (policy.when_back != WhenBack::hold || bounds.back > policy.tolerance))
         return detail::answer_clock_back(policy, bounds, drawn);
     if (policy.when_full == WhenFull::backup && drawn.action == ClockAction::wait)
@@ -295,7 +295,7 @@ constexpr Decision decide_backup(const ClockPolicy &policy, const ClockState &st
         return detail::exhausted(bounds);
     const bool is_back = asked.wait_ticks > 0;
     const int64_t ahead = is_back ? std::min(policy.tolerance, policy.max_ahead) : policy.max_ahead;
-    const Decision drawn = detail::draw(policy, state, bounds, next, ahead, is_back ? bounds.now : bounds.held);
+    const Decision drawn = detail::decide_draw(policy, state, bounds, next, ahead, is_back ? bounds.now : bounds.held);
     if (drawn.action != ClockAction::wait)
         return drawn;
 
@@ -305,7 +305,7 @@ constexpr Decision decide_backup(const ClockPolicy &policy, const ClockState &st
     if (detail::end_of_wait(bounds, drawn) < bounds.held)
         resumes = std::min(resumes, detail::end_of_wait(bounds, drawn));
     if (policy.when_full == WhenFull::backup) {
-        const Decision when_full = detail::draw(policy, state, bounds, next, policy.max_ahead, bounds.held);
+        const Decision when_full = detail::decide_draw(policy, state, bounds, next, policy.max_ahead, bounds.held);
         resumes = std::min(resumes, std::max(detail::end_of_wait(bounds, when_full), bounds.held));
     }
     if (is_back && next_tick > bounds.now + ahead)

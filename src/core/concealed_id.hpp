@@ -138,7 +138,7 @@ struct KeyFormat {
 constexpr int32_t id_bits(const KeyFormat &format) noexcept { return format.width - format.version_bits; }
 
 // As the trigger of uid_key says. FF1 needs a million values or more.
-constexpr bool is_valid(const KeyFormat &format, int32_t versions) noexcept {
+constexpr bool format_is_valid(const KeyFormat &format, int32_t versions) noexcept {
     return format.version_bits >= 0 && format.version_bits <= 10 && format.width <= 63 && id_bits(format) >= 20 &&
            versions >= 1 && versions <= 1 << format.version_bits;
 }

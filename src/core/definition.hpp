@@ -1,6 +1,6 @@
 // The definition of a generator, a segment or a key: what the security label of its sequence says, as
-// definition_text.hpp reads and writes it. A field has the name of its column and of its parameter. check() alone says
-// which definitions are valid.
+// definition_text.hpp reads and writes it. A field has the name of its column and of its parameter. find_fault() alone
+// says which definitions are valid.
 #pragma once
 
 #include <cstddef>
@@ -136,7 +136,7 @@ using detail::SegmentDefinition;
 
 enum class DefinitionKind : uint8_t { none, generator, segment, key };
 constexpr const char *definition_kinds[] = {"", "generator", "segment", "key"};
-constexpr const char *name_of(DefinitionKind kind) noexcept { return definition_kinds[static_cast<size_t>(kind)]; }
+constexpr const char *kind_name(DefinitionKind kind) noexcept { return definition_kinds[static_cast<size_t>(kind)]; }
 
 struct Definition {
     DefinitionKind kind;
@@ -278,7 +278,7 @@ template <size_t count> DefinitionFault first_broken(DefinitionKind kind, const 
 
 inline DefinitionFault check_rules(const GeneratorDefinition &generator) noexcept {
     const Layout layout = layout_of(generator);
-    const LayoutFault fault = check(layout);
+    const LayoutFault fault = find_layout_fault(layout);
     const ClockPolicy policy = policy_of(generator);
     const CachedConfig cached = cached_of(generator);
     const int32_t worker_bits = fault == LayoutFault::none ? drawn_worker_bits(layout) : 0;
@@ -327,7 +327,7 @@ inline DefinitionFault check_rules(const SegmentDefinition &segment) noexcept {
 
 } // namespace detail
 
-inline DefinitionFault check(const Definition &definition) noexcept {
+inline DefinitionFault find_fault(const Definition &definition) noexcept {
     for (const Field &field : fields_of(definition.kind))
         if (!detail::fits(definition, field))
             return {.kind = FaultKind::value, .field = &field};

@@ -5,9 +5,10 @@
 //   key id=5112345678901234567
 //
 //   1. A text has each field of its kind once, in any order. So a later version's presets change no generator that
-//      exists. print() writes them in the order of the list. One space is before each, so no text is long, and all
-//      labels can be read at little cost.
-//   2. parse(print(x)) is x. Each value has one spelling, so print(parse(text)) is the text in the order of the list.
+//      exists. print_definition() writes them in the order of the list. One space is before each, so no text is long,
+//      and all labels can be read at little cost.
+//   2. A definition that was printed is parsed to the same one. Each value has one spelling, so a text that was parsed
+//      is printed as the same text, in the order of the list.
 //   3. A text is always in double quotes; a double quote in it is doubled. So no text is taken for a field or for null.
 #pragma once
 
@@ -164,9 +165,9 @@ inline bool read_value(Definition *to, const Field &field, const char **at, char
 
 // As snprintf(): returns the length of the text, and writes as much of it as `size` bytes hold, with a NUL at the end.
 // The definition must be valid.
-inline size_t print(const Definition &definition, char *out, size_t size) noexcept {
+inline size_t print_definition(const Definition &definition, char *out, size_t size) noexcept {
     detail::Writer writer = {.out = out, .size = size};
-    writer.put(name_of(definition.kind));
+    writer.put(kind_name(definition.kind));
     for (const Field &field : fields_of(definition.kind)) {
         writer.put(' ');
         writer.put(field.name);
@@ -206,7 +207,7 @@ inline size_t print_allowed(const Field &field, char *out, size_t size) noexcept
 }
 
 // `space` holds the texts of the definition, and needs one byte more than the text has.
-inline DefinitionFault parse(const char *text, Definition *to, char *space) noexcept {
+inline DefinitionFault parse_definition(const char *text, Definition *to, char *space) noexcept {
     const auto fault = [](FaultKind kind, const Field *field, const char *at, const char *end) -> DefinitionFault {
         return {.kind = kind, .field = field, .at = at, .size = static_cast<size_t>(end - at)};
     };
@@ -238,7 +239,7 @@ inline DefinitionFault parse(const char *text, Definition *to, char *space) noex
     for (const Field &field : fields)
         if ((seen & bit(&field)) == 0)
             return fault(FaultKind::missing, &field, at, at);
-    return check(*to);
+    return find_fault(*to);
 }
 
 } // namespace uidgen::core

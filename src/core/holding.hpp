@@ -6,14 +6,14 @@
 //
 // Numbered invariants
 //   1. A call names a fresh token, which the registry's row has after the answer. A repeat names the same one, and asks
-//      for no earlier time (prepare()). The caller stores the holding before it sends the call, sends no other call
-//      before it has the answer or gives the call up, and ignores the answer to a call that it gave up.
+//      for no earlier time (prepare_call()). The caller stores the holding before it sends the call, sends no other
+//      call before it has the answer or gives the call up, and ignores the answer to a call that it gave up.
 //   2. A renewal keeps the beginning of its grant, because the registry extends a grant only up to ticks that are its
 //      holder's. A newcomer begins at the time that it asked for, or where the answer says if that is later: the first
 //      call, whose answer was lost, asked for no later time.
 //   3. So that (2) holds for repeats, a renewal that was refused is never repeated as one: the caller joins again, with
 //      another token. A clone of the member may know this one, and would get the same node. So after a start a call for
-//      another node names another token, too (at_start()).
+//      another node names another token, too (holding_at_start()).
 //   4. Any refusal but `taken` leaves the grant as it is, to its end. After `taken` another holder has the node.
 //   5. The caller stores the holding before it draws in the grant. A holding counts only where it was stored, and for a
 //      generator that has a high-water mark. Elsewhere the caller begins with an empty one.
@@ -72,7 +72,7 @@ constexpr const char *why_names[] = {"granted",   "ahead",     "fenced",     "no
                                      "unknown",   "shortened", "too_short"};
 static_assert(sizeof(why_names) / sizeof(why_names[0]) == static_cast<size_t>(Why::too_short) + 1);
 
-constexpr const char *name_of(Why why) noexcept { return why_names[static_cast<uint8_t>(why)]; }
+constexpr const char *why_name(Why why) noexcept { return why_names[static_cast<uint8_t>(why)]; }
 
 struct Answer {
     Why why;
@@ -112,26 +112,26 @@ constexpr NodeRange node_range(const Layout &layout, int64_t datacenter_id, int6
 // ---------------------------------------------------------------------------------------------------------
 
 // Whether the next call is a newcomer's. Otherwise it is the renewal of the grant.
-constexpr bool joins(const Holding &holding) noexcept { return !holding.holds || holding.must_join; }
+constexpr bool calls_as_newcomer(const Holding &holding) noexcept { return !holding.holds || holding.must_join; }
 
 // The call was answered, or is never repeated.
 constexpr void forget_call(Holding *holding) noexcept { holding->new_token = holding->earliest = 0; }
 
 // What a start finds stored (3). A renewal repeats its token, so that it finds its node.
-constexpr Holding at_start(Holding stored) noexcept {
-    if (joins(stored))
+constexpr Holding holding_at_start(Holding stored) noexcept {
+    if (calls_as_newcomer(stored))
         forget_call(&stored);
     return stored;
 }
 
 // Before a call, or its repeat. `fresh` was never used as a token.
-constexpr void prepare(Holding *holding, int64_t fresh, int64_t earliest) noexcept {
+constexpr void prepare_call(Holding *holding, int64_t fresh, int64_t earliest) noexcept {
     holding->earliest = holding->new_token == 0 ? earliest : std::max(holding->earliest, earliest);
     holding->new_token = holding->new_token == 0 ? fresh : holding->new_token;
 }
 
 // Whether an answer counts (6).
-constexpr bool counts(const FleetSeen &seen, const Answer &answer) noexcept {
+constexpr bool answer_counts(const FleetSeen &seen, const Answer &answer) noexcept {
     return answer.term >= seen.term && (seen.fleet == 0 || seen.fleet == answer.fleet) && answer.why != Why::outdated &&
            answer.why != Why::other_fleet;
 }
@@ -144,18 +144,18 @@ constexpr FleetSeen seen_after(const FleetSeen &seen, const Answer &answer, int6
 }
 
 // Whether the registry can have given that: a renewal's node is the one that was shown.
-constexpr bool is_valid(const Holding &holding, const NodeRange &range, const Grant &given) noexcept {
+constexpr bool grant_is_valid(const Holding &holding, const NodeRange &range, const Grant &given) noexcept {
     return given.node >= range.lowest && given.node <= range.highest &&
-           (joins(holding) || given.node == holding.grant.node) && given.since >= 0 && given.since < given.until &&
-           given.until > holding.earliest;
+           (calls_as_newcomer(holding) || given.node == holding.grant.node) && given.since >= 0 &&
+           given.since < given.until && given.until > holding.earliest;
 }
 
-// The answer to the call that prepare() began. It counts, and what it grants is valid. True: the holding has changed
-// so that it must be stored, and the sessions must know of it.
-constexpr bool accept(Holding *holding, const Answer &answer) noexcept {
+// The answer to the call that prepare_call() began. It counts, and what it grants is valid. True: the holding has
+// changed so that it must be stored, and the sessions must know of it.
+constexpr bool accept_answer(Holding *holding, const Answer &answer) noexcept {
     if (answer.why == Why::granted) {
         Grant grant = answer.grant;
-        grant.since = joins(*holding) ? std::max(grant.since, holding->earliest) : holding->grant.since;
+        grant.since = calls_as_newcomer(*holding) ? std::max(grant.since, holding->earliest) : holding->grant.since;
         grant.token = holding->new_token;
         *holding = {};
         holding->holds = true;

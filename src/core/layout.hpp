@@ -101,7 +101,7 @@ constexpr int64_t node_of_fields(const Layout &layout, const NodeFields &fields)
     return fields.datacenter << drawn_worker_bits(layout) | fields.worker;
 }
 
-constexpr LayoutFault check(const Layout &layout) noexcept {
+constexpr LayoutFault find_layout_fault(const Layout &layout) noexcept {
     constexpr auto field_fits = [](int32_t bits) { return bits >= 0 && bits <= max_field_bits; };
     if (layout.tick_us < 1 || layout.tick_us > max_tick_us)
         return LayoutFault::tick_length;

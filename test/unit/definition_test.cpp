@@ -1,4 +1,4 @@
-// Definitions: their text, and which ones are valid. parse() and print() are each other's inverse.
+// Definitions: their text, and which ones are valid. parse_definition() and print_definition() undo each other.
 #include "definition_text.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ const std::vector<std::string> valid = {js53, orders, attached, key};
 
 struct Parsed {
     explicit Parsed(const std::string &text) : source(text), space(text.size() + 1) {
-        fault = parse(source.c_str(), &definition, space.data());
+        fault = parse_definition(source.c_str(), &definition, space.data());
     }
     // What the fault points at.
     std::string at() const { return fault.at == nullptr ? "" : std::string(fault.at, fault.size); }
@@ -42,7 +42,7 @@ template <typename Print> std::string printed(Print print) {
     return text.data();
 }
 std::string text_of(const Definition &d) {
-    return printed([&](char *out, size_t size) { return print(d, out, size); });
+    return printed([&](char *out, size_t size) { return print_definition(d, out, size); });
 }
 std::string value_of(const Definition &d, const char *word) {
     return printed(
@@ -227,7 +227,7 @@ TEST(Definition, BoundsOfEachField) {
             for (const int64_t bound : {field.least, field.most}) {
                 Definition d = parsed.definition;
                 set_number(&d, field, bound);
-                const DefinitionFault fault = check(d);
+                const DefinitionFault fault = find_fault(d);
                 EXPECT_TRUE(fault.kind == FaultKind::none || fault.kind == FaultKind::rule) << field.name;
                 const Parsed again(text_of(d));
                 EXPECT_EQ(again.fault.kind, fault.kind) << field.name;
@@ -240,7 +240,7 @@ TEST(Definition, BoundsOfEachField) {
                           : __builtin_add_overflow(field.most, 1, &beyond))
                     continue;
                 set_number(&d, field, beyond);
-                const DefinitionFault fault = check(d);
+                const DefinitionFault fault = find_fault(d);
                 if (field.nullable && beyond == null_number)
                     continue;
                 EXPECT_EQ(fault.kind, FaultKind::value) << field.name;
@@ -249,7 +249,7 @@ TEST(Definition, BoundsOfEachField) {
             }
             Definition d = parsed.definition;
             set_null(&d, field);
-            EXPECT_EQ(check(d).kind == FaultKind::value, !field.nullable) << field.name;
+            EXPECT_EQ(find_fault(d).kind == FaultKind::value, !field.nullable) << field.name;
         }
     }
 }
@@ -272,7 +272,7 @@ TEST(Definition, FieldsAreTheMembers) {
     covers(DefinitionKind::segment, sizeof(SegmentDefinition));
     covers(DefinitionKind::key, sizeof(KeyDefinition));
     EXPECT_EQ(fields_of(DefinitionKind::none).begin(), fields_of(DefinitionKind::none).end());
-    EXPECT_EQ(check(Definition{}).kind, FaultKind::kind);
+    EXPECT_EQ(find_fault(Definition{}).kind, FaultKind::kind);
     EXPECT_EQ(find_field(fields_of(DefinitionKind::key), "i"), nullptr);
     EXPECT_EQ(find_field(fields_of(DefinitionKind::key), "id2"), nullptr);
 }
@@ -377,7 +377,7 @@ TEST(Definition, ShortBuffers) {
     const Parsed parsed(js53);
     for (size_t size = 0; size <= js53.size() + 1; size++) {
         std::vector<char> out(size);
-        EXPECT_EQ(print(parsed.definition, out.data(), size), js53.size());
+        EXPECT_EQ(print_definition(parsed.definition, out.data(), size), js53.size());
         if (size > 0) {
             EXPECT_EQ(js53.substr(0, size - 1), out.data());
         }
@@ -410,7 +410,7 @@ TEST(Definition, RandomRoundTrips) {
         const Parsed parsed(text);
         EXPECT_TRUE(parsed.fault.kind == FaultKind::none || parsed.fault.kind == FaultKind::rule)
             << text << ": " << parsed.field();
-        EXPECT_EQ(parsed.fault.kind, check(d).kind);
+        EXPECT_EQ(parsed.fault.kind, find_fault(d).kind);
         EXPECT_EQ(text_of(parsed.definition), text);
     }
 }

@@ -61,7 +61,7 @@ class MemberSteps : public Steps {
             const bool may_ask = k == best || size_.partition || (!rules_.goes_to_largest && s.servers[0].up);
             if (!s.servers[k].up || (is_wrong ? s.budget[wrong_line] == 0 : !may_ask))
                 continue;
-            send(s, emit, i, k, free, !core::joins(holding_of(m)));
+            send(s, emit, i, k, free, !core::calls_as_newcomer(holding_of(m)));
         }
     }
 
@@ -89,7 +89,8 @@ class MemberSteps : public Steps {
         core::Holding h = holding_of(m);
         if (!rules_.earliest_never_falls)
             h.earliest = 0;
-        core::prepare(&h, !rules_.draws_fresh_token && m.token != 0 ? m.token : fresh_token(next), lowest_of(s, m));
+        core::prepare_call(&h, !rules_.draws_fresh_token && m.token != 0 ? m.token : fresh_token(next),
+                           lowest_of(s, m));
         store(&m, h);
         next.budget[wrong_line] =
             static_cast<int8_t>(next.budget[wrong_line] - (server == 1 && size_.budget[wrong_line] > 0 ? 1 : 0));
@@ -141,11 +142,11 @@ class MemberSteps : public Steps {
         core::Answer answer = {reply.why, reply.fleet, reply.term, {reply.node, reply.since, reply.until, 0}};
         const core::FleetSeen seen = {m.fleet, m.seen, 0};
         const core::FleetSeen blind = {rules_.compares_fleet ? m.fleet : 0, rules_.never_goes_back ? m.seen : 0, 0};
-        if (!core::counts(blind, answer)) {
+        if (!core::answer_counts(blind, answer)) {
             out->events |= smaller_term_ignored;
             return;
         }
-        if (core::counts(seen, answer)) {
+        if (core::answer_counts(seen, answer)) {
             const core::FleetSeen after = core::seen_after(seen, answer, 0);
             m.fleet = static_cast<int8_t>(after.fleet);
             m.seen = static_cast<int8_t>(after.term);
@@ -161,12 +162,12 @@ class MemberSteps : public Steps {
         core::Holding h = holding_of(m);
         const core::NodeRange range = {size_.layouts > 1 ? m.layout : 0,
                                        size_.layouts > 1 ? m.layout : size_.nodes - 1};
-        if (answer.why == Why::granted && !core::is_valid(h, range, answer.grant)) {
+        if (answer.why == Why::granted && !core::grant_is_valid(h, range, answer.grant)) {
             out->broken = "a member takes a grant for one that no registry gives";
             return;
         }
-        core::accept(&h, answer);
-        if (!rules_.joins_with_fresh_token && core::joins(h) && h.new_token == 0) {
+        core::accept_answer(&h, answer);
+        if (!rules_.joins_with_fresh_token && core::calls_as_newcomer(h) && h.new_token == 0) {
             h.new_token = m.new_token;
             h.earliest = m.earliest;
         }
@@ -212,7 +213,7 @@ class MemberSteps : public Steps {
         if (!rules_.stores_call)
             m.new_token = m.earliest = 0;
         else if (rules_.starts_with_fresh_token)
-            store(&m, core::at_start(holding_of(m)));
+            store(&m, core::holding_at_start(holding_of(m)));
         if (!rules_.keeps_mark)
             m.mark = -1;
         if (!is_own_file && rules_.file_is_bound)
@@ -268,7 +269,7 @@ class MemberSteps : public Steps {
                 copy(next, true);
                 next.clone_node = first.node;
                 next.clone_until = first.until;
-                next.clone_token = core::joins(holding_of(first)) ? int8_t{0} : first.new_token;
+                next.clone_token = core::calls_as_newcomer(holding_of(first)) ? int8_t{0} : first.new_token;
             });
         if (s.budget[newcomer] > 0)
             spend(newcomer, s, emit, say("C is a new member"), [&](State &next, Outcome &) {

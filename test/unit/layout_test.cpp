@@ -99,12 +99,12 @@ const struct {
 
 TEST(Layout, EachFault) {
     for (const auto &c : checks)
-        EXPECT_EQ(check(c.layout), c.fault) << "case " << &c - checks;
+        EXPECT_EQ(find_layout_fault(c.layout), c.fault) << "case " << &c - checks;
     for (int32_t Layout::*field : {&Layout::datacenter_bits, &Layout::worker_bits, &Layout::sequence_bits}) {
         Layout l = widths(1, 0, 0, 0);
         for (const int32_t bits : {0, 1, 30, 31, -1, 32, INT32_MIN, INT32_MAX}) {
             l.*field = bits;
-            EXPECT_EQ(check(l), bits >= 0 && bits <= 31 ? LayoutFault::none : LayoutFault::widths);
+            EXPECT_EQ(find_layout_fault(l), bits >= 0 && bits <= 31 ? LayoutFault::none : LayoutFault::widths);
         }
     }
 }
@@ -168,7 +168,7 @@ Layout random_layout(std::mt19937_64 &random) {
                     up_to(31)};
         l.sequence_first = random() % 2 == 0;
         l.backup = random() % 2 == 0;
-        if (check(l) == LayoutFault::none)
+        if (find_layout_fault(l) == LayoutFault::none)
             return l;
     }
 }

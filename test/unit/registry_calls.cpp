@@ -55,7 +55,7 @@ std::string json(const Request &r) {
 std::string json(const Reply &r) {
     char text[400];
     snprintf(text, sizeof(text), R"({"why": "%s", "term": %d, "node": %d, "since": %d, "until": %d})",
-             uidgen::core::name_of(r.why), r.term, r.node, r.since, r.until);
+             uidgen::core::why_name(r.why), r.term, r.node, r.since, r.until);
     return text;
 }
 

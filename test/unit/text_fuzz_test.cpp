@@ -114,10 +114,11 @@ TEST(Fuzz, Labels) {
     for (int round = 0; round < rounds; round++) {
         const std::string text = changed(&random, labels[below(&random, std::size(labels))]);
         const auto source = exactly(text);
-        const std::unique_ptr<char[]> space(new char[text.size() + 1]); // no NUL but those that parse() writes
+        const std::unique_ptr<char[]> space(
+            new char[text.size() + 1]); // no NUL but those that parse_definition() writes
         memset(space.get(), 'x', text.size() + 1);
         Definition d;
-        const DefinitionFault fault = parse(source.get(), &d, space.get());
+        const DefinitionFault fault = parse_definition(source.get(), &d, space.get());
         show(d, fault);
         if (fault.kind == FaultKind::value && fault.field->type == FieldType::text)
             unended++;
@@ -134,20 +135,20 @@ TEST(Fuzz, Fields) {
     for (int round = 0; round < rounds; round++) {
         Definition d;
         char space[sizeof("js53")];
-        ASSERT_EQ(parse(generator_label.c_str(), &d, space).kind, FaultKind::none);
+        ASSERT_EQ(parse_definition(generator_label.c_str(), &d, space).kind, FaultKind::none);
         for (uint64_t changes = below(&random, 4); changes > 0; changes--) {
             const Fields &fields = fields_of(d.kind);
             const Field &field = fields.begin()[1 + below(&random, static_cast<uint64_t>(fields.count()) - 1)];
             set_number(&d, field, number(&random));
         }
-        const DefinitionFault fault = check(d);
+        const DefinitionFault fault = find_fault(d);
         show(d, fault);
         if (fault.kind != FaultKind::none)
             continue;
         valid++;
         const Layout layout = layout_of(d.generator);
         const int64_t tick = tick_at(layout, layout.epoch_us + 1);
-        ASSERT_EQ(check(layout), LayoutFault::none);
+        ASSERT_EQ(find_layout_fault(layout), LayoutFault::none);
         ASSERT_GE(start_of(layout, largest(layout.time_bits)), layout.epoch_us);
         ASSERT_EQ(tick, layout.tick_us == 1 ? 1 : 0);
     }
@@ -175,7 +176,7 @@ TEST(Fuzz, Uuids) {
         Layout layout = {static_cast<int64_t>(below(&random, 1u << 30)), number(&random), 0, 0, 0, 0, false, false};
         for (int32_t *bits : {&layout.time_bits, &layout.datacenter_bits, &layout.worker_bits, &layout.sequence_bits})
             *bits = static_cast<int32_t>(below(&random, 32)) - 1;
-        if (check(layout) != LayoutFault::none)
+        if (find_layout_fault(layout) != LayoutFault::none)
             continue;
         valid++;
         const Uuid uuid = {random(), random()};
@@ -202,7 +203,7 @@ TEST(Fuzz, Keys) {
             format = {static_cast<int32_t>(18 + below(&random, 48)), static_cast<int32_t>(below(&random, 12))};
             versions = 1;
         }
-        if (!is_valid(format, versions))
+        if (!format_is_valid(format, versions))
             continue;
         valid++;
         const auto permutation = permutation_of(format, cipher);

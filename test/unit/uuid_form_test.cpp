@@ -85,7 +85,7 @@ TEST(UuidForm, NeverChanges) {
 TEST(UuidForm, ReadsWhatItMakes) {
     std::mt19937_64 random(1);
     for (const Layout &l : layouts) {
-        ASSERT_EQ(check(l), LayoutFault::none);
+        ASSERT_EQ(find_layout_fault(l), LayoutFault::none);
         for (const int64_t id : ids_of(l, &random)) {
             ASSERT_EQ(id_of(l, uuid_of(l, id, random())), id) << "tick_us " << l.tick_us;
         }
@@ -115,7 +115,7 @@ TEST(UuidForm, HasTheMillisecondOfTheTick) {
 // The last instant of all layouts is the last one that fits.
 TEST(UuidForm, TheLastTickFits) {
     constexpr Layout late = {max_instant_us - 2 * ms, ms, 1, 0, 0, 0};
-    static_assert(check(late) == LayoutFault::none);
+    static_assert(find_layout_fault(late) == LayoutFault::none);
     EXPECT_EQ(uuid_of(late, 1, 0).high >> 16, (UINT64_C(1) << 48) - 1);
     EXPECT_EQ(id_of(late, uuid_of(late, 1, 0)), 1);
 }

@@ -20,13 +20,13 @@ const char *label_in(Row row) {
 }
 
 core::DefinitionFault parse_label(const char *label, core::Definition *definition) {
-    return core::parse(label, definition, static_cast<char *>(palloc(strlen(label) + 1)));
+    return core::parse_definition(label, definition, static_cast<char *>(palloc(strlen(label) + 1)));
 }
 
 const char *print_label(const core::Definition &definition) {
-    const size_t size = core::print(definition, nullptr, 0) + 1;
+    const size_t size = core::print_definition(definition, nullptr, 0) + 1;
     char *label = static_cast<char *>(palloc(size));
-    core::print(definition, label, size);
+    core::print_definition(definition, label, size);
     return label;
 }
 

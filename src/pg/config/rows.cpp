@@ -6,7 +6,7 @@ namespace uidgen::pg {
 
 namespace {
 
-bool is_in(Oid catalog, Oid index, AttrNumber oid_column, Oid oid) {
+bool catalog_has(Oid catalog, Oid index, AttrNumber oid_column, Oid oid) {
     bool found = false;
     const ScanKeyData key = equals(oid_column, F_OIDEQ, ObjectIdGetDatum(oid));
     for_each_row(table_open(catalog, AccessShareLock), index, &key, [&](Row) { found = true; });
@@ -15,8 +15,8 @@ bool is_in(Oid catalog, Oid index, AttrNumber oid_column, Oid oid) {
 
 } // namespace
 
-bool is_relation(Oid oid) { return is_in(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid); }
-bool is_database(Oid oid) { return is_in(DatabaseRelationId, DatabaseOidIndexId, Anum_pg_database_oid, oid); }
+bool is_relation(Oid oid) { return catalog_has(RelationRelationId, ClassOidIndexId, Anum_pg_class_oid, oid); }
+bool is_database(Oid oid) { return catalog_has(DatabaseRelationId, DatabaseOidIndexId, Anum_pg_database_oid, oid); }
 
 AttrNumber column_number(TupleDesc desc, const char *name, Oid type) {
     const int number = SPI_fnumber(desc, name);

@@ -91,7 +91,7 @@ GrantError error_of_grant(const Ask &ask, const core::GrantAnswer &given, const 
         return refusal_error(core::Why::too_short, {});
     if (why != core::Why::granted)
         return refusal_error(why, given.notes);
-    const bool is_valid = core::is_valid(member.holding, node_range_of(member.request), given.answer.grant);
+    const bool is_valid = core::grant_is_valid(member.holding, node_range_of(member.request), given.answer.grant);
     return is_valid || fault_is("any_answer") ? GrantError{} : not_a_registry();
 }
 
@@ -99,10 +99,10 @@ GrantError error_of_grant(const Ask &ask, const core::GrantAnswer &given, const 
 GrantError outdated_error() { return refusal_error(core::Why::outdated, {}); }
 
 bool counts_for(const core::FleetSeen &seen, const core::Answer &answer) {
-    return fault_is("go_back") || core::counts(seen, answer);
+    return fault_is("go_back") || core::answer_counts(seen, answer);
 }
 
-void take_grant(Ask *ask, const core::GrantAnswer &given, const core::Hello &hello, Taken *taken) {
+void accept_grant(Ask *ask, const core::GrantAnswer &given, const core::Hello &hello, Taken *taken) {
     const core::Answer &answer = given.answer;
     ask->error = error_of_grant(*ask, given, hello);
     if (!counts_for(taken->seen, answer)) {
@@ -114,7 +114,7 @@ void take_grant(Ask *ask, const core::GrantAnswer &given, const core::Hello &hel
         return;
     const int64_t node = ask->member.holding.grant.node;
     taken->seen = core::seen_after(taken->seen, answer, hello.longest);
-    if (!core::accept(&ask->member.holding, answer)) {
+    if (!core::accept_answer(&ask->member.holding, answer)) {
         if (ask->member.holding.must_join) // at once
             ask->is_over = false;
         return;
@@ -153,7 +153,7 @@ GrantError error_of_block(const BlockAsk &ask, const core::BlockReply &reply) {
 
 } // namespace
 
-Agenda look_around() {
+Agenda make_agenda() {
     Agenda agenda = {};
     if (settings::registry[0] == '\0')
         return agenda;
@@ -174,7 +174,7 @@ int64_t next_due_us(const Agenda &agenda) {
     return agenda.count > 0 ? Min(agenda.asks[0]->since_us - monotonic_us(), longest_nap_us) : longest_nap_us;
 }
 
-int take_due(Agenda *agenda, int most) {
+int take_due_asks(Agenda *agenda, int most) {
     const int64_t now_us = monotonic_us();
     int count = 0;
     if (next_due_us(*agenda) > 0)
@@ -210,7 +210,7 @@ void prepare_ask(Ask *ask) {
     Member *member = &ask->member;
     const core::Layout &layout = member->request.layout;
     ask->lowest = Max(core::tick_at(layout, wall_clock_us()), member->wanted);
-    core::prepare(&member->holding, random_number(), core::earliest_of(layout, ask->lowest));
+    core::prepare_call(&member->holding, random_number(), core::earliest_of(layout, ask->lowest));
 }
 
 const PGresult *call_for_grants(const core::FleetSeen &seen, Ask *const *asks, int count, GrantError *error) {
@@ -219,12 +219,12 @@ const PGresult *call_for_grants(const core::FleetSeen &seen, Ask *const *asks, i
     return connection_run(make_grant_call(seen, members, count), error);
 }
 
-void take_grants(Ask *const *asks, int count, const PGresult *rows, const core::Hello &hello, Taken *taken) {
+void accept_grants(Ask *const *asks, int count, const PGresult *rows, const core::Hello &hello, Taken *taken) {
     for (int i = 0; i < count; i++) {
         core::GrantAnswer given;
         asks[i]->is_over = true;
         if (read_grant_answer(rows, i, hello.fleet, &given))
-            take_grant(asks[i], given, hello, taken);
+            accept_grant(asks[i], given, hello, taken);
         else
             asks[i]->error = not_a_registry();
     }

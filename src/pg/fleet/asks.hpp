@@ -29,10 +29,10 @@ struct Agenda {
     int count;
 };
 
-Agenda look_around(); // in the current memory context
+Agenda make_agenda(); // in the current memory context
 
 // If one is due: it and those that go along come first in the agenda, at most so many. Returns how many.
-int take_due(Agenda *agenda, int most);
+int take_due_asks(Agenda *agenda, int most);
 
 // How long until one is due.
 int64_t next_due_us(const Agenda &agenda);
@@ -44,7 +44,7 @@ void note_granted(Ask *ask);
 // Every member is due at once.
 void ask_everything_again();
 
-// Before a call: what it says of the generator (core::prepare()).
+// Before a call: what it says of the generator (core::prepare_call()).
 void prepare_ask(Ask *ask);
 
 // What an answer changes in the copies of the asks that were sent.
@@ -55,7 +55,7 @@ struct Taken {
 
 // Asks for grants for all of them, which are prepared and stored. Null: *error says why.
 const PGresult *call_for_grants(const core::FleetSeen &seen, Ask *const *asks, int count, GrantError *error);
-void take_grants(Ask *const *asks, int count, const PGresult *rows, const core::Hello &hello, Taken *taken);
+void accept_grants(Ask *const *asks, int count, const PGresult *rows, const core::Hello &hello, Taken *taken);
 
 // Asks for a block.
 void call_for_block(Ask *ask, const core::Hello &hello, Taken *taken);

@@ -61,7 +61,7 @@ void run_hosts(int64_t timeout_us, int64_t once_idle_us) {
 // The hosts of a connection string
 // ---------------------------------------------------------------------------------------------------------
 
-const char *value_of(const PQconninfoOption *options, const char *keyword) {
+const char *option_value(const PQconninfoOption *options, const char *keyword) {
     for (; options->keyword != nullptr; options++)
         if (strcmp(options->keyword, keyword) == 0 && options->val != nullptr && options->val[0] != '\0')
             return pstrdup(options->val);
@@ -89,9 +89,9 @@ void make_hosts() {
     host_count = 0;
     if (options == nullptr)
         return;
-    const char *names = value_of(options, "host");
-    const char *addresses = value_of(options, "hostaddr");
-    const char *ports = value_of(options, "port");
+    const char *names = option_value(options, "host");
+    const char *addresses = option_value(options, "hostaddr");
+    const char *ports = option_value(options, "port");
     PQconninfoFree(options);
     host_count = count_elements(addresses != nullptr ? addresses : names);
     hosts = static_cast<Host *>(palloc0(sizeof(Host) * static_cast<Size>(host_count)));

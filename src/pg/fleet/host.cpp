@@ -114,7 +114,7 @@ void start_connecting(Host *host) {
         fail_host(host, check_registry);
 }
 
-void connect_on(Host *host) {
+void continue_connecting(Host *host) {
     const PostgresPollingStatusType status = PQconnectPoll(host->connection);
     host->events = status == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
     if (status == PGRES_POLLING_FAILED || (status == PGRES_POLLING_OK && PQsetnonblocking(host->connection, 1) != 0))
@@ -149,7 +149,7 @@ void run_on_host(Host *host, const Statement &statement) {
 
 void advance_host(Host *host) {
     if (host->stage == Stage::connecting)
-        return connect_on(host);
+        return continue_connecting(host);
     const int left = PQflush(host->connection);
     host->events = left > 0 ? WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE : WL_SOCKET_READABLE;
     if (left < 0 || PQconsumeInput(host->connection) == 0 ||

@@ -87,7 +87,7 @@ void put_request(StringInfo into, const Member &member) {
     put_json(into, "earliest", holding.earliest);
     put_json(into, "length", length_asked_us(request));
     put_json(into, "holder", holder_of(request));
-    if (!core::joins(holding)) {
+    if (!core::calls_as_newcomer(holding)) {
         put_json(into, "node", holding.grant.node);
         put_json(into, "since", holding.grant.since);
         put_json(into, "until", holding.grant.until);

@@ -13,7 +13,7 @@ constexpr int most_requests = 100; // of a call
 Statement make_hello(const core::FleetSeen &seen, bool ends_calls);
 bool read_hello(const PGresult *rows, core::Hello *hello); // false: it is none
 
-// A call for all of them, which are prepared (core::prepare()).
+// A call for all of them, which are prepared (core::prepare_call()).
 Statement make_grant_call(const core::FleetSeen &seen, const Member *const *members, int count);
 
 // The answer to the request of that index; false: there is none that can be read. Texts last as long as the rows.

@@ -90,7 +90,7 @@ void take_answers(Ask *const *asks, int count, const PGresult *rows) {
     if (!is_moved()) {
         const core::FleetSeen known = fleet_seen();
         Taken taken = {known, NIL};
-        take_grants(asks, count, rows, found.hello, &taken);
+        accept_grants(asks, count, rows, found.hello, &taken);
         const GrantError error = store_answers(known, taken);
         for (int i = 0; i < count && error.at_us != 0; i++) {
             if (asks[i]->error.at_us != 0 || !asks[i]->is_over)
@@ -207,7 +207,7 @@ void ask_registry(Ask **asks, int count) {
     Ask **const end = asks + count;
     Ask **const blocks = std::partition(asks, end, [](const Ask *ask) { return !ask->is_block; });
     Ask **const newcomers =
-        std::partition(asks, blocks, [](const Ask *ask) { return !core::joins(ask->member.holding); });
+        std::partition(asks, blocks, [](const Ask *ask) { return !core::calls_as_newcomer(ask->member.holding); });
     if (blocks == asks || prepare_and_store(asks, static_cast<int>(blocks - asks))) {
         fetch_grants(asks, static_cast<int>(newcomers - asks));
         fetch_grants(newcomers, static_cast<int>(blocks - newcomers));
@@ -274,7 +274,7 @@ void reload_settings() {
 // Makes one attempt for what is due, or sleeps.
 void attempt_or_sleep(Agenda *agenda) {
     const int64_t pause = attempt_in_us(agenda->wanted);
-    const int count = pause <= 0 ? take_due(agenda, at_once) : 0;
+    const int count = pause <= 0 ? take_due_asks(agenda, at_once) : 0;
     if (count == 0) {
         if (!agenda->draws_blocks || !connection_counts())
             connection_close();
@@ -302,11 +302,11 @@ bool registrar_round() {
         ConfigReloadPending = false;
         reload_settings();
     }
-    Agenda agenda = look_around();
+    Agenda agenda = make_agenda();
     if (settings::registry[0] == '\0')
         memberships_rest();
     if (!agenda.any)
-        return !worker_resigns(SingleWorker::registrar, [] { return look_around().any; });
+        return !worker_resigns(SingleWorker::registrar, [] { return make_agenda().any; });
     attempt_or_sleep(&agenda);
     return true;
 }

@@ -87,7 +87,7 @@ void show_node(SessionEntry *entry, const GrantView &grant) {
     if (unlikely(shown != grant.node) && core::same_view(membership_view(entry->slot), grant) &&
         generator.granted_node.compare_exchange_strong(shown, grant.node, std::memory_order_relaxed))
         draw_row_of_grant(entry->slot, grant.node);
-    if (NodeDraw *row = find_draw(entry->slot, for_grants))
+    if (NodeDraw *row = find_node_draw(entry->slot, for_grants))
         note_node_in_use(row);
 }
 

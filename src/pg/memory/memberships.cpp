@@ -170,7 +170,7 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
     lock_slot(slot);
     fields.request.layout = layout;
     fields.number = next_membership_number();
-    fields.holding = core::at_start(holding);
+    fields.holding = core::holding_at_start(holding);
     unlock_slot(slot);
 }
 

@@ -5,35 +5,35 @@
 namespace uidgen::pg {
 namespace {
 
-NodeDraw *empty_place(Slot *slot) REQUIRES(state_lock) {
-    NodeDraw *draw = first_draw(slot);
+NodeDraw *find_empty_place(Slot *slot) REQUIRES(state_lock) {
+    NodeDraw *draw = first_node_draw(slot);
     while (draw != nullptr && (draw->drawn_for.load(std::memory_order_relaxed) != for_nothing || draw->is_taken))
-        draw = next_draw(draw);
+        draw = next_node_draw(draw);
     return draw;
 }
 
 // Relaxed: the row's writer reads them under the state's lock.
-void set_row_locked(NodeDraw *draw, const DrawnRow &row) REQUIRES(state_lock) {
+void store_node_row(NodeDraw *draw, const DrawnRow &row) REQUIRES(state_lock) {
     draw->row.store(row.id, std::memory_order_relaxed);
     draw->at_us = row.at_us;
     draw->row_due.store(0, std::memory_order_relaxed);
     draw->retry_at_us = 0;
 }
 
-void append_draw(Slot *slot, dsa_pointer place) REQUIRES(state_lock) {
-    NodeDraw *last = first_draw(slot);
-    while (NodeDraw *next = next_draw(last))
+void append_node_draw(Slot *slot, dsa_pointer place) REQUIRES(state_lock) {
+    NodeDraw *last = first_node_draw(slot);
+    while (NodeDraw *next = next_node_draw(last))
         last = next;
     last->next.store(place, std::memory_order_release);
 }
 
 } // namespace
 
-NodeDraw *first_draw(Slot *slot) { return &reinterpret_cast<GeneratorSlot *>(slot)->draws; }
+NodeDraw *first_node_draw(Slot *slot) { return &reinterpret_cast<GeneratorSlot *>(slot)->draws; }
 
-NodeDraw *claim_place(Slot *slot) {
+NodeDraw *claim_node_place(Slot *slot) {
     lock_state();
-    NodeDraw *place = empty_place(slot);
+    NodeDraw *place = find_empty_place(slot);
     if (place != nullptr)
         place->drawn_for.store(for_one_to_come, std::memory_order_relaxed);
     unlock_state();
@@ -43,14 +43,15 @@ NodeDraw *claim_place(Slot *slot) {
     place = in_area<NodeDraw>(memory);
     place->drawn_for.store(for_one_to_come, std::memory_order_relaxed);
     lock_state();
-    append_draw(slot, memory);
+    append_node_draw(slot, memory);
     unlock_state();
     return place;
 }
 
-NodeDraw *fill_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const core::Node &node, const DrawnRow &row) {
+NodeDraw *fill_node_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const core::Node &node,
+                          const DrawnRow &row) {
     lock_state();
-    NodeDraw *place = find_draw(slot, drawn_for);
+    NodeDraw *place = find_node_draw(slot, drawn_for);
     const bool is_new = place == nullptr;
     if (is_new)
         place = claimed;
@@ -59,7 +60,7 @@ NodeDraw *fill_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const cor
     if (is_new || drawn_for == for_grants) {
         place->node = node;
         place->layout = generator_of(slot).config.layout;
-        set_row_locked(place, row);
+        store_node_row(place, row);
     }
     if (is_new) {
         place->is_taken = drawn_for != for_grants;
@@ -69,16 +70,16 @@ NodeDraw *fill_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const cor
     return place;
 }
 
-void set_row(NodeDraw *draw, const DrawnRow &row) {
+void set_node_row(NodeDraw *draw, const DrawnRow &row) {
     lock_state();
-    set_row_locked(draw, row);
+    store_node_row(draw, row);
     unlock_state();
 }
 
-void empty_places(Slot *slot) {
+void empty_node_places(Slot *slot) {
     if (slot->kind != SlotKind::generator)
         return;
-    for (NodeDraw *draw = first_draw(slot); draw != nullptr; draw = next_draw(draw)) {
+    for (NodeDraw *draw = first_node_draw(slot); draw != nullptr; draw = next_node_draw(draw)) {
         draw->row.store(0, std::memory_order_relaxed);
         draw->row_owed.store(0, std::memory_order_relaxed);
         draw->drawn_for.store(for_nothing, std::memory_order_relaxed);
@@ -88,7 +89,7 @@ void empty_places(Slot *slot) {
 void give_back_nodes(Slot *slot) {
     if (slot->kind != SlotKind::generator)
         return;
-    for (NodeDraw *draw = first_draw(slot); draw != nullptr; draw = next_draw(draw)) {
+    for (NodeDraw *draw = first_node_draw(slot); draw != nullptr; draw = next_node_draw(draw)) {
         lock_state();
         const bool gives_back = draw->is_taken && draw->drawn_for.load(std::memory_order_relaxed) == for_nothing;
         const core::Layout layout = draw->layout;

@@ -22,7 +22,7 @@ constexpr int64_t for_one_to_come = -4;
 
 struct NodeDraw {
     std::atomic<dsa_pointer> next;  // of the same slot; never changes once it is set
-    std::atomic<int64_t> drawn_for; // release pairs with find_draw()
+    std::atomic<int64_t> drawn_for; // release pairs with find_node_draw()
     core::Node node;
     core::Layout layout;
     bool is_taken GUARDED_BY(state_lock); // take_node(), even after the place was emptied
@@ -34,22 +34,22 @@ struct NodeDraw {
     int64_t retry_at_us GUARDED_BY(state_lock); // on the monotonic clock; 0: no attempt has failed
 };
 
-NodeDraw *first_draw(Slot *slot);
+NodeDraw *first_node_draw(Slot *slot);
 
-inline NodeDraw *next_draw(const NodeDraw *draw) {
+inline NodeDraw *next_node_draw(const NodeDraw *draw) {
     return in_area<NodeDraw>(draw->next.load(std::memory_order_acquire));
 }
 
 // Null: there is none.
-inline NodeDraw *find_draw(Slot *slot, int64_t drawn_for) {
-    NodeDraw *draw = first_draw(slot);
+inline NodeDraw *find_node_draw(Slot *slot, int64_t drawn_for) {
+    NodeDraw *draw = first_node_draw(slot);
     while (draw != nullptr && unlikely(draw->drawn_for.load(std::memory_order_acquire) != drawn_for))
-        draw = next_draw(draw);
+        draw = next_node_draw(draw);
     return draw;
 }
 
 // A place for a draw to come, which no other session gets. Raises an error if there is no memory.
-NodeDraw *claim_place(Slot *slot) EXCLUDES(slot_lock, state_lock);
+NodeDraw *claim_node_place(Slot *slot) EXCLUDES(slot_lock, state_lock);
 
 // Fills the place that was claimed, and returns it; or gives it up, and returns the one that another session has filled
 // for the same. That one has another row from now on, if it is for grants.
@@ -57,14 +57,14 @@ struct DrawnRow {
     int64_t id;
     int64_t at_us;
 };
-NodeDraw *fill_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const core::Node &node, const DrawnRow &row)
+NodeDraw *fill_node_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const core::Node &node, const DrawnRow &row)
     EXCLUDES(slot_lock, state_lock);
 
 // The node has another row from now on.
-void set_row(NodeDraw *draw, const DrawnRow &row) EXCLUDES(slot_lock, state_lock);
+void set_node_row(NodeDraw *draw, const DrawnRow &row) EXCLUDES(slot_lock, state_lock);
 
 // For slots.cpp. Both do nothing for a segment. The nodes of emptied places are given back when the locks are released.
-void empty_places(Slot *slot) REQUIRES(state_lock);
+void empty_node_places(Slot *slot) REQUIRES(state_lock);
 void give_back_nodes(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

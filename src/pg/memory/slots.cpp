@@ -48,12 +48,12 @@ Slot *take_free_slot(SlotKind kind) REQUIRES(table_lock) EXCLUDES(state_lock) {
 // ---------------------------------------------------------------------------------------------------------
 
 // By (5) of the contract.
-void lock_both(Slot *slot) ACQUIRE(slot_lock, state_lock) {
+void lock_slot_and_state(Slot *slot) ACQUIRE(slot_lock, state_lock) {
     lock_slot(slot);
     lock_state();
 }
 
-void unlock_both(Slot *slot) RELEASE(slot_lock, state_lock) {
+void unlock_slot_and_state(Slot *slot) RELEASE(slot_lock, state_lock) {
     unlock_state();
     unlock_slot(slot);
 }
@@ -104,17 +104,17 @@ void note_dropped(const Slot &slot) REQUIRES_SHARED(slot_lock) {
 }
 
 void begin_slot_use(Slot *slot, const SlotKey &key) REQUIRES(table_lock) EXCLUDES(slot_lock, state_lock) {
-    lock_both(slot);
+    lock_slot_and_state(slot);
     slot->key = key;
     memset(static_cast<void *>(&slot->counters), 0, sizeof(slot->counters));
     slot->ids_shown.store(0, std::memory_order_relaxed);
-    empty_places(slot);
+    empty_node_places(slot);
     reset_slot(slot, {.kind = slot->kind});
     set_phase(slot, SlotPhase::stale);
-    unlock_both(slot);
+    unlock_slot_and_state(slot);
 }
 
-void forget_fleet(Slot *slot) REQUIRES(slot_lock) {
+void forget_membership_or_block(Slot *slot) REQUIRES(slot_lock) {
     if (slot->kind == SlotKind::generator)
         membership_forget(slot);
     else
@@ -137,10 +137,10 @@ void set_segment_config(Slot *slot, const SegmentConfig &config) REQUIRES(slot_l
     own = config;
 }
 
-void make_ready(Slot *slot, const SlotInit &init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
-    lock_both(slot);
+void make_slot_ready(Slot *slot, const SlotInit &init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
+    lock_slot_and_state(slot);
     if (slot->phase < SlotPhase::altered) {
-        empty_places(slot);
+        empty_node_places(slot);
         const uint64_t ids = ids_by_words(slot); // which the words lose
         slot->counters.count(Stat::ids, ids);
         reset_slot(slot, init);
@@ -152,20 +152,20 @@ void make_ready(Slot *slot, const SlotInit &init) EXCLUDES(page_lock, table_lock
             set_segment_config(slot, init.segment);
         set_phase(slot, init.phase);
     }
-    unlock_both(slot);
+    unlock_slot_and_state(slot);
     give_back_nodes(slot);
 }
 
 void end_slot_use(Slot *slot) REQUIRES(table_lock) EXCLUDES(slot_lock, state_lock) {
-    lock_both(slot);
-    forget_fleet(slot);
+    lock_slot_and_state(slot);
+    forget_membership_or_block(slot);
     note_dropped(*slot);
-    empty_places(slot);
+    empty_node_places(slot);
     add_stats(&server_state->freed, slot_counted(slot));
     set_phase(slot, SlotPhase::free);
     slot->next_free = lists_of(slot->kind).first_free;
     lists_of(slot->kind).first_free = slot->self;
-    unlock_both(slot);
+    unlock_slot_and_state(slot);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -234,24 +234,24 @@ Slot *claim_slot(const SlotKey &key, SlotKind kind) {
 Slot *make_slot(const SlotKey &key, const SlotInit &init) {
     open_area();
     Slot *slot = claim_slot(key, init.kind);
-    make_ready(slot, init);
+    make_slot_ready(slot, init);
     return slot;
 }
 
 void mark_stale(Slot *slot, SlotPhase to) {
-    lock_both(slot);
+    lock_slot_and_state(slot);
     if (slot->phase >= to)
         set_phase(slot, to);
     if (slot->kind == SlotKind::segment && to != SlotPhase::altered)
         blocks_discard(slot);
-    unlock_both(slot);
+    unlock_slot_and_state(slot);
 }
 
 void expire_slot(Slot *slot, SlotPhase to) {
     mark_stale(slot, to);
-    lock_both(slot);
-    empty_places(slot);
-    unlock_both(slot);
+    lock_slot_and_state(slot);
+    empty_node_places(slot);
+    unlock_slot_and_state(slot);
     give_back_nodes(slot);
 }
 

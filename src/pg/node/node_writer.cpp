@@ -51,7 +51,7 @@ struct DueRow {
 // Calls visit(slot, draw) for each node whose row is owed. A slot that was reset or freed owes none.
 template <typename Visit> void for_each_owed(Visit visit) {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot))
-        for (NodeDraw *draw = first_draw(slot); draw != nullptr; draw = next_draw(draw)) {
+        for (NodeDraw *draw = first_node_draw(slot); draw != nullptr; draw = next_node_draw(draw)) {
             if (likely(draw->row_owed.load(std::memory_order_relaxed) == 0))
                 continue;
             lock_state();
@@ -196,7 +196,7 @@ int64_t write_node_row(Oid schema, const DueRow &row) {
 }
 
 // In a transaction. A generator that is not visible has been dropped, or its creation is not committed.
-void write_rows(DueRow *rows, int count) {
+void write_node_rows(DueRow *rows, int count) {
     const Oid schema = extension_schema();
     PushActiveSnapshot(GetTransactionSnapshot());
     for (DueRow *row = rows; row < rows + count; row++)
@@ -206,13 +206,13 @@ void write_rows(DueRow *rows, int count) {
 }
 
 // All in one transaction, or none. The failure of one row alone is logged.
-bool try_rows(DueRow *rows, int count) {
+bool try_node_rows(DueRow *rows, int count) {
     MemoryContext context = CurrentMemoryContext;
     volatile bool done = false;
     PG_TRY();
     {
         StartTransactionCommand();
-        write_rows(rows, count);
+        write_node_rows(rows, count);
         CommitTransactionCommand();
         done = true;
     }
@@ -253,7 +253,7 @@ void write_due_rows(int64_t until_us) {
         if (count == 0 && is_last)
             return;
         is_last = count < most;
-        const bool done = count > 0 && try_rows(rows, count);
+        const bool done = count > 0 && try_node_rows(rows, count);
         for (int i = 0; i < count && (done || count == 1); i++)
             note_row_result(rows[i]);
         any = any || done;

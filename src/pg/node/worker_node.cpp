@@ -147,7 +147,7 @@ NodeDraw *draw_node(Slot *slot, int64_t now_us) {
     const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeSource source = node_source(config);
     const Oid schema = extension_schema();
-    NodeDraw *place = claim_place(slot);
+    NodeDraw *place = claim_node_place(slot);
     int64_t former = core::no_node;
     if (config.worker_policy == WorkerPolicy::sticky)
         former = former_node(schema, sequence_of(slot), config.layout, core::protection_of(config.layout, source));
@@ -160,7 +160,7 @@ NodeDraw *draw_node(Slot *slot, int64_t now_us) {
         const NodeHolders others = take_node(config.layout, node.value);
         const bool is_last = tries > 0 && (others.of_layout >= nodes || tries >= Min(nodes, others.of_layout + 1));
         if (others.of_node == 0 || is_last || fault_is("reuse_worker")) {
-            NodeDraw *filled = fill_place(slot, place, datacenter_id_in_use(config), node, {id, now_us});
+            NodeDraw *filled = fill_node_place(slot, place, datacenter_id_in_use(config), node, {id, now_us});
             if (filled == place)
                 log_node(slot, node);
             else // another session was first
@@ -174,15 +174,15 @@ NodeDraw *draw_node(Slot *slot, int64_t now_us) {
 } // namespace
 
 NodeDraw *own_node_for(Slot *slot, int64_t now_us) {
-    NodeDraw *drawn = find_draw(slot, datacenter_id_in_use(generator_of(slot).config));
+    NodeDraw *drawn = find_node_draw(slot, datacenter_id_in_use(generator_of(slot).config));
     if (fault_is("keep_number"))
         drawn = own_node_so_far(slot);
     return likely(drawn != nullptr) ? drawn : draw_node(slot, now_us);
 }
 
 NodeDraw *own_node_so_far(Slot *slot) {
-    NodeDraw *found = find_draw(slot, datacenter_id_in_use(generator_of(slot).config));
-    for (NodeDraw *draw = first_draw(slot); found == nullptr && draw != nullptr; draw = next_draw(draw))
+    NodeDraw *found = find_node_draw(slot, datacenter_id_in_use(generator_of(slot).config));
+    for (NodeDraw *draw = first_node_draw(slot); found == nullptr && draw != nullptr; draw = next_node_draw(draw))
         if (draw->drawn_for.load(std::memory_order_acquire) >= core::no_datacenter_id)
             found = draw;
     return found;
@@ -193,14 +193,14 @@ void draw_own_row_again(Slot *slot) {
     if (drawn == nullptr)
         return;
     log_node(slot, drawn->node);
-    set_row(drawn, {draw_node_id(extension_schema()), wall_clock_us()});
+    set_node_row(drawn, {draw_node_id(extension_schema()), wall_clock_us()});
 }
 
 void draw_row_of_grant(Slot *slot, int64_t node) {
     const core::Node granted = {node, core::Protection::registry};
     log_node(slot, granted);
-    NodeDraw *place = claim_place(slot);
-    (void)fill_place(slot, place, for_grants, granted, {draw_node_id(extension_schema()), wall_clock_us()});
+    NodeDraw *place = claim_node_place(slot);
+    (void)fill_node_place(slot, place, for_grants, granted, {draw_node_id(extension_schema()), wall_clock_us()});
 }
 
 // With a worker id that a person gave, the datacenter id stays over a start, too.

@@ -19,7 +19,7 @@ void lock_name(Oid schema, const char *name) {
 } // namespace
 
 Oid create_sequence(core::DefinitionKind kind, const char *name, const SequenceOptions &options) {
-    const char *schema_name = psprintf("uid_%ss", core::name_of(kind));
+    const char *schema_name = psprintf("uid_%ss", core::kind_name(kind));
     const Oid schema = get_namespace_oid(schema_name, false);
     PreventCommandDuringRecovery("CREATE SEQUENCE");
     lock_name(schema, name);

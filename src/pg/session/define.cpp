@@ -37,7 +37,7 @@ void check_can_be_defined(Oid sequence, core::DefinitionKind kind) {
 
 // What functions need, too, which create the sequence in that schema: a name means one segment to every role.
 void check_may_define(core::DefinitionKind kind) {
-    (void)LookupCreationNamespace(psprintf("uid_%ss", core::name_of(kind)));
+    (void)LookupCreationNamespace(psprintf("uid_%ss", core::kind_name(kind)));
 }
 
 // For what only the owner of the database may say. A restore may set labels as the owners of sequences, so the role of
@@ -231,7 +231,7 @@ void end_definition(Oid sequence, const core::Definition &definition, const Exte
     if (needs_label(definition))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("cannot remove the label of sequence \"%s\"", get_rel_name(sequence)),
-                        errdetail("It is a %s, which only its label defines.", core::name_of(definition.kind)),
+                        errdetail("It is a %s, which only its label defines.", core::kind_name(definition.kind)),
                         errhint("Drop the sequence instead.")));
     if (definition.kind == core::DefinitionKind::segment)
         mark_segment_stale(sequence);
@@ -303,7 +303,7 @@ void set_label(Oid sequence, const core::Definition &definition) {
 } // namespace
 
 void define_sequence(Oid sequence, const core::Definition &definition) {
-    check_fault(definition, core::check(definition));
+    check_fault(definition, core::find_fault(definition));
     lock_sequence(sequence, excludes_draws);
     check_owner(sequence); // it may have got another one since the caller checked it
     if (has_label(sequence))
@@ -324,7 +324,7 @@ core::Definition lock_definition(Oid sequence, core::DefinitionKind kind) {
 }
 
 void redefine_sequence(Oid sequence, const core::Definition &former, const core::Definition &wanted) {
-    check_fault(wanted, core::check(wanted));
+    check_fault(wanted, core::find_fault(wanted));
     if (wanted.kind == core::DefinitionKind::generator) {
         wait_for_change(sequence, generator_config_of(former), generator_config_of(wanted));
         end_lease(sequence);

@@ -39,7 +39,8 @@ SubTransactionId default_changed_by = InvalidSubTransactionId; // where it did s
 
 // Changes with every invalidation of a sequence that has an entry, and of what its privileges depend on. It is none of
 // the counters of config/extension.hpp, because a change of another relation would then have the first call of the next
-// transaction look up the sequence and the privilege of each entry again. session_checks changes with every transaction.
+// transaction look up the sequence and the privilege of each entry again. session_checks changes with every
+// transaction.
 uint64_t sequence_changes = 1;
 
 uint64_t new_sequences_in = 0; // the last transaction that has drawn from a sequence that it had created

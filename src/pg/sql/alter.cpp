@@ -67,7 +67,7 @@ void change_by_arguments(FunctionCallInfo fcinfo, Oid sequence, core::Definition
     if (!change_definition(sequence, kind, set))
         ereport(ERROR,
                 (errcode(ERRCODE_UNDEFINED_OBJECT),
-                 errmsg("\"%s\" is not a %s", get_rel_name(sequence), core::name_of(kind)),
+                 errmsg("\"%s\" is not a %s", get_rel_name(sequence), core::kind_name(kind)),
                  errhint("Create a segment with segment_create(), or a generator with uid_generator_create().")));
 }
 

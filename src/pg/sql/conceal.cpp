@@ -156,7 +156,7 @@ bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
     key->format = {DatumGetInt32(column(row, "width")), DatumGetInt32(column(row, "version_bits"))};
     key->versions = DatumGetInt32(column(row, "versions"));
     key->version = version == newest_version ? key->versions : version;
-    if (is_null(row, "secrets") || !core::is_valid(key->format, key->versions))
+    if (is_null(row, "secrets") || !core::format_is_valid(key->format, key->versions))
         return false;
     text *secrets = DatumGetTextPP(column(row, "secrets"));
     const bool found = read_secret(secrets, key->versions, key->version, secret);

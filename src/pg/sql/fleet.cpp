@@ -46,7 +46,7 @@ void put_registry_status(ResultRow *row, const RegistrarStatus &status, const Me
     const core::FleetSeen seen = fleet_seen();
     const GrantError error = error_to_show(status, member);
     put_text(row, "state", state_of(error, member));
-    put_text(row, "why", error.why != core::Why::granted ? core::name_of(error.why) : "");
+    put_text(row, "why", error.why != core::Why::granted ? core::why_name(error.why) : "");
     put_text(row, "error", error.message);
     put_text(row, "hint", error.hint);
     put_unless_zero(row, "fenced_until", error.why == core::Why::fenced ? error.until_us : 0);
