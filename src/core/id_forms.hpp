@@ -101,7 +101,7 @@ constexpr UuidWidths uuid_widths(const Layout &layout) noexcept {
 }
 
 // The check bits of a UUID whose check bits are 0.
-constexpr uint64_t check_of(const Layout &layout, const Uuid &uuid, int32_t bits) noexcept {
+constexpr uint64_t check_bits_of(const Layout &layout, const Uuid &uuid, int32_t bits) noexcept {
     uint64_t hash = 0;
     for (const int64_t field :
          {layout.epoch_us, layout.tick_us, int64_t{layout.time_bits}, int64_t{layout.datacenter_bits},
@@ -123,7 +123,7 @@ constexpr Uuid uuid_of(const Layout &layout, int64_t id, uint64_t random) noexce
         << widths.check;
     Uuid uuid = {static_cast<uint64_t>(unix_ms) << 16 | version_7 << 12 | static_cast<uint64_t>(payload >> rand_b_bits),
                  variant_rfc << rand_b_bits | (static_cast<uint64_t>(payload) & ((UINT64_C(1) << rand_b_bits) - 1))};
-    uuid.low |= check_of(layout, uuid, widths.check);
+    uuid.low |= check_bits_of(layout, uuid, widths.check);
     return uuid;
 }
 
@@ -139,7 +139,7 @@ constexpr int64_t id_of(const Layout &layout, const Uuid &uuid) noexcept {
     if (tick < 0 || tick > largest(layout.time_bits) || start_of(layout, tick) / us_in_ms != unix_ms)
         return no_id;
     const uint64_t check_mask = (UINT64_C(1) << widths.check) - 1;
-    if (check_of(layout, {uuid.high, uuid.low & ~check_mask}, widths.check) != (uuid.low & check_mask))
+    if (check_bits_of(layout, {uuid.high, uuid.low & ~check_mask}, widths.check) != (uuid.low & check_mask))
         return no_id;
     const auto below = static_cast<int64_t>(static_cast<uint64_t>(place) & ((UINT64_C(1) << widths.below) - 1));
     return tick << widths.below | below;

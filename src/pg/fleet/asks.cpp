@@ -84,6 +84,7 @@ void add_block(Agenda *agenda, const AskedBlock &block) {
 // What is answered.
 // ---------------------------------------------------------------------------------------------------------
 
+// Why an answer gives the member nothing; at_us 0: it is granted, and valid.
 GrantError error_of_grant(const Ask &ask, const core::GrantAnswer &given, const core::Hello &hello) {
     const Member &member = ask.member;
     const core::Why why = given.answer.why;
@@ -102,6 +103,8 @@ bool counts_for(const core::FleetSeen &seen, const core::Answer &answer) {
     return fault_is("go_back") || core::answer_counts(seen, answer);
 }
 
+// Takes an answer into the copy of the member, and what it shows of the fleet into *taken. A WARNING says that the node
+// is lost.
 void accept_grant(Ask *ask, const core::GrantAnswer &given, const core::Hello &hello, Taken *taken) {
     const core::Answer &answer = given.answer;
     ask->error = error_of_grant(*ask, given, hello);

@@ -84,6 +84,7 @@ const char *list_element(const char *list, int index) {
     return pnstrdup(list, static_cast<Size>(strchrnul(list, ',') - list));
 }
 
+// Reads the connection string into `hosts`. If it cannot be parsed, there are none.
 void make_hosts() {
     PQconninfoOption *options = PQconninfoParse(conninfo, nullptr);
     host_count = 0;

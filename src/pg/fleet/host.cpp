@@ -42,6 +42,7 @@ void take_error(Host *host, PGresult *result) {
     PQclear(result);
 }
 
+// A callback of libpq: keeps the first WARNING, which may come with any result.
 void note_notice(void *argument, const PGresult *notice) {
     auto *host = static_cast<Host *>(argument);
     const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
@@ -51,6 +52,7 @@ void note_notice(void *argument, const PGresult *notice) {
         strlcpy(host->warning, message != nullptr && message[0] != '\0' ? message : "WARNING", sizeof(host->warning));
 }
 
+// Keeps the rows of a call, unless a WARNING says that they may not be durable.
 void finish_call(Host *host, PGresult *rows) {
     host->stage = Stage::idle;
     if (host->warning[0] == '\0' || fault_is("count_warned")) {
@@ -84,6 +86,7 @@ void take_results(Host *host) {
     }
 }
 
+// Sends the statement on the open connection. The result of the one before is gone.
 void send_statement(Host *host) {
     const Statement &statement = host->statement;
     PQclear(host->result);

@@ -258,6 +258,7 @@ int64_t attempt_in_us(bool wanted) {
     return failed_at_us + (wanted ? pause_if_wanted_us : pause_us) * (192 + random / 2) / 256 - monotonic_us();
 }
 
+// After SIGHUP or uid_fleet_move(). Another connection string ends the pause after a failure, and makes all due.
 void reload_settings() {
     ProcessConfigFile(PGC_SIGHUP);
     if (!connection_use(settings::registry))

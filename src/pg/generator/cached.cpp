@@ -46,6 +46,7 @@ void count_rejected_take(const DrawCall &call) {
     generator_of(call.entry->slot).ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Waits once until the refiller may have filled the ring. Error if the call has waited for uidgen.max_wait.
 void wait_for_refiller(DrawCall *call) {
     const uint64_t waits = call->waits;
     const bool may_wait = wait_once(call, Stat::ring_waits,

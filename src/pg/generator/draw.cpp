@@ -32,6 +32,7 @@ Outcome wait_for_clock(DrawCall *call, int64_t missing_us) {
     return may_wait ? Outcome::again : Outcome::ahead;
 }
 
+// Asks the registrar for a grant that reaches above the tick, and waits once for the view to change.
 Outcome wait_for_grant(DrawCall *call, const GrantView &seen, int64_t wanted_tick) {
     Slot *slot = call->entry->slot;
     membership_want(slot, wanted_tick);
@@ -72,6 +73,7 @@ void open_window_after(SessionEntry *entry, const DrawReading &reading, uint64_t
         open_window_in_tick(entry, window, core::start_of(layout, now), core::start_of(layout, now + 1));
 }
 
+// Takes positions from the word, and opens a window on those that follow. Writes the next lease if it is due.
 Outcome take_positions(const DrawCall &call, const DrawReading &reading, const core::Decision &decision, Drawn *drawn) {
     Slot *slot = call.entry->slot;
     GeneratorState &generator = generator_of(slot);
@@ -99,6 +101,7 @@ bool needs_node(const DrawReading &reading, core::ClockAction action) {
     return action == core::ClockAction::take || (action == core::ClockAction::reserve && !reading.grant.in_fleet);
 }
 
+// The decision of core for the primary worker, or for the backup worker if that is to draw.
 WorkerDecision decide_try(const GeneratorState &generator, const core::ClockState &state) {
     const core::ClockPolicy &policy = generator.config.policy;
     const core::Decision decision = core::decide(policy, state);

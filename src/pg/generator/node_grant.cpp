@@ -38,6 +38,7 @@ int64_t node_before_joining(const SessionEntry *entry, int64_t mark) {
     return has_grant && !is_beyond && node == member.holding.grant.node ? no_node : node;
 }
 
+// What the registrar is to ask for the generator of an open entry, whose high-water mark is `mark`.
 GrantRequest request_of(const SessionEntry *entry, int64_t mark) {
     const GeneratorConfig &config = generator_of(entry->slot).config;
     const core::ClockPolicy &policy = config.policy;

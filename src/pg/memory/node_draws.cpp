@@ -5,6 +5,7 @@
 namespace uidgen::pg {
 namespace {
 
+// A place that may be filled again: none of its draws is in use, and its node was given back. Null: there is none.
 NodeDraw *find_empty_place(Slot *slot) REQUIRES(state_lock) {
     NodeDraw *draw = first_node_draw(slot);
     while (draw != nullptr && (draw->drawn_for.load(std::memory_order_relaxed) != for_nothing || draw->is_taken))

@@ -29,6 +29,7 @@ static_assert(sizeof(ServerState) <= bytes);
 
 constexpr uint64_t magic = UINT64_C(0x6e65676469750001);
 
+// Fills the memory when it is new. No other process uses it yet.
 void initialize_server_state(void *memory) {
     auto *state = static_cast<ServerState *>(memset(memory, 0, sizeof(ServerState)));
     if (!pg_strong_random(&state->salt, sizeof(state->salt)) || !pg_strong_random(&state->life, sizeof(state->life)))

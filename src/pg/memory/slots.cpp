@@ -34,6 +34,7 @@ Slot *new_slot(SlotKind kind) REQUIRES(table_lock) EXCLUDES(state_lock) UNCHECKE
     return slot;
 }
 
+// A free slot, whether it was used before or is new. Raises an error if there is no memory.
 Slot *take_free_slot(SlotKind kind) REQUIRES(table_lock) EXCLUDES(state_lock) {
     lock_state();
     auto *slot = in_area<Slot>(lists_of(kind).first_free);
@@ -103,6 +104,7 @@ void note_dropped(const Slot &slot) REQUIRES_SHARED(slot_lock) {
                        std::memory_order_relaxed);
 }
 
+// Gives a free slot to a sequence. It is stale until make_slot_ready().
 void begin_slot_use(Slot *slot, const SlotKey &key) REQUIRES(table_lock) EXCLUDES(slot_lock, state_lock) {
     lock_slot_and_state(slot);
     slot->key = key;
@@ -137,6 +139,7 @@ void set_segment_config(Slot *slot, const SegmentConfig &config) REQUIRES(slot_l
     own = config;
 }
 
+// Fills a slot that is not ready, unless another session has done so.
 void make_slot_ready(Slot *slot, const SlotInit &init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     lock_slot_and_state(slot);
     if (slot->phase < SlotPhase::altered) {
@@ -156,6 +159,7 @@ void make_slot_ready(Slot *slot, const SlotInit &init) EXCLUDES(page_lock, table
     give_back_nodes(slot);
 }
 
+// Frees a slot that no session uses. What it has counted is added to what freed slots have.
 void end_slot_use(Slot *slot) REQUIRES(table_lock) EXCLUDES(slot_lock, state_lock) {
     lock_slot_and_state(slot);
     forget_membership_or_block(slot);
@@ -184,6 +188,7 @@ void release_row(SlotRow *row) RELEASE(table_lock) UNCHECKED {
 
 void release_unused_row(SlotRow *row) RELEASE(table_lock) UNCHECKED { dshash_delete_entry(slot_table, row); }
 
+// The row of that key, locked exclusively. Raises an error if there is no memory.
 SlotRow *find_or_make_slot_row(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED {
     bool found = false;
     ErrorContextCallback context;

@@ -45,6 +45,7 @@ void resign_worker(SingleWorker kind) {
 
 void resign_at_exit(int, Datum kind) { resign_worker(static_cast<SingleWorker>(DatumGetInt32(kind))); }
 
+// Asks the postmaster for a worker. False: all of max_worker_processes run.
 bool start_worker(SingleWorker kind) {
     const auto &started = kinds[static_cast<uint32_t>(kind)];
     BackgroundWorker worker = {};

@@ -68,6 +68,7 @@ bool any_owed() {
     return any;
 }
 
+// No row of that database is owed any more, until a generator there is used again.
 void forget_rows_of(Oid database) {
     for_each_owed([database](const Slot *slot, NodeDraw *draw) REQUIRES(state_lock) {
         if (key_under_state(slot).database == database)

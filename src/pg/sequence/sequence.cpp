@@ -25,6 +25,7 @@ void check_is_sequence(Oid relation) {
 
 namespace {
 
+// By the syscache. False: there is no sequence of that oid.
 bool find_rule(Oid sequence, core::SequenceRule *rule) {
     HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
     if (!HeapTupleIsValid(tuple))
@@ -180,6 +181,7 @@ Form_pg_sequence_data counter_on(Page page) {
     return reinterpret_cast<Form_pg_sequence_data>(reinterpret_cast<char *>(tuple) + tuple->t_hoff);
 }
 
+// Reads and locks the only page of an open sequence. For writing it begins a record of the log.
 SequencePage lock_page(Relation sequence, GenericXLogState *record, BufferLockMode mode) {
     const SequencePage page = {.relation = sequence, .buffer = ReadBuffer(sequence, 0), .record = record};
     LockBuffer(page.buffer, mode);

@@ -61,7 +61,7 @@ void check_new_segment(const char *name, int64_t increment) {
                  errhint("Use an increment of at most 9223372036854775806.")));
 }
 
-void report_exists(const char *name, Oid sequence, bool if_not_exists) {
+void notify_or_refuse_existing(const char *name, Oid sequence, bool if_not_exists) {
     if (find_segment(cstring_to_text(name)) != sequence)
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
                         errmsg("sequence %s is not that of segment \"%s\"", qualified_name(sequence), clipped(name)),
@@ -98,7 +98,7 @@ Oid create_segment(const core::Definition &definition, const SequenceOptions &op
     if (!OidIsValid(sequence))
         sequence = create_sequence(definition.kind, relation_of(name), options);
     if (has_label(sequence))
-        report_exists(name, sequence, if_not_exists);
+        notify_or_refuse_existing(name, sequence, if_not_exists);
     else
         define_segment(sequence, definition);
     return sequence;

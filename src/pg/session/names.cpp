@@ -88,6 +88,7 @@ uint64 hash_of_name(const text *name) {
                                static_cast<int>(VARSIZE_ANY_EXHDR(name)), 0);
 }
 
+// Forgets all names of this session, and frees their memory.
 void renew_names() {
     if (names_context == nullptr)
         names_context = AllocSetContextCreate(TopMemoryContext, "uidgen segment names", ALLOCSET_DEFAULT_SIZES);
@@ -114,6 +115,8 @@ void renew_names() {
                             quote_literal_cstr(text_to_cstring(name)))));
 }
 
+// The sequence of the segment of that name; InvalidOid: there is none, and the name may be that of a plain sequence. An
+// error if the sequence has lost its label.
 Oid named_segment(const text *name) {
     const Oid found = find_segment(name);
     const Oid own = OidIsValid(found) ? found : own_sequence_of(name);

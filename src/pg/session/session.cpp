@@ -77,6 +77,7 @@ void free_dropped_entries() {
 constexpr uint32 fewest_entries = 64;
 uint32 entries_wanted = fewest_entries; // at this size dropped entries are searched for and freed
 
+// An entry that was never opened, in the memory of the session.
 SessionEntry *make_entry(Oid sequence) {
     bool found = false;
     if (entries == nullptr)

@@ -21,6 +21,7 @@ struct SlotSummary {
     int64_t until_us;    // the latest time in its ids; 0: none
 };
 
+// A copy, which may be out of date at once.
 SlotSummary summarize_slot(Slot *slot) {
     SlotSummary look = {};
     lock_slot_shared(slot);
@@ -46,6 +47,7 @@ void drop_slot(Slot *slot, const SlotKey &key) {
     expire_slot(slot, SlotPhase::dropped);
 }
 
+// Frees the slot, or marks it dropped, if its sequence is gone. Under a lock that excludes its users.
 void sweep_locked_slot(Slot *slot, const SlotSummary &look) {
     const bool is_elsewhere = look.key.database != MyDatabaseId;
     if (is_elsewhere && is_database(look.key.database))
@@ -60,6 +62,7 @@ void sweep_locked_slot(Slot *slot, const SlotSummary &look) {
     }
 }
 
+// Looks at the slot under the lock of its sequence, which it takes for this only if it is free.
 void sweep_slot(Slot *slot) {
     LOCKTAG tag;
     const SlotSummary look = summarize_slot(slot);
@@ -158,6 +161,7 @@ void init_generator(Relation rel, SlotInit *init) {
         init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
 }
 
+// What the slot of a segment is made of, for an open sequence. Error if that holds the leases of a generator.
 void init_segment(Relation rel, SlotInit *init) {
     const Oid sequence = RelationGetRelid(rel);
     if (is_lease_sequence(sequence))

@@ -7,8 +7,9 @@
 
 namespace uidgen::pg {
 
-// The slot of an open sequence, to be drawn from. It is made if there is none, or if what it was made from has changed.
-// It is not ready if that may change again at any moment: an alteration of a segment has not ended.
+// The slot of an open sequence, to be drawn from, under RowExclusiveLock. It is made if there is none, or if what it
+// was made from has changed. It is not ready if that may change again at any moment: an alteration of a segment has not
+// ended.
 Slot *find_or_make_slot(Relation rel, SlotKind kind);
 
 // A WARNING if the layout has ended, ends within two years or has not begun: when a generator is defined, and when a

@@ -52,6 +52,8 @@ void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const 
     }
 }
 
+// The whole of uid_generator_alter() and its like: locks the sequence, and changes its definition by the arguments.
+// `null_number`, unless it is null, is the number that stands for NULL in them.
 void change_by_arguments(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, const int64_t *null_number) {
     check_is_sequence(sequence);
     check_owner(sequence);

@@ -166,6 +166,7 @@ bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
     return found;
 }
 
+// Reads a version of a key from the tables into its place.
 void load_key(const text *name, Oid sequence, int32_t version, Key *place) {
     Key key = {};
     key.sequence = sequence;

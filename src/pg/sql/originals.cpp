@@ -184,6 +184,7 @@ bool is_renamed(const BlockRow &row, const char *name_column) {
     return row.before.tuple != nullptr && strcmp(text_column(row.before, name_column), row.name) != 0;
 }
 
+// The row of leaf_alloc as the trigger leaves it.
 Datum change_leaf_alloc(BlockRow row) {
     row.column = "max_id";
     row.name = text_column(row.after, "biz_tag");
@@ -203,6 +204,7 @@ Datum change_leaf_alloc(BlockRow row) {
     return moves ? reserve_for_leaf_alloc(row) : PointerGetDatum(row.after.tuple);
 }
 
+// The row of t_sequence as the trigger leaves it; `columns` are those that the UPDATE sets.
 Datum change_t_sequence(BlockRow row, const Bitmapset *columns) {
     const auto is_set = [&](const char *name) {
         return bms_is_member(column_number(row.after.desc, name, INT8OID) - FirstLowInvalidHeapAttributeNumber,
