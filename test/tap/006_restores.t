@@ -406,6 +406,15 @@ sub draw_a_minute_later ($way)
 		't', 'rows of two servers meet in worker_node, and new ones have higher ids');
 }
 
+# A database with its name, to another server, as docs/operations.md says it.
+{
+	my ($dump, $restore) = split /^/, block_of('docs/operations.md', qr/pg_restore --create/);
+	sql($target, 'DROP DATABASE shop');
+	shell_ok($node, $dump, 'a dump', directory => $directory);
+	shell_ok($target, $restore, '... is restored with its database', directory => $directory);
+	judge($target, 'shop', 'shop');
+}
+
 my %is_dumped;
 foreach (@ways)
 {

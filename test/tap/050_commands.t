@@ -1,6 +1,5 @@
 # The commands of docs/*.md for a shell that no other test runs, with the addresses of these servers: a fleet
-# whose members have the registry's password in a file, its registry that moves to another server, and a database that is
-# dumped.
+# whose members have the registry's password in a file, and its registry that moves to another server.
 use UidgenTest 'preloaded';
 use Pages;
 
@@ -59,18 +58,6 @@ $member->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry'
 $member->safe_psql('postgres', "SELECT uid_generator_create('later')");
 is(protection('later'), "t\nregistry", 'its successor grants nodes at once, because nothing was lost');
 is(protection('uid_default'), "t\nregistry", '... and keeps those that were granted');
-
-# docs/operations.md, "Dump and restore". The second command is for another server.
-my ($dump, $restore) = split /^/, block_of('docs/operations.md', qr/pg_restore --create/);
-$member->safe_psql('postgres', 'CREATE DATABASE shop');
-$member->safe_psql('shop', $_)
-  foreach 'CREATE EXTENSION uidgen', 'CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next())',
-  'INSERT INTO orders SELECT FROM generate_series(1, 1000)';
-shell_ok($member, $dump, 'a dump', directory => $directory);
-shell_ok($new, $restore, '... is restored', directory => $directory);
-my $largest = $new->safe_psql('shop', 'SELECT max(id) FROM orders');
-$new->safe_psql('shop', 'INSERT INTO orders SELECT FROM generate_series(1, 1000)');
-is($new->safe_psql('shop', "SELECT count(*), count(*) FILTER (WHERE id > $largest) FROM orders"), '2000|1000', '... and goes on above it');
 
 $_->stop foreach $member, $new;
 done_testing();
