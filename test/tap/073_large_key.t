@@ -23,16 +23,18 @@ INSERT INTO addresses (customer_id, v) SELECT id, 1 FROM customers WHERE v = 0 O
 SQL
 sub progress { return sql('SELECT count(*) FROM addresses WHERE v = 1') }
 
-# A statement, or a transaction of several, until no lock times out.
+# A statement, or a transaction of several, until no lock times out. The server says if one reads or writes a table, as only
+# VALIDATE may, whose lock lets clients write.
 sub run_again ($statements)
 {
 	my ($state, $error);
 	for (1 .. 1000)
 	{
-		($state, $error) = sqlstate($node, $statements);
+		($state, $error) = sqlstate($node, "SET client_min_messages = debug1;\n$statements");
 		last if $state ne '55P03';
 	}
-	return is($state, '00000', $statements) || diag($error);
+	is($state, '00000', $statements) || diag($error);
+	unlike($error, qr/verifying|validating|rewriting|building/, '... reads no table') if $statements !~ /VALIDATE CONSTRAINT/;
 }
 
 my ($section) = slurp_file('docs/moving.md') =~ /^## A large table with an integer key\n(.*?)(?=^## )/ms or die 'no section';
