@@ -14,7 +14,11 @@ start_server_for_clients() {
     PGPORT=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")->sockport')
     PGPASSWORD=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
     export PGPORT PGPASSWORD
-    printf '%s\n' "listen_addresses = '127.0.0.1'" "port = $PGPORT" >>"$UIDGEN_WORK/server-clients/postgresql.conf"
+    printf '%s\n' "listen_addresses = '127.0.0.1'" "port = $PGPORT" 'wal_level = logical' \
+        >>"$UIDGEN_WORK/server-clients/postgresql.conf"
+    # A server that has this setting wants wal2json in it.
+    "$UIDGEN_WORK/tree-main$bindir/postgres" -D "$UIDGEN_WORK/server-clients" -C output_plugin_libraries >/dev/null 2>&1 &&
+        echo "output_plugin_libraries = 'pgoutput, wal2json'" >>"$UIDGEN_WORK/server-clients/postgresql.conf"
     printf '%s\n' 'local all all trust' 'host all app 127.0.0.1/32 scram-sha-256' \
         >"$UIDGEN_WORK/server-clients/pg_hba.conf"
     start_server server-clients "$UIDGEN_WORK/tree-main"
@@ -101,6 +105,8 @@ section_clients() {
     client activerecord_test.rb 'ruby -e "require %q(active_record); require %q(pg)"' ruby activerecord_test.rb
     client rails_structure_test.rb 'ruby -e "require %q(active_record); require %q(pg)"' ruby rails_structure_test.rb
     client sequel_test.rb 'ruby -e "require %q(sequel); require %q(pg)"' ruby sequel_test.rb
+    client database_cleaner_test.rb 'ruby -e "require %q(active_record); require %q(database_cleaner); require %q(pg)"' \
+        ruby database_cleaner_test.rb
     client pdo_test.php "php -r 'new ReflectionExtension(\"pdo_pgsql\");'" php pdo_test.php
     client doctrine_test.php "php -r 'require \"Doctrine/ORM/autoload.php\";'" php doctrine_test.php
     client laravel_test.php "php -r 'require \"Illuminate/Database/autoload.php\"; new ReflectionExtension(\"pdo_pgsql\");'" \
@@ -122,13 +128,18 @@ section_clients() {
     node_client sequelize_test.mjs sequelize
     node_client openapi_test.mjs openapi-client-axios
     java_client JdbcTest.java postgresql
+    java_client JsonReadersTest.java gson jackson-databind jackson-core jackson-annotations
     java_client SpringTest.java postgresql spring3-jdbc spring3-core spring3-beans spring3-transaction commons-logging
     java_client HibernateTest.java postgresql hibernate-core hibernate-commons-annotations geronimo-jpa_2.0_spec \
         geronimo-jta-1.2-spec commons-collections3 antlr dom4j javassist slf4j-api slf4j-nop
+    client json_readers_test.sh 'jq --version && ruby --version && node --version' sh json_readers_test.sh
     client pgbouncer_test.py "pgbouncer --version && /usr/bin/python3 -c 'import psycopg'" \
         /usr/bin/python3 pgbouncer_test.py
+    client pgloader_test.sh 'pgloader --version' sh pgloader_test.sh
     sql_client statements_test.sql true
     client_role=postgres
+    client pgcopydb_test.sh 'pgcopydb --version' sh pgcopydb_test.sh
+    sql_client wal2json_test.sql "test -e $UIDGEN_WORK/tree-main$("$PG_CONFIG" --pkglibdir)/wal2json.so"
     # shellcheck disable=SC2016 # the end of a block
     sed -n '/^CREATE SCHEMA partman;/,/^```$/{/^```$/!p}' "$checkout/docs/clients.md" >partman_recipe.sql
     extension_client partman_test.sql pg_partman
