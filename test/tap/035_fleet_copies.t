@@ -92,6 +92,7 @@ my %stories = (
 	'another boot of the machine' => { commands => "mount --bind $tools/boot_id /proc/sys/kernel/random/boot_id; " });
 append_to_file("$tools/boot_id", "11111111-2222-3333-4444-555555555555\n");
 my %copies = map { $_ => copy_of_member(s/\W+/_/gr) } sort keys %stories;
+my $late = copy_of_member('late');
 start_node($member);
 my $loop = background_loop($member, clients => 2);
 goes_on('the original draws', $loop);
@@ -102,6 +103,13 @@ foreach my $what (sort keys %copies)
 	start_copy($copies{$what}, %story);
 	draws_elsewhere($copies{$what}, $what);
 }
+
+# The file comes after the start, so that the first draw finds it out.
+my $grants = $late->data_dir . '/global/pgsql_tmp_uidgen.grants';
+rename $grants, "$tools/grants" or die "no file of grants: $!";
+start_copy($late, path => $late->data_dir);
+system_or_bail('cp', '-a', "$tools/grants", $grants);
+draws_elsewhere($late, 'a file that comes after the start');
 
 # A clone of the volume while the member runs, in another pod: of its files as they are at an instant.
 my @processes = map { freeze_process($_) } slurp_file("$directory/postmaster.pid") =~ /^(\d+)/, background_pids($member);

@@ -178,15 +178,15 @@ template <typename PutRecords> void put_batch(StringInfo content, const core::Fl
     is_there->sum = sum_of(is_there, length_of(batch));
 }
 
-// Of a file whose grants do not count: a server never goes back to an earlier registry of its fleet.
-bool keep_seen(const StringInfoData &content) {
-    StringInfoData kept;
+// Makes the content of a file whose grants do not count one without them: a server never goes back to an earlier
+// registry of its fleet.
+bool keep_seen(StringInfo content) {
     core::FleetSeen seen = {};
-    for_each_batch(content, [&seen](const Batch &batch) { seen = batch.seen; });
-    initStringInfo(&kept);
-    put_header(&kept, no_timeline);
-    put_batch(&kept, seen, [](auto) {});
-    return seen.fleet != 0 && write_file(&kept);
+    for_each_batch(*content, [&seen](const Batch &batch) { seen = batch.seen; });
+    resetStringInfo(content);
+    put_header(content, no_timeline);
+    put_batch(content, seen, [](auto) {});
+    return seen.fleet != 0 && write_file(content);
 }
 
 // False: there is no file that counts. Of one that does not, it leaves no more than what the server has seen.
@@ -204,7 +204,7 @@ bool read_or_discard_file(StringInfo content) {
         return true;
     ereport(LOG, (errmsg("ignoring file \"%s\"", file_name), errdetail("%s", why),
                   errhint("Its generators ask the registry for new nodes.")));
-    if (is_whole && keep_seen(*content))
+    if (is_whole && keep_seen(content))
         return true;
     (void)durable_unlink(file_name, LOG);
     return false;
