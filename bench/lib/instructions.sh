@@ -184,13 +184,21 @@ fleet_functions() {
 }
 
 make_fleet() {
-    psql -v keeps=restarts -f "$tree$("$PG_CONFIG" --sharedir)/extension/uidgen_registry.sql" >/dev/null
-    psql -c 'CREATE ROLE uid_fleet LOGIN IN ROLE uid_member' -c "
+    psql -c "
         SELECT uid_generator_create('member', tick_us => 10000000, time_bits => 30, sequence_bits => 22,
             lease_ms => 60000, max_ahead_ms => 120000)" -c "
         SELECT uid_generator_create('cached_member', mode => 'cached', tick_us => 10000000, time_bits => 30,
             sequence_bits => 22, spread => false, lease_ms => 60000, max_ahead_ms => 120000,
             max_staleness_ms => 120000, boost_power => 0)" >/dev/null
+}
+
+# Its registry, on a server of its own, which answers in time because nothing counts there.
+start_registry() {
+    printf '%s\n' "shared_preload_libraries = 'uidgen'" 'port = 5433' >"$UIDGEN_WORK/registry.conf"
+    make_server registry "$tree" "$UIDGEN_WORK/registry.conf"
+    start_server registry "$tree"
+    PGPORT=5433 psql -v keeps=restarts -f "$tree$("$PG_CONFIG" --sharedir)/extension/uidgen_registry.sql" >/dev/null
+    PGPORT=5433 psql -c 'CREATE ROLE uid_fleet LOGIN IN ROLE uid_member'
 }
 
 # The marginal instructions of these calls on a server, in sessions of which one makes a call a row, and one 21:
@@ -243,7 +251,9 @@ first >"$UIDGEN_WORK/first"
 connection >"$UIDGEN_WORK/connection"
 bystanders >"$UIDGEN_WORK/bystanders"
 fleet_calls outside >"$UIDGEN_WORK/outside"
-fleet_calls inside "uidgen.registry = 'host=$PGHOST dbname=postgres user=uid_fleet'" >"$UIDGEN_WORK/inside"
+start_registry
+fleet_calls inside "uidgen.registry = 'host=$PGHOST port=5433 dbname=postgres user=uid_fleet'" >"$UIDGEN_WORK/inside"
+stop_server registry "$tree" immediate
 
 # Beside the first line, which is the no-op's. What is written for an array is of one of its ids.
 head -n "$(names | wc -l)" "$UIDGEN_WORK/marginal" | paste "$UIDGEN_WORK/names" - | awk -F '\t' '
