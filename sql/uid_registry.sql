@@ -180,7 +180,7 @@ SELECT regexp_replace(called(5, 0, '{"new_token": 65}'), '\d{9,}', 'N');
 SELECT row_is();
 SELECT outcomes('SELECT (term, longest, clock) FROM uid_registry.hello(%s)', 'NULL, NULL', '-9223372036854775808, -9223372036854775808') ~ ': \(\d{10,},600000000,88901000000\)$';
 
--- A larger term that a member of the fleet shows fences, once for the last value, and its caller gets nothing. Such a fence cannot be
+-- A larger term that a member of the fleet shows fences, one fence for the last value, and its caller gets nothing. Such a fence cannot be
 -- lifted. One of another fleet says nothing about this one, and an invented value hides no other one.
 \set ECHO none
 SELECT term AS own, fleet FROM uid_registry.registry \gset

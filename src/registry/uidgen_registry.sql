@@ -219,8 +219,8 @@ LANGUAGE sql VOLATILE AS $$
 $$;
 
 -- Rule 8: a member shows a larger term than this registry's. So another one has granted meanwhile, and this one
--- lacks it. It raises a fence, unless it has for the value that was shown last. Smaller values count, too, so that an
--- invented one hides none.
+-- lacks it. It raises a fence, or extends the one that it has raised for the value that was shown last: the other one
+-- may have granted since. Smaller values count, too, so that an invented one hides none.
 CREATE FUNCTION uid_registry.see_larger_term(seen bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   PERFORM set_config('uid_registry.by_function', 'yes', true);
@@ -229,6 +229,9 @@ BEGIN
    WHERE seen > x.term AND seen <> x.shown;
   IF FOUND THEN
     RAISE LOG 'uid_registry: % has shown the term % of another registry, so a fence is raised', session_user, seen;
+  ELSE
+    UPDATE uid_registry.registry AS x SET lost_from = greatest(x.lost_from, uid_registry.clock() + 2 * x.bound)
+     WHERE seen = x.shown AND seen > x.term;
   END IF;
   PERFORM set_config('uid_registry.by_function', '', true);
 END $$;

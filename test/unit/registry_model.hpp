@@ -67,7 +67,7 @@ struct Rules {
     bool term_above_seen = true;
     bool term_above_clock = true;
     bool larger_term_fences = true;
-    bool fences_value_once = true;
+    bool fence_lasts_while_shown = true;
     bool smaller_value_counts = true; // an invented one hides none
     // 9 The file counts only where it was written.
     bool file_is_bound = true;
@@ -166,12 +166,17 @@ class RegistryModel {
             db.standing = proved;
     }
 
-    // A registry that is shown a larger term than its own: another one has granted. Once for the value that is shown last.
+    // A registry that is shown a larger term than its own: another one has granted. It extends the fence for the value that is
+    // shown last.
     void see_larger_term(Server *server, int now, int seen, uint32_t *events) const {
         Registry &db = server->db;
-        const bool is_known = seen == db.shown || (seen < db.shown && !rules_.smaller_value_counts);
-        if (!rules_.larger_term_fences || (is_known && rules_.fences_value_once))
+        if (!rules_.larger_term_fences || (seen < db.shown && !rules_.smaller_value_counts))
             return;
+        if (seen == db.shown) {
+            if (rules_.fence_lasts_while_shown)
+                db.lost_from = std::max(db.lost_from, static_cast<int8_t>(now + 2 * size_.bound));
+            return;
+        }
         db.shown = static_cast<int8_t>(seen);
         raise(&db, now, false, proved);
         *events |= fence_by_term;
