@@ -73,7 +73,7 @@ section_torture_major() {
 # torture_with seconds seed: a round counts as a test.
 torture_with() {
     log=$UIDGEN_WORK/log/torture
-    bounded sh test/lib/torture/run.sh main - "$1" "$2" 1 0 >"$log" 2>&1 || true
+    bounded sh test/lib/torture/run.sh main - "$1" "$2" 1 0 server >"$log" 2>&1 || true
     rounds=$(sed -n 's/^torture: seed [^ ]*, \([0-9]*\) rounds,.*: found nothing$/\1/p' "$log")
     if [ -n "$rounds" ]; then
         show "$log"

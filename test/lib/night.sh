@@ -14,6 +14,6 @@ for name in $(echo "$files" | xargs -n 1 basename -s .t); do
 done
 remaining=$(($1 - $(date +%s) + began))
 if [ "$remaining" -gt 0 ]; then
-    sh test/lib/torture/run.sh main - "$remaining" "$2" 1 0 || found=yes
+    sh test/lib/torture/run.sh main - "$remaining" "$2" 1 0 server || found=yes
 fi
 [ -z "$found" ]

@@ -105,9 +105,9 @@ sub freeze_process ($pid)
 {
 	kill 'STOP', $pid or die "could not stop process $pid: $!";
 	$frozen{$pid} = 1;
-	# A signal takes a moment; "T" is the state of a stopped process.
+	# A signal takes a moment; "T" is the state of a stopped process, "Z" of one that has ended.
 	Time::HiRes::sleep(0.01)
-	  until slurp_file("/proc/$pid/stat") =~ /^\d+ \(.*\) T/;
+	  until slurp_file("/proc/$pid/stat") =~ /^\d+ \(.*\) [TZ]/;
 	return $pid;
 }
 

@@ -131,10 +131,16 @@ sub attack_until ($self, $end)
 		my $dice = $self->{dice}->part('fault ' . ++$self->{number});
 		sleep($dice->fraction * $dice->one_of($self->{setting}{dense} ? (0, 0, 0.1, 0.3) : (0, 0.2, 1, 2)));
 		my $name = $dice->weighted($self->weights);
+		$self->choose_server($dice);
 		$self->$name($dice);
 		$self->finish;
 	}
 	$self->check_that_disks_fail;
+}
+
+# Where the next fault is. There is one server that sessions draw from.
+sub choose_server
+{
 }
 
 # The faults that there are.
@@ -156,7 +162,7 @@ sub weight ($self, $name, $weight)
 sub check_only ($self)
 {
 	my @names = @{ $self->{only} };
-	my %known = Nemesis->catalog;
+	my %known = $self->catalog;
 	$known{$_} || die "--only: there is no fault $_\n" foreach @names;
 }
 

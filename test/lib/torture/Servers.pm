@@ -138,16 +138,20 @@ sub assignment ($self, $number, $dice)
 	return ("target.$database", $self->statements($database, $number, $dice));
 }
 
+# A connection lasts so many milliseconds at most, so that a smart shutdown comes to its end.
+sub life_ms
+{
+	return 4000;
+}
+
 sub start_session ($self, $number, $dice)
 {
 	my $directory = $self->{directory};
 	my ($target, @statements) = $self->assignment($number, $dice);
 	write_file("$directory/logs/$number.statements", @statements);
 	my $pace_us = $number <= $self->{setting}{sessions} ? $self->{setting}{pace_us} : 0;
-	# A connection lasts so many milliseconds at most, so that a smart shutdown comes to its end.
-	my $life_ms = 4000;
 	my @command = ("$self->{programs}/worker", "$directory/$target", "$directory/logs/$number.statements",
-		"$directory/logs/$number.log", $dice->seed, $number, $pace_us, $life_ms, "$directory/stop");
+		"$directory/logs/$number.log", $dice->seed, $number, $pace_us, $self->life_ms, "$directory/stop");
 	return IPC::Run::start(\@command, '<', '/dev/null', '>', "$directory/logs/$number.out", '2>&1');
 }
 

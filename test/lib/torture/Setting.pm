@@ -38,6 +38,7 @@ sub new ($class, $dice, %opts)
 		assertions => has_assertions(),
 		discard_caches => has_assertions() && $dice->part('discard_caches')->chance(50),
 		chosen => \%chosen }, $class;
+	$self->make_fleet($dice->part('fleet')) if $opts{fleet};
 	$self->make_dense($dice->part('dense')) if $self->{dense};
 	# Some calls of the session that has no caches need seconds of a processor, for which only few others are to compete.
 	$self->{sessions} = min($self->{sessions}, 4) if $self->{discard_caches};
@@ -62,10 +63,40 @@ sub make_dense ($self, $dice)
 	$self->{parallel} = 0;
 }
 
-# Whether commits wait for a standby.
+# A registry and its members. Grants are so short that a round sees many of them.
+sub make_fleet ($self, $dice)
+{
+	$self->{topology} = 'fleet';
+	$self->{registry} = $dice->weighted(single => 4, asynchronous => 4, synchronous => 2);
+	my $pgbouncer = $dice->one_of('', '', 'session', 'transaction');
+	$self->{pgbouncer} = (grep { -x "$_/pgbouncer" } split /:/, $ENV{PATH}) ? $pgbouncer : '';
+	$self->{members} = $dice->between(2, 3);
+	$self->{sessions} = 2 * $dice->between($self->{members} + 1, 6);
+	$self->{longest_s} = $dice->one_of(6, 10);
+	$self->{bound_s} = 1;
+	$self->{max_wait} = '10s';
+	$self->{preloaded} = 1;
+	$self->{read_only} = $self->{parallel} = 0;
+	$self->{databases} = 1;
+	$self->{chosen}{$_} = '' foreach 'synchronous_commit', 'wal_consistency_checking';
+}
+
+# What the registry never loses.
+sub keeps ($self)
+{
+	return $self->{registry} eq 'synchronous' ? 'failovers' : 'restarts';
+}
+
+# How long newcomers wait after it may have lost something.
+sub fence_s ($self)
+{
+	return $self->{longest_s} + 2 * $self->{bound_s};
+}
+
+# Whether commits wait for a standby: in a fleet those of the registry.
 sub is_synchronous ($self)
 {
-	return $self->{topology} eq 'synchronous';
+	return ($self->{registry} // $self->{topology}) eq 'synchronous';
 }
 
 sub is_minimal ($self)
@@ -113,6 +144,9 @@ sub describe ($self)
 	my $chosen = join ', ', map { "$_ $chosen{$_}" } grep { $chosen{$_} ne '' } sort keys %chosen;
 	my @marks = grep { $self->{$_} } qw(preloaded clock disk read_only parallel assertions discard_caches);
 	my $kind = $self->{topology};
+	$kind .= ", $self->{members} members, registry $self->{registry}, grants of $self->{longest_s} s"
+	  . ($self->{pgbouncer} && ", PgBouncer by $self->{pgbouncer}")
+	  if $kind eq 'fleet';
 	$kind .= ", $self->{dense} sessions in bulk" if $self->{dense};
 	return "$kind, $self->{sessions} sessions in $self->{databases} databases, "
 	  . "pause $self->{pace_us} us, max_wait $self->{max_wait}"

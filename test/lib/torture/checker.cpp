@@ -3,8 +3,9 @@
 // DIRECTORY has lines of fields, separated by tabs, in
 //   streams   name, order (2: across all sessions, 1: in each connection, 0: none), sign (-1: values fall), least and
 //             greatest value, scope (history: no value comes twice in one history of the stream; connection: in one
-//             connection), lowest bits that order does not count, and for ids: epoch and tick in microseconds, number of bits below the time, microseconds that an id may be
-//             ahead of the clock and behind it, 1 if a background worker may make them, which has the real clock, the
+//             connection; any other word: in all streams with that word), lowest bits that order does not count, and for
+//             ids: epoch and tick in microseconds, number of bits below the time, microseconds that an id may be ahead of
+//             the clock and behind it, 1 if a background worker may make them, which has the real clock, the
 //             server's clock, and the fields whose values are known ("-": none): "shift:width:values" for each,
 //             separated by spaces. Values are separated by commas; "5+" is 5 and one more for each fault alter_worker.
 //   faults    begin, end, name, details, SQLSTATEs that it explains ("-": none), marks (stall: calls may last longer;
@@ -356,7 +357,10 @@ Space space_in_scope(const Statement &s, size_t session) {
     const std::string &scope = streams.at(s.record.stream).scope;
     if (scope == "connection")
         return {s.record.stream, s.record.history, session + 1, s.record.connection};
-    return {s.record.stream, s.record.history, 0, 0};
+    if (scope == "history")
+        return {s.record.stream, s.record.history, 0, 0};
+    const auto first = std::find_if(streams.begin(), streams.end(), [&](const Stream &t) { return t.scope == scope; });
+    return {static_cast<uint32_t>(first - streams.begin()), 0, 0, 0};
 }
 
 uint32_t space_of(const Statement &s, size_t session) {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tortures a build of the extension, in a copy of the checkout, as an ordinary user:
 #
-#   run.sh TREE FAULT SECONDS SEED ROUND DENSE [NEMESIS,...]     FAULT "-": leave it unset; TREE "-": build one first
+#   run.sh TREE FAULT SECONDS SEED ROUND DENSE KIND [NEMESIS,...]     FAULT "-": leave it unset; TREE "-": build one first
 #   run.sh compile                                               only what torture needs besides the extension
 #
 # Output goes to the caller; logs and servers to log/torture-FAULT.
@@ -43,4 +43,4 @@ export PG_TEST_PORT_DIR="$UIDGEN_WORK/tmp/portlock" PG_TEST_TIMEOUT_DEFAULT=120
 pg_tests=$(dirname "$("$PG_CONFIG" --pgxs)")/../test
 export PG_REGRESS="$pg_tests/regress/pg_regress" PERL5LIB="$pg_tests/perl:test/tap:test/lib/torture"
 export PATH="$tree$bindir:$PATH" TZ=UTC
-exec perl test/lib/torture/torture.pl "$3" "$4" "$5" "$6" "$programs" "${7:-}" 2>"$directory/messages"
+exec perl test/lib/torture/torture.pl "$3" "$4" "$5" "$6" "$programs" "$7" "${8:-}" 2>"$directory/messages"

@@ -1,5 +1,6 @@
-# Runs rounds of torture: torture.pl SECONDS SEED FIRST-ROUND DENSE PROGRAMS [NEMESIS,...]. Started by run.sh, in an
-# environment like that of a TAP test. Prints what it does and finds; exits with 1 if it found anything.
+# Runs rounds of torture: torture.pl SECONDS SEED FIRST-ROUND DENSE PROGRAMS KIND [NEMESIS,...]. KIND
+# is "server" or "fleet". Started by run.sh, in an environment like that of a TAP test. Prints what it does and finds; exits
+# with 1 if it found anything.
 use v5.36;
 
 our $out;
@@ -12,6 +13,7 @@ BEGIN
 }
 
 use Dice;
+use FleetServers;
 use IPC::Run;
 use Nemesis;
 use PostgreSQL::Test::Cluster;
@@ -21,11 +23,12 @@ use Setting;
 use Time::HiRes qw(time);
 use UidgenTest;
 
-my ($seconds, $seed, $first, $dense, $programs, $only) = @ARGV;
+my ($seconds, $seed, $first, $dense, $programs, $kind, $only) = @ARGV;
+my $is_fleet = $kind eq 'fleet';
 my $fault = $ENV{UIDGEN_FAULT};
 # The last one is an internal error of the extension's own processes. Errors of sessions are in their logs.
 my $complaints = "$ENV{server_complaints}|PANIC:|runtime error:|AddressSanitizer|inconsistent page"
-  . '|terminated by signal (?!9)|XX001|XX002|uidgen (?:refiller|node writer) XX000';
+  . '|terminated by signal (?!9)|XX001|XX002|uidgen (?:refiller|registrar|node writer) XX000';
 # What a call may last beyond its bound: it shares two processors with dozens of sessions and several servers, it may
 # wait for each of the values that it draws, and a server that has just come back is slow for a while.
 my $slack_s = 10;
@@ -90,9 +93,9 @@ sub judge ($nemesis, $directory)
 sub run_round ($number, $length_s)
 {
 	my $dice = Dice->new("$seed/$number");
-	my $setting = Setting->new($dice->part('setting'), dense => $dense);
+	my $setting = Setting->new($dice->part('setting'), dense => $dense, fleet => $is_fleet);
 	my $directory = "$ENV{TESTDIR}/round$number";
-	my $servers = Servers->new(setting => $setting, number => $number, directory => $directory, programs => $programs);
+	my $servers = ($is_fleet ? 'FleetServers' : 'Servers')->new(setting => $setting, number => $number, directory => $directory, programs => $programs);
 
 	say_line("round $number of seed $seed: " . $setting->describe);
 	mkdir $_ or die "could not make $_: $!" foreach $directory, "$directory/logs";
@@ -123,10 +126,10 @@ sub run_rounds
 		my $left = $seconds - (time - $began);
 		last if $rounds > 0 && $left < 25;
 		# The last round takes what is left.
-		my $length = Dice->new("$seed/$number length")->between($dense ? (60, 120) : (10, 40));
+		my $length = Dice->new("$seed/$number length")->between($dense || $is_fleet ? (60, 120) : (10, 40));
 		$length = $left - 5 if $length > $left - 25;
 		my $replay = "to replay: test/torture --seed $seed --round $number --seconds " . int($length + 5)
-		  . ($dense ? " --dense $dense" : '') . ($only ? " --only $only" : '')
+		  . ($is_fleet ? ' --kind fleet' : '') . ($dense ? " --dense $dense" : '') . ($only ? " --only $only" : '')
 		  . (defined $fault ? " --fault $fault" : '');
 		my $of_round = eval { run_round($number, $length < 5 ? 5 : $length) } // die "$@$replay\n";
 		$rounds++;
