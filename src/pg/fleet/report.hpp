@@ -19,7 +19,7 @@ void note_away(const GrantError &error); // the registry cannot be used
 // What the server knows of its fleet has changed.
 void note_fleet(const core::FleetSeen &before, const core::FleetSeen &seen);
 
-// Of one member or block; its line in the log is the caller's.
+// Keeps the error of one member or block for the view; its line in the log is the caller's.
 void note_error(const GrantError &error);
 
 // By the registry's reading of its clock, in an answer to what was sent then. One line each time that the clocks begin

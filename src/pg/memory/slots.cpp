@@ -202,7 +202,7 @@ SlotRow *find_or_make_slot_row(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED
 
 // Changes how many generators have a node, or, with no_node, how many of the layout have any, and returns that.
 int64_t change_node_count(const core::Layout &layout, int64_t node, int by) {
-    SlotRow *row = find_or_make_slot_row({InvalidOid, InvalidOid, core::node_hash(layout, node)});
+    SlotRow *row = find_or_make_slot_row({.born = core::node_hash(layout, node)});
     row->count += by;
     const int64_t count = row->count;
     if (count == 0)

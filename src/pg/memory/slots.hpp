@@ -157,7 +157,7 @@ Slot *claim_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lo
 // are out of sight, unless the DROP is rolled back. Raises no error, and leaves the node to a later call.
 void mark_stale(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(slot_lock, state_lock);
 
-// The same; the node goes. Not for a rollback.
+// Marks the slot stale, too, and gives its nodes back. Not for a rollback, where no error may be raised.
 void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Frees the slot, if there is one. No session may use it. A generator counts as lost.

@@ -30,7 +30,8 @@ void lock_generator(Oid generator);
 // Discards what a generator has leased that is altered. Under lock_generator().
 void end_lease(Oid generator);
 
-// The same of one that is dropped, and notes how far its ids reach. Under a lock that excludes draws.
+// Discards what a generator has leased that is dropped, and notes how far its ids reach. Under a lock that excludes
+// draws.
 void lose_generator(Oid generator);
 
 // The same for all whose sequences are gone. A session that has not loaded the library drops without the above.
