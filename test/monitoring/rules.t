@@ -18,7 +18,8 @@ is(scalar(() = $rules =~ /^ +- alert:/mg), scalar(keys %alerts), 'each has a sev
 foreach my $name (sort keys %alerts)
 {
 	my ($path, $part) = $alerts{$name}{page} =~ /^([^#]+)#?(.*)$/;
-	ok(-e $path && ($part eq '' || slurp_file($path) =~ /^## \Q$part\E$/mi), "$name: the page exists");
+	my $heading = $part =~ tr/-/ /r;
+	ok(-e $path && ($part eq '' || slurp_file($path) =~ /^#+ \Q$heading\E$/mi), "$name: the page exists");
 }
 
 # The value of each metric of an expression with which it is true, and one with which it is not.
