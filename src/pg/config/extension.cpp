@@ -39,7 +39,7 @@ Extension find_extension() {
     return found;
 }
 
-Oid schema_of_keys() { return get_namespace_oid("uid_secrets", true); }
+Oid schema_of_secrets() { return get_namespace_oid("uid_secrets", true); }
 
 void check_spi(int result, const char *function, const char *statement) {
     if (result < 0)

@@ -17,7 +17,7 @@ Extension find_extension();
 inline Oid extension_schema() { return find_extension().schema; }
 
 // The schema of the table uid_key. Only superusers can rename it. InvalidOid if it does not exist.
-Oid schema_of_keys();
+Oid schema_of_secrets();
 
 // ---------------------------------------------------------------------------------------------------------
 // Statements that run with the rights of a table's owner, in a security-restricted operation. So a role that draws, or

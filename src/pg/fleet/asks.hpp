@@ -37,7 +37,7 @@ int take_due_asks(Agenda *agenda, int most);
 // How long until one is due.
 int64_t next_due_us(const Agenda &agenda);
 
-// The copy of the member after a refusal, and after a grant (with which it draws from now on).
+// Sets in a copy of the member when to ask again: after a refusal, and after a grant, with which it draws from now on.
 void note_refused(Member *member);
 void note_granted(Ask *ask);
 

@@ -46,6 +46,7 @@ pg_crc32c sum_of(const void *bytes, size_t length) {
     return sum;
 }
 
+// In bytes, in the file.
 size_t length_of(const Batch &batch) { return sizeof(batch) + batch.count * sizeof(Record); }
 
 bool log_failure(const char *failed, const char *name) {

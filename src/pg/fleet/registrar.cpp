@@ -108,8 +108,8 @@ bool is_away(const GrantError &error) {
     return error.why == core::Why::outdated || error.why == core::Why::other_fleet;
 }
 
-// Notes that the registry cannot be used.
-void note_failure(const GrantError &error) {
+// Closes the connection, and notes that the registry cannot be used: the next attempt is after a pause.
+void give_up_registry(const GrantError &error) {
     failed_at_us = monotonic_us();
     note_away(error);
     connection_close();
@@ -124,13 +124,13 @@ void fetch_grants(Ask *const *asks, int count) {
     if (rows == nullptr) {
         at_once = 1;
         fail_asks(asks, count, error);
-        note_failure(error);
+        give_up_registry(error);
         return;
     }
     at_once = Min(2 * at_once, most_requests);
     take_answers(asks, count, rows);
     if (is_away(asks[0]->error))
-        note_failure(asks[0]->error);
+        give_up_registry(asks[0]->error);
 }
 
 // What a server has seen by a block must last over a restart, too, before a value of it is drawn.
@@ -147,7 +147,7 @@ void fetch_block(Ask *ask) {
         ask->error = store_answers(known, taken);
     unlock_grant_file();
     if (is_away(ask->error))
-        note_failure(ask->error);
+        give_up_registry(ask->error);
 }
 
 // Whether an answer may come to the same request later. An error of the connection has closed it.
@@ -231,7 +231,7 @@ void publish_error(const GrantError &error) {
         asked.answer.error = error;
         block_note(asked);
     });
-    note_failure(error);
+    give_up_registry(error);
 }
 
 // Asks all hosts of the connection string.

@@ -50,7 +50,7 @@ Reading begin_segment_try(SessionEntry *entry) {
 
 // Writes the record of the range, and publishes it. Returns the record's end.
 uint64_t add_range(SequencePage *page, Slot *slot, const core::PlannedRange &planned, int64_t increment)
-    REQUIRES(page_lock) {
+    REQUIRES(page_lock) EXCLUDES(slot_lock, state_lock) {
     SegmentState &segment = segment_of(slot);
     const uint64_t lsn = write_page(page, planned.last, slot);
     const uint64_t begin = segment.ordinals.written_range().until;

@@ -21,8 +21,8 @@ bool is_lease_sequence(Oid relation);
 void check_lease_sequence(Oid sequence);               // error if it is not
 [[noreturn]] void report_lease_sequence(Oid sequence); // the caller expected a segment
 
-// Opens a sequence to draw from it, under RowExclusiveLock. Error unless the current user has the privilege, and such
-// a sequence can be drawn from at all.
+// Opens a sequence to draw from it. The caller holds RowExclusiveLock on it. Error unless the current user has the
+// privilege, and such a sequence can be drawn from at all.
 Relation open_to_draw(Oid sequence, SlotKind kind);
 
 // Whether the transaction has created it. In a parallel worker not if it has altered it as well.

@@ -386,7 +386,7 @@ void forget_dropped(Oid relation) {
     if (dropped.kind == core::DefinitionKind::generator && dropped.generator.is_default != 0)
         note_no_default();
     if (dropped.kind == core::DefinitionKind::key)
-        write_as_owner(required_table(schema_of_keys(), "uid_key"),
+        write_as_owner(required_table(schema_of_secrets(), "uid_key"),
                        "DELETE FROM %1$s WHERE id OPERATOR(pg_catalog.=) $1",
                        {{INT8OID, Int64GetDatum(dropped.key.id)}});
 }

@@ -52,9 +52,10 @@ int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config);
 // Whether every id to come can be above `id`: the layout has such ids, and they are not too far ahead of the clock.
 bool may_start_above(const GeneratorConfig &config, int64_t id);
 
+constexpr char use_other_layout[] = "Use a layout with more bits, an earlier epoch or shorter ticks.";
+
 // Raises the high-water mark, so that every id to come is above `id`, and makes it durable. Error with the hint if the
 // layout has no such ids, or none yet. Under lock_generator().
-constexpr char use_other_layout[] = "Use a layout with more bits, an earlier epoch or shorter ticks.";
 void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint = use_other_layout);
 
 } // namespace uidgen::pg

@@ -73,7 +73,7 @@ void change_by_arguments(FunctionCallInfo fcinfo, Oid sequence, core::Definition
                  errhint("Create a segment with segment_create(), or a generator with uid_generator_create().")));
 }
 
-// What a preset says, and of the rest what the builtin generator says.
+// Reads the row of uid_preset, and what it leaves out from the builtin generator. Error if one of them is missing.
 core::Definition preset_named(Oid schema, const text *preset) {
     core::Definition definition = read_definition(builtin_generator(), core::DefinitionKind::generator);
     if (definition.kind == core::DefinitionKind::none)

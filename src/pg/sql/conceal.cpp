@@ -142,7 +142,7 @@ bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t 
 Row find_secrets(const core::Definition &definition) {
     if (definition.kind != core::DefinitionKind::key)
         return {nullptr, nullptr};
-    return find_row(schema_of_keys(), "uid_key", "id", F_INT8EQ, Int64GetDatum(definition.key.id));
+    return find_row(schema_of_secrets(), "uid_key", "id", F_INT8EQ, Int64GetDatum(definition.key.id));
 }
 
 // Reads the row of a key, and the secret of one version. False: there is none, or the row is not valid.
@@ -238,7 +238,7 @@ Oid create_key(FunctionCallInfo fcinfo) {
         definition.key.id = random_number();
         define_sequence(sequence, definition);
     }
-    write_as_owner(required_table(schema_of_keys(), key_table_name),
+    write_as_owner(required_table(schema_of_secrets(), key_table_name),
                    "INSERT INTO %1$s (id, width, version_bits) VALUES ($1, $2, $3)",
                    {{INT8OID, Int64GetDatum(definition.key.id)},
                     {INT4OID, fcinfo->args[1].value, PG_ARGISNULL(1)},
@@ -255,7 +255,7 @@ int32_t rotate_key(const text *name) {
     const core::Definition definition = lock_definition(sequence, core::DefinitionKind::key);
     check_owner(sequence); // it may have got another one meanwhile
     ForceSyncCommit();
-    write_as_owner(required_table(schema_of_keys(), key_table_name),
+    write_as_owner(required_table(schema_of_secrets(), key_table_name),
                    "UPDATE %1$s SET versions = versions OPERATOR(pg_catalog.+) 1 WHERE id OPERATOR(pg_catalog.=) $1",
                    {{INT8OID, Int64GetDatum(definition.key.id)}});
     CacheInvalidateRelcacheByRelid(sequence);

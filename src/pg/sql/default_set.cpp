@@ -18,7 +18,7 @@ void check_may_choose_default() {
                  errdetail("Only the owner of the database or of the extension may choose it.")));
 }
 
-// The largest id that a generator can have issued; -1: none.
+// The largest id that a generator can have issued; -1: none. Under lock_generator(), or it may rise at once.
 int64_t largest_id_of(Oid generator) {
     const int64_t mark = high_water_mark_of(generator);
     if (mark <= core::no_lease_yet)
@@ -35,6 +35,8 @@ int64_t largest_lost_id(Oid generator, const GeneratorConfig &config) {
     return tick >= core::tick_at(config.layout, wall_clock_us()) ? core::first_id_of(config.layout, tick + 1) - 1 : -1;
 }
 
+// Raises the generator's high-water mark above the former default's ids and those of lost generators. Under
+// lock_generator().
 void start_above(Oid generator, int64_t former_id) {
     const GeneratorConfig config = read_generator_config(generator);
     const int64_t highest = Max(former_id, largest_lost_id(generator, config));
@@ -45,9 +47,9 @@ void start_above(Oid generator, int64_t former_id) {
                        "uid_adopt().");
 }
 
-// Returns the former default, which is `chosen` unless another session has dropped it meanwhile. Both are locked then,
-// for as long as it takes to write.
-Oid lock_and_start(Oid generator, Oid chosen) {
+// Locks both to the end of the transaction, and raises the generator's high-water mark above the former default's ids.
+// Returns the former default, which is `chosen` unless another session has dropped it meanwhile.
+Oid lock_and_raise(Oid generator, Oid chosen) {
     // Both at once: no session that draws from the former one waits for a transaction that draws from the new one.
     if (OidIsValid(chosen))
         lock_sequences({generator, chosen}, excludes_draws);
@@ -69,7 +71,7 @@ UIDGEN_SQL_FUNCTION(uid_default_set) {
     const Oid chosen = find_default_generator(); // none if it was dropped
     if (chosen == generator)
         PG_RETURN_VOID();
-    move_default(lock_and_start(generator, chosen));
+    move_default(lock_and_raise(generator, chosen));
     set_is_default(generator, true);
     PG_RETURN_VOID();
 }

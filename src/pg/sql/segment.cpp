@@ -136,9 +136,9 @@ UIDGEN_SQL_FUNCTION(segment_set) {
     return PG_GETARG_DATUM(1);
 }
 
-// Its arguments are the sequence, and the names of the segment here and at the registry. No session draws meanwhile. So
-// the slot may have the definition to be looked up until it is opened next, which reads its own again. The label of a
-// new segment discards the block that comes with the answer, so it has one value.
+// Asks the registry for one value of a segment. Its arguments are the sequence, and the names of the segment here and
+// at the registry. It takes lock_owned(), so no session draws meanwhile, and the slot may have the definition to be
+// looked up until it is opened next, which reads its own again. The label of a new segment discards the value.
 UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);

@@ -107,6 +107,7 @@ struct Look {
     Stats counted;
 };
 
+// For the views. It takes the slot's lock.
 Look look_at_slot(Slot *slot, const SlotKey &key) {
     lock_slot_shared(slot);
     const bool is_there = slot->phase != SlotPhase::free && same_key(slot->key, key);
