@@ -11,6 +11,7 @@ while (my $row = <$rows>)
 	next if $row =~ /^#|^\s*$/;
 	chomp $row;
 	my ($fault, $right, $wrong) = split /\t/, $row;
+	die "$list: a row needs three parts with tabs between them: $row\n" unless $fault =~ /^\w+$/ && defined $wrong;
 	my $is_chosen = "pg_catalog.current_setting('uidgen.fault', true) IS NOT DISTINCT FROM '$fault'";
 	if ($right eq '')
 	{

@@ -20,6 +20,11 @@ tap_test() {
     check_tree "$tree" "$directory" prove_installcheck PROVE_TESTS="$file" PROVE_FLAGS=--verbose
 }
 
+# The first line that the expected output has (-), or that it lacks (+).
+first_line() {
+    grep -E "^[$1]" "$directory/diffs" | grep -vE -m 1 '^(---|\+\+\+)' || true
+}
+
 # Says what a TAP file would: what differs is an assertion that failed, unless the session or its server has died.
 sql_test() {
     case $file in
@@ -52,7 +57,7 @@ sql_test() {
         cat "$directory/diffs" >&2
         lost='server closed the connection|connection to server|terminating connection because of crash'
         grep -qE "$lost" "$directory/diffs" ||
-            echo "not ok 1 - $(grep -E '^[-+]' "$directory/diffs" | grep -vE -m 1 '^(---|\+\+\+)')"
+            echo "not ok 1 - $(first_line -) $(first_line +)"
     fi
     return "$differs"
 }

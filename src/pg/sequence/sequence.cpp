@@ -280,6 +280,8 @@ void log_after_commit(Slot *slot, SequencePage *page) REQUIRES(page_lock) {
 } // namespace
 
 SequencePage lock_matched_page(Slot *slot, Relation sequence) {
+    if (fault_is("take_xid"))
+        (void)GetTopTransactionId();
     const bool is_uncommitted = has_uncommitted_page(sequence);
     const RelationFile file = file_of(sequence);
     SequencePage page = lock_page_for_writing(sequence);
