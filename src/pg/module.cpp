@@ -12,12 +12,14 @@ namespace {
 shmem_request_hook_type next_shmem_request_hook = nullptr;
 shmem_startup_hook_type next_shmem_startup_hook = nullptr;
 
+// Hook of the postmaster: reserves the main shared memory of the server's state.
 void request_memory() {
     if (next_shmem_request_hook != nullptr)
         next_shmem_request_hook();
     server_state_request_memory();
 }
 
+// Hook of the server's start: makes that memory. The postmaster also discards a file of grants that does not count.
 void attach_memory() {
     if (next_shmem_startup_hook != nullptr)
         next_shmem_startup_hook();
@@ -26,18 +28,22 @@ void attach_memory() {
         grant_file_discard_invalid();
 }
 
-// InvalidOid: any relation.
+// Callback of an invalidation; InvalidOid: of any relation. Voids what this session's memory has of names, definitions
+// and entries.
 void relation_changed(Datum, Oid relation) {
     note_change(relation);
     session_relation_changed(relation);
 }
 
-// A name that was looked up may mean another sequence.
+// Voids the session's names and definitions: a name that was looked up may mean another sequence.
 void schema_changed(Datum, SysCacheIdentifier, uint32) { forget_all_names(); }
 
-// Those that PostgreSQL's own memory of memberships depends on.
+// Voids the session's entries, on all changes that PostgreSQL's own memory of memberships depends on.
 void roles_changed(Datum, SysCacheIdentifier, uint32) { session_roles_changed(); }
 
+// Before the transaction's locks are released: voids the checks of this session's entries, and notes in slots which
+// rows of worker_node are owed; after a rollback, marks slots stale of sequences that it has created, each under its
+// lock.
 void transaction_event(XactEvent event, void *) {
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
         return;
@@ -47,6 +53,8 @@ void transaction_event(XactEvent event, void *) {
     session_transaction_ended();
 }
 
+// At the rollback of a savepoint: voids the checks of this session's entries, and marks slots stale of sequences that
+// it has created, each under its lock.
 void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId, void *) {
     if (event == SUBXACT_EVENT_ABORT_SUB)
         session_rolls_back(mine);
@@ -54,6 +62,7 @@ void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransact
 
 ProcessUtility_hook_type next_process_utility = nullptr;
 
+// Whether it is DISCARD ALL or DISCARD SEQUENCES.
 bool ends_last_values(Node *statement) {
     if (!IsA(statement, DiscardStmt))
         return false;
@@ -61,8 +70,9 @@ bool ends_last_values(Node *statement) {
     return target == DISCARD_ALL || target == DISCARD_SEQUENCES;
 }
 
-// DISCARD ALL and DISCARD SEQUENCES reset uid_last() and segment_last() as they reset currval() and lastval(). Behind a
-// pooler the next client of the session must not read the values of another client. No other hook sees a DISCARD.
+// Hook of utility statements. DISCARD ALL and DISCARD SEQUENCES reset uid_last() and segment_last() as they reset
+// currval() and lastval(). Behind a pooler the next client of the session must not read the values of another client.
+// No other hook sees a DISCARD.
 void process_utility(PlannedStmt *planned, const char *query, bool read_only_tree, ProcessUtilityContext context,
                      ParamListInfo params, QueryEnvironment *environment, DestReceiver *receiver,
                      QueryCompletion *completion) {
@@ -75,7 +85,8 @@ void process_utility(PlannedStmt *planned, const char *query, bool read_only_tre
 
 object_access_hook_type next_object_access = nullptr;
 
-// PostgreSQL drops whatever it drops by one function, which comes here before each object.
+// Hook: PostgreSQL drops whatever it drops by one function, which comes here before each object, under the lock of
+// DROP. forget_dropped() then deletes what the extension has of a relation.
 void object_access(ObjectAccessType access, Oid catalog, Oid object, int column, void *argument) {
     if (next_object_access != nullptr)
         next_object_access(access, catalog, object, column, argument);
@@ -83,8 +94,8 @@ void object_access(ObjectAccessType access, Oid catalog, Oid object, int column,
         forget_dropped(object);
 }
 
-// PostgreSQL has few places for callbacks, and none can be given back. So the library has one of each kind, and its
-// parts receive an event in a fixed order.
+// Registers the callbacks and hooks of this process. PostgreSQL has few places for callbacks, and none can be given
+// back. So the library has one of each kind, and its parts receive an event in a fixed order.
 void receive_events() {
     static bool received = false; // by a load that failed afterwards
     if (received)
@@ -104,7 +115,8 @@ void receive_events() {
     register_label_provider(label_provider, accept_label);
 }
 
-// An older one may have another meaning for the same memory, such as that of a standby that is required.
+// By the server's version alone. An older one may have another meaning for the same memory, such as that of a standby
+// that is required.
 void warn_of_older_server() {
     const char *is = GetConfigOption("server_version", false, false);
     if (atoi(GetConfigOption("server_version_num", false, false)) < UIDGEN_MINOR_RELEASE)
@@ -125,9 +137,9 @@ UIDGEN_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 
-// A library that is loaded later must not fail once it has defined a setting, because the next attempt would fail to
-// define it again. So settings come last, and no WARNING about one lets a cancel through, or an error of a parallel
-// worker.
+// Sets this process's hooks and settings; the hooks make shared memory later. A library that is loaded later must not
+// fail once it has defined a setting, because the next attempt would fail to define it again. So settings come last,
+// and no WARNING about one lets a cancel through, or an error of a parallel worker.
 void _PG_init(void) {
     receive_events();
     area_restore_by(grant_file_restore);

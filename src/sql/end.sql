@@ -79,8 +79,8 @@ REVOKE EXECUTE ON FUNCTION uid_fleet_move() FROM PUBLIC;
 -- What the role that creates the extension should know
 -- ---------------------------------------------------------------------------------------------------------
 
--- An install script runs with client_min_messages at WARNING or above. The notice comes unless a role, a database or the
--- server asks for less. What a session has SET cannot be seen here.
+-- An install script runs with client_min_messages at WARNING or above. The notice comes unless a role, a database or
+-- the server asks for less. What a session has SET cannot be seen here.
 DO $$
 DECLARE
   loaded text := pg_catalog.current_setting('shared_preload_libraries');

@@ -9,15 +9,17 @@ using core::field_in;
 using core::number_in;
 using core::set_number;
 
+// Whether the column of such a field has type text.
 bool goes_as_text(const Field &field) { return field.type >= FieldType::text; }
 
-// Of a text; null: the field is NULL.
+// The field as the text that its column has; null: the column is NULL.
 const char *column_text(const void *record, const Field &field) {
     if (field.type == FieldType::text)
         return core::text_in(record, field);
     return number_in(record, field) == field.none ? nullptr : field.choices[number_in(record, field)];
 }
 
+// Sets a field by the text of its column. False: it is none of the choices.
 bool set_text(void *record, const Field &field, const char *text) {
     if (field.type == FieldType::text)
         field_in<const char *>(record, field) = text;
@@ -26,6 +28,7 @@ bool set_text(void *record, const Field &field, const char *text) {
     return field.type != FieldType::choice || number_in(record, field) >= 0;
 }
 
+// Whether the column of the field is NULL.
 bool is_null_in(const void *record, const Field &field) {
     if (goes_as_text(field))
         return column_text(record, field) == nullptr;
@@ -35,7 +38,8 @@ bool is_null_in(const void *record, const Field &field) {
 // Every integer fits a number, because its Datum is sign-extended.
 static_assert(sizeof(Datum) == sizeof(int64_t));
 
-// `likely` is looked at first.
+// The number of the column with the field's name in the row type `desc`, where `likely` is looked at first. Error if it
+// is missing or of another type.
 int column_of(const Field &field, TupleDesc desc, int likely) {
     const bool is_there =
         likely <= desc->natts && namestrcmp(&TupleDescAttr(desc, likely - 1)->attname, field.name) == 0;
@@ -50,6 +54,7 @@ int column_of(const Field &field, TupleDesc desc, int likely) {
             (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("column \"%s\" is missing or of another type", field.name)));
 }
 
+// The value of the column; a text is a copy in the current memory context.
 Datum field_datum(const void *record, const Field &field) {
     if (goes_as_text(field))
         return CStringGetTextDatum(column_text(record, field));

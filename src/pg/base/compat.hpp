@@ -37,16 +37,20 @@ namespace uidgen::pg {
 #if PG_VERSION_NUM >= 160000
 using RelationFile = RelFileNumber;
 using RelationPlace = RelFileLocator;
+// The file of an open relation, by the relcache.
 inline RelationPlace relation_place(Relation rel) { return rel->rd_locator; }
 inline RelationFile file_of(const RelationPlace &place) { return place.relNumber; }
+// Whether this transaction gave the open relation a new file, by the relcache.
 inline bool rewritten_in_this_transaction(Relation rel) {
     return rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
 }
 #else
 using RelationFile = Oid;
 using RelationPlace = RelFileNode;
+// The file of an open relation, by the relcache.
 inline RelationPlace relation_place(Relation rel) { return rel->rd_node; }
 inline RelationFile file_of(const RelationPlace &place) { return place.relNode; }
+// Whether this transaction gave the open relation a new file, by the relcache.
 inline bool rewritten_in_this_transaction(Relation rel) {
     return rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
 }
@@ -55,6 +59,7 @@ inline RelationFile file_of(Relation rel) { return file_of(relation_place(rel));
 
 #if PG_VERSION_NUM >= 170000
 using SearchPath = SearchPathMatcher;
+// A copy of the session's search_path; and whether the session's is that one now.
 inline SearchPath *copy_search_path(MemoryContext context) { return GetSearchPathMatcher(context); }
 inline bool search_path_is(SearchPath *path) { return SearchPathMatchesCurrentEnvironment(path); }
 inline WaitEventSet *new_wait_event_set(int events) { return CreateWaitEventSet(CurrentResourceOwner, events); }
@@ -62,6 +67,7 @@ inline WaitEventSet *new_wait_event_set(int events) { return CreateWaitEventSet(
 inline uint32 wait_event(const char *name) { return WaitEventExtensionNew(name); }
 #else
 using SearchPath = OverrideSearchPath;
+// A copy of the session's search_path; and whether the session's is that one now.
 inline SearchPath *copy_search_path(MemoryContext context) { return GetOverrideSearchPath(context); }
 inline bool search_path_is(SearchPath *path) { return OverrideSearchPathMatchesCurrent(path); }
 inline WaitEventSet *new_wait_event_set(int events) { return CreateWaitEventSet(CurrentMemoryContext, events); }
@@ -71,6 +77,7 @@ inline uint32 wait_event(const char *) { return PG_WAIT_EXTENSION; }
 // Whether synchronous_standby_names makes commits wait, as SyncRepWaitForLSN decides it. Until the checkpointer has
 // read the setting once, the session's own value counts.
 #ifdef SYNC_STANDBY_DEFINED
+// The server's word for that in shared memory, read without a lock.
 inline uint32 standby_status() { return const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_status; }
 inline bool surely_no_standby_is_awaited() { return standby_status() == SYNC_STANDBY_INIT; }
 inline bool standbys_are_awaited(uint32 status) {
@@ -79,13 +86,14 @@ inline bool standbys_are_awaited(uint32 status) {
                                               : SyncRepStandbyNames != nullptr && SyncRepStandbyNames[0] != '\0');
 }
 #else
+// The server's word for that in shared memory, read without a lock.
 inline uint32 standby_status() { return const_cast<volatile WalSndCtlData *>(WalSndCtl)->sync_standbys_defined; }
 inline bool surely_no_standby_is_awaited() { return standby_status() == 0; }
 inline bool standbys_are_awaited(uint32 status) { return max_wal_senders > 0 && status != 0; }
 #endif
 inline bool standbys_are_awaited() { return standbys_are_awaited(standby_status()); }
 
-// Whether this process holds a lock of that mode, or of a stronger one.
+// Whether this process holds a heavyweight lock of that mode, or of a stronger one.
 inline bool holds_lock(const LOCKTAG &tag, LOCKMODE least) {
 #if PG_VERSION_NUM >= 170000
     return LockHeldByMe(&tag, least, true);
@@ -97,8 +105,9 @@ inline bool holds_lock(const LOCKTAG &tag, LOCKMODE least) {
 #endif
 }
 
-// What synchronous replication requires of this session's commits, as one number to compare.
 using SyncState = uint32;
+// What synchronous replication requires of this session's commits, as one number to compare. Reads shared memory
+// without a lock.
 inline SyncState sync_state() { return standby_status() << 8 | static_cast<uint32>(synchronous_commit); }
 inline uint32 status_of(SyncState state) { return state >> 8; }
 inline int commit_of(SyncState state) { return static_cast<int>(state & 0xff); }
@@ -143,12 +152,14 @@ inline bool parameter_may_hide_another(const char *name) { return GetConfigOptio
 // PostgreSQL 19 replaced some ints by types of their own, and keeps the names of locks in shared memory.
 #if PG_VERSION_NUM >= 190000
 inline pqsigfunc no_signal_handler() { return PG_SIG_IGN; }
+// A new id for a tranche of LWLocks, from the server's shared memory; and its name in this process.
 inline int new_tranche(const char *name) { return LWLockNewTrancheId(name); }
 inline void name_tranche(int, const char *) {}
 #else
 using BufferLockMode = int;
 using SysCacheIdentifier = int;
 inline pqsigfunc no_signal_handler() { return SIG_IGN; }
+// A new id for a tranche of LWLocks, from the server's shared memory; and its name in this process.
 inline int new_tranche(const char *) { return LWLockNewTrancheId(); }
 inline void name_tranche(int tranche, const char *name) { LWLockRegisterTranche(tranche, name); }
 #endif

@@ -6,15 +6,16 @@
 
 namespace uidgen::pg {
 
-// A relation's name for use in SQL, with its schema; its oid if it has no name any more.
+// A relation's name for use in SQL, with its schema, by the catalogs; its oid if it has no name any more.
 const char *qualified_name(Oid relation);
 
-// For messages: the name alone, likewise.
+// For messages: the relation's name alone, by the catalogs; likewise its oid.
 const char *relation_name(Oid relation);
 
-// For messages: a value that the caller has passed, which is cut short if it is long, or a time.
+// For messages: a value that the caller has passed, which is cut short if it is long.
 const char *clipped(const char *value);
 inline const char *clipped(const text *value) { return clipped(text_to_cstring(value)); }
+// For messages: a time, in the session's time zone.
 const char *instant_text(int64_t unix_us);
 inline double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 
@@ -31,13 +32,14 @@ inline double seconds(int64_t us) { return static_cast<double>(us) / 1e6; }
 [[noreturn]] void report_generator_field(const char *field, const char *value, const char *hint,
                                          const char *detail = nullptr);
 
-// Null if the function was not called as a trigger.
+// The call of a trigger function, by its arguments; null if it was not called as a trigger.
 inline const TriggerData *trigger_of(FunctionCallInfo fcinfo) {
     return CALLED_AS_TRIGGER(fcinfo) ? reinterpret_cast<TriggerData *>(fcinfo->context) : nullptr;
 }
 // A trigger function was called in another way than as that kind of trigger.
 [[noreturn]] void report_other_call(const char *function, const char *trigger);
 
+// A generator was expected.
 [[noreturn]] void report_not_a_generator(Oid relation);
 
 // A segment's sequence has no value left.

@@ -33,6 +33,7 @@ bool read_data_directory(char *into, size_t bytes) {
 
 namespace {
 
+// The kernel's boot id, from /proc. False: the file cannot be read.
 bool read_boot_id(char *into, size_t bytes) {
     const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     const ssize_t length = file < 0 ? -1 : read(file, into, bytes);

@@ -5,14 +5,14 @@
 
 namespace uidgen::pg {
 
-// The host's name, always terminated. False: it is unknown or too long.
+// The host's name from the operating system, always terminated. False: it is unknown or too long.
 bool read_host_name(char *into, size_t bytes);
 
-// As worker_node and the registry show it.
 struct ServerAddress {
     char host[NI_MAXHOST];
     const char *port;
 };
+// Host and port as worker_node and the registry show them, by the operating system and the settings.
 ServerAddress address_of_server();
 
 // The path of the data directory, with symbolic links resolved. False: it is unknown or too long.
@@ -44,7 +44,7 @@ struct FileIdentity {
     char directory[MAXPGPATH];
 };
 
-// Of the open file, this directory and this host. False: the system does not tell.
+// Reads the identity of the open file, of the data directory and of this host. False: the system does not tell.
 bool identify(int file, FileIdentity *identity);
 
 // A number that no file of this path has that is made later. (Where the file system keeps no time of birth, the time of

@@ -23,11 +23,11 @@ extern int64_t preloaded_us; // when it was, on the monotonic clock
 // value before the library is loaded, and a parallel worker has an old one.
 const char *unreliable_setting();
 
-// Whether this session sees a value of one of them.
+// Whether this session sees a value of uidgen.registry or uidgen.datacenter_id.
 bool is_set();
 
-// `changed` is called when ids must carry another datacenter id from now on, even in the middle of a transaction.
-// `registry_changed` is called before uidgen.registry changes.
+// From _PG_init: defines all settings. `changed` is called when ids must carry another datacenter id from now on,
+// even in the middle of a transaction. `registry_changed` is called before uidgen.registry changes.
 void define(void (*changed)(), void (*registry_changed)(bool in_fleet));
 
 } // namespace uidgen::pg::settings
@@ -42,6 +42,7 @@ namespace uidgen::pg {
 
 #ifdef UIDGEN_FAULTS
 extern char *active_fault; // written by the setting
+// Whether the setting uidgen.fault names that guarantee, so that this build breaks it.
 inline bool fault_is(const char *fault) { return active_fault != nullptr && strcmp(active_fault, fault) == 0; }
 #else
 constexpr bool fault_is(const char *) { return false; }

@@ -68,7 +68,7 @@ constexpr int64_t suspicious_jump_us = 10 * us_per_second;
 inline long wait_ms(int64_t us) { return us > 0 ? static_cast<long>((us + us_per_ms - 1) / us_per_ms) : 0; }
 
 // Sleeps for at most that long, or until the latch is set, and shows that wait event (wait_event()). Honours cancel and
-// shutdown.
+// shutdown. The caller holds heavyweight locks at most.
 inline void sleep_for(int64_t us, uint32 event) {
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, wait_ms(us), event);
     ResetLatch(MyLatch);

@@ -12,6 +12,7 @@ namespace {
 
 // Sequences share places, so a change of another one may count, too.
 bool watched[1024] = {};
+// In this process's own memory.
 bool *watch_place(Oid sequence) { return &watched[murmurhash32(sequence) % lengthof(watched)]; }
 
 } // namespace
@@ -48,7 +49,7 @@ void check_spi(int result, const char *function, const char *statement) {
 
 namespace {
 
-// The owner in the row of a catalog; InvalidOid if there is no such row.
+// The owner in the row of a catalog, by its cache; InvalidOid if there is no such row.
 Oid owner_in(SysCacheIdentifier cache, Oid object, AttrNumber column) {
     HeapTuple tuple = SearchSysCache1(cache, ObjectIdGetDatum(object));
     if (!HeapTupleIsValid(tuple))
@@ -109,6 +110,7 @@ uint64 execute_as(Oid owner, const char *statement, Arguments arguments) {
 
 namespace {
 
+// Whether a role, or for pg_database_owner the owner of this database, is a superuser, by the catalogs.
 bool is_superusers(Oid owner) {
     const bool is_databases = owner == ROLE_PG_DATABASE_OWNER;
     const Oid role = is_databases ? owner_in(DATABASEOID, MyDatabaseId, Anum_pg_database_datdba) : owner;

@@ -13,10 +13,12 @@ struct Extension {
     Oid schema; // of its tables
     Oid owner;
 };
+// Reads the row in pg_extension with a new snapshot, under AccessShareLock on that catalog.
 Extension find_extension();
+// The schema in the row of pg_extension; InvalidOid if the database has no extension uidgen.
 inline Oid extension_schema() { return find_extension().schema; }
 
-// The schema of the table uid_key. Only superusers can rename it. InvalidOid if it does not exist.
+// The schema of the table uid_key, by the catalogs. Only superusers can rename it. InvalidOid if it does not exist.
 Oid schema_of_secrets();
 
 // ---------------------------------------------------------------------------------------------------------
@@ -29,7 +31,7 @@ Oid schema_of_secrets();
 // superuser. So hold_names() comes before every such statement.
 // ---------------------------------------------------------------------------------------------------------
 
-// The owner of a relation. The relation must exist.
+// The owner of a relation, by the catalogs. Error if there is no such relation.
 Oid owner_of(Oid relation);
 
 // An error if a function of SPI has failed. Most failures raise errors of their own. SPI reports the others by a
@@ -42,8 +44,10 @@ void check_spi(int result, const char *function, const char *statement);
 // its owner. So what a superuser's statement uses is looked up after this. Needs an active snapshot. Returns the
 // schema.
 Oid hold_names();
+// Another session has dropped the extension.
 [[noreturn]] void report_dropped();
-const char *quoted_schema(Oid schema); // its name; error if the schema was dropped with the extension
+// The schema's name for use in SQL, by the catalogs; error if it was dropped with the extension.
+const char *quoted_schema(Oid schema);
 
 struct Argument {
     Oid type;
@@ -53,22 +57,24 @@ struct Argument {
 using Arguments = std::initializer_list<Argument>;
 
 // Runs one statement as the current user, and returns the number of rows that it wrote or returned. select_rows()
-// leaves those in SPI_tuptable until finish_statement(). Needs an active snapshot.
+// leaves those in SPI_tuptable, and SPI connected, until finish_statement(). Needs an active snapshot.
 uint64 run_statement(const char *statement, Arguments arguments = {});
 uint64 select_rows(const char *statement, Arguments arguments = {});
+// Ends the connection of SPI that select_rows() has begun.
 void finish_statement();
 
-// The same as another role. After an error the end of the (sub)transaction restores the user.
+// run_statement() as another role. After an error the end of the (sub)transaction restores the user.
 uint64 execute_as(Oid owner, const char *statement, Arguments arguments = {});
 
-// The same as the owner of a table of the extension, after hold_names(). In the statement %1$s stands for the table.
+// run_statement() as the owner of a table of the extension, after hold_names(), which may lock rows of catalogs to the
+// end of the transaction. In the statement %1$s stands for the table.
 uint64 write_as_owner(Oid table, const char *statement, Arguments arguments = {});
 
-// Error unless the current user owns the sequence.
+// Error unless the current user has the rights of the sequence's owner, by the catalogs. Takes no lock.
 void check_owner(Oid sequence);
 
-// The same for a sequence that is to be defined. A WARNING if it belongs to another role whose rights the user has: it
-// may have been made in order to own what the user creates.
+// check_owner() for a sequence that is to be defined. A WARNING if it belongs to another role whose rights the user
+// has: it may have been made in order to own what the user creates.
 void check_owner_of_new(Oid sequence);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -81,13 +87,15 @@ void check_owner_of_new(Oid sequence);
 [[gnu::visibility("hidden")]] extern uint64_t relation_changes;
 [[gnu::visibility("hidden")]] extern uint64_t definition_changes;
 
-// From now on a change of the sequence, or of its definition, counts.
+// From now on a change of the sequence, or of its definition, counts. Touches this session's own memory only.
 void watch_sequence(Oid sequence);
-void note_change(Oid relation); // for module.cpp; InvalidOid: any relation
-void forget_all_names();        // the same for what is kept of names
+// For the invalidation callback of relations: counts a change (InvalidOid: of any) in this session's own memory.
+void note_change(Oid relation);
+// Has this session read again all that it keeps of names and definitions. Reads nothing itself.
+void forget_all_names();
 
-// Calls read(), which watches what it reads, and again if a change comes meanwhile. Returns what definition_changes is
-// then; 0: changes came each time (debug_discard_caches).
+// Calls read(), which reads catalogs and watches what it reads, and again if a change comes meanwhile. Returns what
+// definition_changes is then; 0: changes came each time (debug_discard_caches).
 template <typename Read> uint64_t read_unchanged(Read read) {
     constexpr int most_rounds = 8;
     for (int round = 0; round < most_rounds; round++) {

@@ -36,6 +36,7 @@ constexpr char how_to_label[] =
     "Use the label of a dump, or create a generator with uid_generator_create(), a segment with "
     "segment_create(), or a key with uid_key_create().";
 
+// The DETAIL of a label that cannot be parsed.
 const char *why_unreadable(const core::DefinitionFault &fault) {
     const char *at = fault.at != nullptr ? clipped(pnstrdup(fault.at, fault.size)) : "";
     switch (fault.kind) {
@@ -122,6 +123,7 @@ GeneratorConfig generator_config_of(const core::Definition &definition) {
 
 namespace {
 
+// A generator's sequence has no label, so nobody can draw from `to_draw`.
 [[noreturn]] void report_lost_definition(Oid generator, Oid to_draw) {
     const char *name = relation_name(generator);
     ereport(ERROR,
@@ -164,7 +166,7 @@ GeneratorConfig read_generator_config(Oid generator, Relation to_draw) {
 
 Oid builtin_generator() { return get_relname_relid("uid_default", get_namespace_oid("uid_generators", false)); }
 
-// One label at most says so. Of the others most are left out without being parsed.
+// Reads all labels: one at most says so. Of the others most are left out without being parsed.
 Oid find_default_generator() {
     Oid found = InvalidOid;
     for_each_label(InvalidOid, [&](Row row) {
@@ -241,7 +243,8 @@ Oid own_sequence_of(const text *name) {
     return OidIsValid(relation) && get_rel_relkind(relation) == RELKIND_SEQUENCE ? relation : InvalidOid;
 }
 
-// A slot that is ready knows its label. A long name has another hash after a restore to another encoding.
+// Looks at the slot first, under its lock: one that is ready knows its label. A long name has another hash after a
+// restore to another encoding.
 Oid find_segment(const text *name) {
     const char *wanted = text_to_cstring(name);
     const Oid own = own_sequence_of(name);
@@ -255,7 +258,7 @@ Oid find_segment(const text *name) {
     return is_here ? labelled : InvalidOid;
 }
 
-// Of the labels most are left out without being parsed. A double quote in a name is doubled in its label.
+// Reads all labels, of which most are left out without being parsed. A double quote in a name is doubled in its label.
 Oid find_renamed_segment(const text *name, Oid meant) {
     const char *wanted = text_to_cstring(name);
     Oid found = InvalidOid;

@@ -6,6 +6,7 @@ namespace uidgen::pg {
 
 namespace {
 
+// Scans a catalog past its cache, with a new snapshot, under AccessShareLock.
 bool catalog_has(Oid catalog, Oid index, AttrNumber oid_column, Oid oid) {
     bool found = false;
     const ScanKeyData key = equals(oid_column, F_OIDEQ, ObjectIdGetDatum(oid));
@@ -55,7 +56,8 @@ Row find_row(Oid schema, const char *table, const char *name, RegProcedure equal
     return found;
 }
 
-// In a moment in which the extension is dropped, the relation of that name may be one of the schema's owner.
+// By the catalogs, without a lock. In a moment in which the extension is dropped, the relation of that name may be one
+// of the schema's owner.
 Oid required_table(Oid schema, const char *name, char kind) {
     const Oid table = get_relname_relid(name, schema);
     if (!OidIsValid(table) || get_rel_relkind(table) != kind)

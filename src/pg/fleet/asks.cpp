@@ -21,7 +21,8 @@ int64_t last_block_us = 0; // the last call for a block, on the monotonic clock;
 // What is due.
 // ---------------------------------------------------------------------------------------------------------
 
-// Of those that came at one time the first one stays the first.
+// Copies an ask into the agenda, in the order in which they are due; a full agenda loses its last one. Of those that
+// came at one time the first one stays the first.
 void add_ask(Agenda *agenda, const Ask &ask) {
     Ask **end = agenda->asks + agenda->count;
     if (agenda->count == most_requests && end[-1]->since_us <= ask.since_us)
@@ -39,6 +40,7 @@ void add_ask(Agenda *agenda, const Ask &ask) {
     *end = added;
 }
 
+// By the copy: whether a session waits for a grant that this member does not have.
 bool is_wanted(const Member &member) {
     const GrantView view = grant_view_of(member);
     return member.wanted > 0 && (!view.granted || member.wanted >= view.until);
@@ -51,9 +53,9 @@ int64_t renewal_tick(int64_t now, int64_t left) {
     return now + left / 2 - spread;
 }
 
-// A renewal goes along with another ask up to an eighth of the grant before it is due, so that a server renews its
-// grants in few calls. After a start it is due at once, so that a copy that was made below the file system is found out
-// early.
+// Adds the copy of a member to the agenda. A renewal goes along with another ask up to an eighth of the grant before
+// it is due, so that a server renews its grants in few calls. After a start it is due at once, so that a copy that was
+// made below the file system is found out early.
 void add_member(Agenda *agenda, const Member &member, int64_t length_us) {
     const RegistrarNotes &notes = member.notes;
     const core::Layout &layout = member.request.layout;
@@ -71,6 +73,7 @@ void add_member(Agenda *agenda, const Member &member, int64_t length_us) {
         add_ask(agenda, ask);
 }
 
+// Adds the copy of a block that is asked for to the agenda.
 void add_block(Agenda *agenda, const AskedBlock &block) {
     Ask ask = {};
     ask.is_block = true;
@@ -99,12 +102,13 @@ GrantError error_of_grant(const Ask &ask, const core::GrantAnswer &given, const 
 // An answer of a smaller term says no more than that.
 GrantError outdated_error() { return refusal_error(core::Why::outdated, {}); }
 
+// Whether an answer counts, by its fleet and term (core/holding.hpp).
 bool counts_for(const core::FleetSeen &seen, const core::Answer &answer) {
     return fault_is("go_back") || core::answer_counts(seen, answer);
 }
 
-// Takes an answer into the copy of the member, and what it shows of the fleet into *taken. A WARNING says that the node
-// is lost.
+// Takes an answer into the copy of the member, and what it shows of the fleet into *taken. Stores and publishes
+// nothing. A WARNING in the log says that the node is lost.
 void accept_grant(Ask *ask, const core::GrantAnswer &given, const core::Hello &hello, Taken *taken) {
     const core::Answer &answer = given.answer;
     ask->error = error_of_grant(*ask, given, hello);

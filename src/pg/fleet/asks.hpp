@@ -29,22 +29,25 @@ struct Agenda {
     int count;
 };
 
-Agenda make_agenda(); // in the current memory context
+// Copies what is asked for from all slots, each under its lock. In the current memory context.
+Agenda make_agenda() EXCLUDES(slot_lock, state_lock);
 
-// If one is due: it and those that go along come first in the agenda, at most so many. Returns how many.
+// By the monotonic clock. If an ask is due: it and those that go along come first in the agenda, at most so many.
+// Returns how many.
 int take_due_asks(Agenda *agenda, int most);
 
-// How long until one is due.
+// How long until an ask of the agenda is due, by the monotonic clock.
 int64_t next_due_us(const Agenda &agenda);
 
 // Sets in a copy of the member when to ask again: after a refusal, and after a grant, with which it draws from now on.
 void note_refused(Member *member);
 void note_granted(Ask *ask);
 
-// Every member is due at once.
-void ask_everything_again();
+// Every member is due at once: publishes so in the slots, each under its lock.
+void ask_everything_again() EXCLUDES(slot_lock, state_lock);
 
-// Before a call: what it says of the generator (core::prepare_call()).
+// Before a call, in the copy of the member: what the call says of the generator, with a fresh token
+// (core::prepare_call()).
 void prepare_ask(Ask *ask);
 
 // What an answer changes in the copies of the asks that were sent.
@@ -53,11 +56,15 @@ struct Taken {
     List *changed;        // of the members; those that must be stored
 };
 
-// Asks for grants for all of them, which are prepared and stored. Null: *error says why.
-const PGresult *call_for_grants(const core::FleetSeen &seen, Ask *const *asks, int count, GrantError *error);
+// Asks the registry, on the open connection, for grants for all of them, which are prepared and stored. Waits for the
+// answer. Null: *error says why.
+const PGresult *call_for_grants(const core::FleetSeen &seen, Ask *const *asks, int count, GrantError *error)
+    EXCLUDES(grant_file_lock, slot_lock, state_lock);
+// Takes the rows of call_for_grants() into the copies of the members and *taken. Under lock_grant_file(), because the
+// caller then stores and publishes them. Logs lost nodes.
 void accept_grants(Ask *const *asks, int count, const PGresult *rows, const core::Hello &hello, Taken *taken);
 
-// Asks for a block.
-void call_for_block(Ask *ask, const core::Hello &hello, Taken *taken);
+// Asks the registry, on the open connection, for a block, and waits. The answer is in *ask and *taken, and not stored.
+void call_for_block(Ask *ask, const core::Hello &hello, Taken *taken) EXCLUDES(grant_file_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

@@ -19,10 +19,11 @@ Host *hosts = nullptr;
 int host_count = 0;
 Host *current = nullptr; // the registry, unless its connection has ended
 
+// Whether this is true of one of the hosts, by what the process knows of them.
 bool any_host(bool (*is)(const Host &)) { return std::any_of(hosts, hosts + host_count, is); }
 
-// Waits until one of those hosts, or the process, has something to do, and has the host do it.
-void wait_for(bool (*is)(const Host &), int64_t us) {
+// Waits for the sockets of those hosts and the latch until one of them has something to do, and has the host do it.
+void wait_for(bool (*is)(const Host &), int64_t us) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     auto *events = static_cast<WaitEvent *>(palloc(sizeof(WaitEvent) * static_cast<Size>(host_count + 1)));
     WaitEventSet *set = new_wait_event_set(host_count + 2);
     AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, nullptr);
@@ -41,8 +42,9 @@ void wait_for(bool (*is)(const Host &), int64_t us) {
     CHECK_FOR_INTERRUPTS();
 }
 
-// Until all hosts are idle or closed, or the time is over; once one is idle, for that long at most. Others time out.
-void run_hosts(int64_t timeout_us, int64_t once_idle_us) {
+// Sends and receives until all hosts are idle or closed, or the time is over; once one is idle, for that long at most.
+// Closes those that time out.
+void run_hosts(int64_t timeout_us, int64_t once_idle_us) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     int64_t until_us = monotonic_us() + timeout_us;
     while (any_host(is_busy) && !ShutdownRequestPending) {
         const int64_t now_us = monotonic_us();
@@ -61,6 +63,7 @@ void run_hosts(int64_t timeout_us, int64_t once_idle_us) {
 // The hosts of a connection string
 // ---------------------------------------------------------------------------------------------------------
 
+// A copy of a keyword's value; null: it has none.
 const char *option_value(const PQconninfoOption *options, const char *keyword) {
     for (; options->keyword != nullptr; options++)
         if (strcmp(options->keyword, keyword) == 0 && options->val != nullptr && options->val[0] != '\0')
@@ -68,6 +71,7 @@ const char *option_value(const PQconninfoOption *options, const char *keyword) {
     return nullptr;
 }
 
+// How many elements a list with commas has; null: one.
 int count_elements(const char *list) {
     int count = 1;
     for (; list != nullptr && *list != '\0'; list++)
@@ -75,7 +79,8 @@ int count_elements(const char *list) {
     return count;
 }
 
-// One port serves all hosts. libpq reports a list of another length, of which it is given all.
+// One host's element of a list with commas. One port serves all hosts. libpq reports a list of another length, of
+// which it is given all.
 const char *list_element(const char *list, int index) {
     if (list == nullptr || count_elements(list) != host_count)
         return list;
@@ -84,7 +89,7 @@ const char *list_element(const char *list, int index) {
     return pnstrdup(list, static_cast<Size>(strchrnul(list, ',') - list));
 }
 
-// Reads the connection string into `hosts`. If it cannot be parsed, there are none.
+// Parses the connection string into `hosts`, and connects to none. If it cannot be parsed, there are none.
 void make_hosts() {
     PQconninfoOption *options = PQconninfoParse(conninfo, nullptr);
     host_count = 0;
@@ -113,6 +118,7 @@ void make_hosts() {
 // The inquiry
 // ---------------------------------------------------------------------------------------------------------
 
+// What a host has answered to the hello; by `answers`, whether it has.
 core::Hello hello_of(const Host &host) {
     core::Hello hello = {};
     if (has_rows(host))
@@ -120,7 +126,7 @@ core::Hello hello_of(const Host &host) {
     return hello;
 }
 
-// An error that comes after another one of the same attempt.
+// Adds to an error another one of the same attempt.
 void add_error(GrantError *error, const GrantError &other) {
     if (error->at_us == 0 || other.at_us == 0) {
         *error = error->at_us == 0 ? other : *error;

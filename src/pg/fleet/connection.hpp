@@ -28,17 +28,22 @@ struct Found {
 // was the same.
 bool connection_use(const char *conninfo);
 
-// Says hello to all hosts, and connects to the registry. False: there is none, and *error says why.
-bool connection_inquire(const core::FleetSeen &seen, Found *found, GrantError *error);
+// Connects to all hosts, says hello, waits, and keeps the connection to the registry. False: there is none, and *error
+// says why.
+bool connection_inquire(const core::FleetSeen &seen, Found *found, GrantError *error)
+    EXCLUDES(grant_file_lock, slot_lock, state_lock);
 
+// Closes the connections to all hosts, without waiting.
 void connection_close();
+// Whether the connection to the registry is open, as far as the process has noticed.
 bool connection_is_open();
 
-// Waits while nothing is asked, and notices the end of the connection.
-void connection_nap(int64_t us);
+// Waits for the latch while nothing is asked, and notices the end of the connection.
+void connection_nap(int64_t us) EXCLUDES(grant_file_lock, slot_lock, state_lock);
 
-// Runs a statement on the open connection. Null: *error says why, and the connection may have been closed. The rows
-// last until the next statement.
-const PGresult *connection_run(const Statement &statement, GrantError *error);
+// Runs a statement on the open connection to the registry, and waits. Null: *error says why, and the connection may
+// have been closed. The rows last until the next statement.
+const PGresult *connection_run(const Statement &statement, GrantError *error)
+    EXCLUDES(grant_file_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

@@ -46,9 +46,10 @@ pg_crc32c sum_of(const void *bytes, size_t length) {
     return sum;
 }
 
-// In bytes, in the file.
+// The length of a batch and its records in the file, in bytes.
 size_t length_of(const Batch &batch) { return sizeof(batch) + batch.count * sizeof(Record); }
 
+// Logs what errno says. Returns false.
 bool log_failure(const char *failed, const char *name) {
     ereport(LOG, (errcode_for_file_access(), errmsg("could not %s file \"%s\": %m", failed, name)));
     return false;
@@ -58,7 +59,7 @@ bool log_failure(const char *failed, const char *name) {
 // Identity
 // ---------------------------------------------------------------------------------------------------------
 
-// Whether the server becomes a standby, or recovers from a backup, at its next start.
+// By files of the data directory: whether the server becomes a standby, or recovers from a backup, at its next start.
 bool recovery_is_requested() {
     const char *const signals[] = {"standby.signal", "recovery.signal", "backup_label"};
     for (const char *signal : signals)
@@ -67,12 +68,14 @@ bool recovery_is_requested() {
     return false;
 }
 
+// By the control file's state: whether the server took writes when it last ran.
 bool was_primary(DBState state) {
     return state == DB_SHUTDOWNED || state == DB_SHUTDOWNING || state == DB_IN_PRODUCTION ||
            state == DB_IN_CRASH_RECOVERY;
 }
 
-// Null: this server may go on with what the file says.
+// Compares the open file's header with the control file, the data directory and the host. Null: this server may go on
+// with what the file says.
 const char *why_foreign(int file, const Header &header) {
     FileIdentity now;
     bool crc_ok = false;
@@ -96,7 +99,7 @@ const char *why_foreign(int file, const Header &header) {
 // Reading
 // ---------------------------------------------------------------------------------------------------------
 
-// Null: none begins there that is whole.
+// The batch that begins there in what was read; null: none that is whole.
 const Batch *batch_at(const StringInfoData &content, size_t at) {
     const size_t left = static_cast<size_t>(content.len) - at;
     const auto *batch = reinterpret_cast<const Batch *>(content.data + at);
@@ -106,7 +109,7 @@ const Batch *batch_at(const StringInfoData &content, size_t at) {
                : nullptr;
 }
 
-// Calls visit(batch) for each one, in the order in which they were written.
+// Calls visit(batch) for each batch in what was read, in the order in which they were written.
 template <typename Visit> void for_each_batch(const StringInfoData &content, Visit visit) {
     size_t at = sizeof(Header);
     while (const Batch *batch = batch_at(content, at)) {
@@ -115,7 +118,7 @@ template <typename Visit> void for_each_batch(const StringInfoData &content, Vis
     }
 }
 
-// Null: the file can be relied on, up to a batch that was being written in a crash.
+// Reads the open file. Null: it can be relied on, up to a batch that was being written in a crash.
 const char *read_whole(int file, StringInfo content) {
     struct stat about;
     if (fstat(file, &about) != 0 || about.st_size >= static_cast<off_t>(MaxAllocSize))
@@ -135,6 +138,7 @@ const char *read_whole(int file, StringInfo content) {
 // Writing
 // ---------------------------------------------------------------------------------------------------------
 
+// Writes all to the new, open file, whose identity it puts into the header. False: errno says why.
 bool write_content(int file, StringInfo content) {
     auto *header = reinterpret_cast<Header *>(content->data);
     if (!identify(file, &header->identity))
@@ -144,8 +148,8 @@ bool write_content(int file, StringInfo content) {
     return write(file, content->data, static_cast<size_t>(content->len)) == content->len;
 }
 
-// The name of a file says nothing about its inode, so the file is made before its content. Whichever of the two files
-// the name leads to after a crash, it is whole.
+// Makes a new file of grants in the place of the old one, durably. The name of a file says nothing about its inode, so
+// the file is made before its content. After a crash the name leads to one of the two, whole. False: the log says why.
 bool write_file(StringInfo content) {
     (void)unlink(temporary_name); // a new file has a new inode or a new time of birth
     const int file = OpenTransientFile(temporary_name, O_CREAT | O_EXCL | O_WRONLY | PG_BINARY);
@@ -179,8 +183,8 @@ template <typename PutRecords> void put_batch(StringInfo content, const core::Fl
     is_there->sum = sum_of(is_there, length_of(batch));
 }
 
-// Makes the content of a file whose grants do not count one without them: a server never goes back to an earlier
-// registry of its fleet.
+// Writes a file whose grants do not count again, without them: a server never goes back to an earlier registry of its
+// fleet. Needs no lock: the server is starting, or makes the area.
 bool keep_seen(StringInfo content) {
     core::FleetSeen seen = {};
     for_each_batch(*content, [&seen](const Batch &batch) { seen = batch.seen; });
@@ -190,7 +194,8 @@ bool keep_seen(StringInfo content) {
     return seen.fleet != 0 && write_file(content);
 }
 
-// False: there is no file that counts. Of one that does not, it leaves no more than what the server has seen.
+// Reads the file, without a lock. False: there is none that counts. Of one that does not, it leaves no more than what
+// the server has seen, and logs why.
 bool read_or_discard_file(StringInfo content) {
     const int file = OpenTransientFile(file_name, O_RDONLY | PG_BINARY);
     if (file < 0)
@@ -211,7 +216,7 @@ bool read_or_discard_file(StringInfo content) {
     return false;
 }
 
-// What a membership becomes, if it changes.
+// What the holding of a member becomes, by its copy in the list if it changes.
 const core::Holding &next_of(const Member &member, const List *changed) {
     const ListCell *cell = nullptr;
     foreach (cell, changed) {
@@ -222,8 +227,10 @@ const core::Holding &next_of(const Member &member, const List *changed) {
     return member.holding;
 }
 
-// Writes all memberships. The file of a server in recovery gets no batches afterwards, because it is of no timeline.
-bool write_whole(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock) {
+// Writes a new file with all memberships, which it copies under the slots' locks. That of a server in recovery gets no
+// batches afterwards, because it is of no timeline.
+bool write_whole(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock)
+    EXCLUDES(slot_lock, state_lock) {
     MemberState *fleet = &server_state->fleet;
     StringInfoData content;
     const uint64 timeline = RecoveryInProgress() ? no_timeline : GetWALInsertionTimeLine();
@@ -240,7 +247,8 @@ bool write_whole(const core::FleetSeen &seen, const List *changed) REQUIRES(gran
     return true;
 }
 
-// False: the file must be written whole. While this writes, and if it fails, no batch can follow.
+// Appends a batch of those that change, and flushes it. False: the file must be written whole. While this
+// writes, and if it fails, no batch can follow.
 bool append_changed(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock) {
     MemberState *fleet = &server_state->fleet;
     const int64_t end = fleet->file_length;
@@ -267,6 +275,7 @@ bool append_changed(const core::FleetSeen &seen, const List *changed) REQUIRES(g
     return true;
 }
 
+// No error, or one of now that the file could not be written.
 GrantError error_unless(bool is_written) {
     return is_written ? GrantError{}
                       : make_error("could not write the file of grants", "See the server log of this server.");

@@ -33,20 +33,21 @@ namespace uidgen::pg {
 // that says why. What the server has seen of its fleet stays, because it must not go back to an earlier registry.
 void grant_file_discard_invalid();
 
-// While the area is made: restores what the file says.
-void grant_file_restore();
+// While the area is made (under area.making): reads the file, and restores what it says into slots and server state.
+void grant_file_restore() EXCLUDES(table_lock, slot_lock, state_lock);
 
-// Held while memberships are changed, stored and published, so that they do not begin again meanwhile.
+// Takes the lock of the file of grants. It is held while memberships are changed, stored and published, so that they do
+// not begin again meanwhile.
 void lock_grant_file() ACQUIRE(grant_file_lock) EXCLUDES(slot_lock, state_lock);
 void unlock_grant_file() RELEASE(grant_file_lock);
 
-// Stores durably, in one write, what was seen of the fleet, and the memberships that change (a list of Member), which
-// the caller publishes afterwards. An error: they could not be written, and the log says why.
+// Stores durably in the file, in one write, what was seen of the fleet, and the memberships that change (a list of
+// Member), which the caller publishes afterwards. An error: they could not be written, and the log says why.
 GrantError grant_file_store(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock)
     EXCLUDES(slot_lock, state_lock);
 
-// All memberships begin again (memberships_begin_again()), and the file has none of the former ones. Takes the lock.
-// Raises an error.
+// For uid_fleet_move(), in a session: all memberships begin again (memberships_begin_again()), and the file has none of
+// the former ones. Takes the file's lock. Raises an error.
 void grant_file_forget() EXCLUDES(grant_file_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

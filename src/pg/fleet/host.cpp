@@ -6,7 +6,7 @@ namespace {
 constexpr char check_registry[] =
     "Check uidgen.registry, that the registry is running, and that its pg_hba.conf admits this server.";
 
-// By libpq's error, which names host and port.
+// Closes the connection, and keeps libpq's error, which names host and port.
 void fail_host(Host *host, const char *hint) {
     host->error = make_error(PQerrorMessage(host->connection), hint);
     host->error.names_host = true;
@@ -25,7 +25,8 @@ const char *hint_for(const char *sqlstate, const char *hint) {
     return hint != nullptr ? hint : "";
 }
 
-// A server that takes no writes any more (read_only_sql_transaction) is left.
+// Keeps the error of a statement, and frees the result. A server that takes no writes any more
+// (read_only_sql_transaction) is left: the connection is closed.
 void take_error(Host *host, PGresult *result) {
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
@@ -52,7 +53,7 @@ void note_notice(void *argument, const PGresult *notice) {
         strlcpy(host->warning, message != nullptr && message[0] != '\0' ? message : "WARNING", sizeof(host->warning));
 }
 
-// Keeps the rows of a call, unless a WARNING says that they may not be durable.
+// Keeps the rows of a call, unless a WARNING says that they may not be durable: then it closes the connection.
 void finish_call(Host *host, PGresult *rows) {
     host->stage = Stage::idle;
     if (host->warning[0] == '\0' || fault_is("count_warned")) {
@@ -65,8 +66,8 @@ void finish_call(Host *host, PGresult *rows) {
     close_host(host);
 }
 
-// The first error, or else the last result, is kept: an error may follow rows. A server that asks for a COPY has not
-// understood the statement, and waits for ever.
+// Takes from libpq what has arrived, without waiting. The first error, or else the last result, is kept: an error may
+// follow rows. A server that asks for a COPY has not understood the statement, and waits for ever.
 void take_results(Host *host) {
     while (PQisBusy(host->connection) == 0) {
         PGresult *result = PQgetResult(host->connection);
@@ -100,8 +101,8 @@ void send_statement(Host *host) {
         fail_host(host, "");
 }
 
-// A later keyword overrides an earlier one, and the connection string stands in the place of the first dbname.
-// target_session_attrs would choose among hosts.
+// Begins to connect, without waiting. A later keyword overrides an earlier one, and the connection string stands in the
+// place of the first dbname. target_session_attrs would choose among hosts.
 void start_connecting(Host *host) {
     const char *const keywords[] = {
         "fallback_application_name", "dbname", "client_encoding", "host", "hostaddr", "port",
@@ -117,6 +118,7 @@ void start_connecting(Host *host) {
         fail_host(host, check_registry);
 }
 
+// Goes on with connecting, without waiting. Once connected, sends the statement.
 void continue_connecting(Host *host) {
     const PostgresPollingStatusType status = PQconnectPoll(host->connection);
     host->events = status == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;

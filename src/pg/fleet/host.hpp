@@ -42,20 +42,25 @@ struct Host {
     GrantError error;  // why there is no result
 };
 
+// Whether the host connects or runs a statement, by what the process knows of it.
 inline bool is_busy(const Host &host) { return host.stage != Stage::closed && host.stage != Stage::idle; }
 
+// Whether it is connected, and runs nothing.
 inline bool is_idle(const Host &host) { return host.stage == Stage::idle; }
 
 // Whether the last statement returned rows that count.
 inline bool has_rows(const Host &host) { return host.stage == Stage::idle && host.result != nullptr; }
 
-// Runs a statement, whose texts are copied to the current memory context, and connects first if need be. While the host
-// is busy, advance_host() does what can be done without waiting. While it is idle, that notices the end of the
-// connection.
+// Begins to run a statement, whose texts are copied to the current memory context, and connects first if need be. It
+// does not wait: while the host is busy, advance_host() continues.
 void run_on_host(Host *host, const Statement &statement);
+// While the host is busy: connects, sends and receives what it can without waiting. While it is idle: notices the end
+// of the connection.
 void advance_host(Host *host);
+// Closes the connection, and frees the result.
 void close_host(Host *host);
-void time_out_host(Host *host); // it did not answer in time
+// The host did not answer in time: keeps that error, and closes the connection.
+void time_out_host(Host *host);
 
 // The error of an answer that no registry gives.
 GrantError not_a_registry();

@@ -27,12 +27,14 @@ constexpr char grant_call[] = "SELECT request, why, node, since, until, taken, t
 constexpr char block_call[] = "SELECT why, first, given, increment, term, detail "
                               "FROM uid_registry.block($1, $2, $3, $4, $5)";
 
+// In the current memory context.
 const char *number_text(int64_t number) { return psprintf(INT64_FORMAT, number); }
 
 // ---------------------------------------------------------------------------------------------------------
 // Requests
 // ---------------------------------------------------------------------------------------------------------
 
+// Appends a key to the JSON object that is being written.
 void put_json_key(StringInfo into, const char *key) {
     const char last = into->data[into->len - 1];
     appendStringInfo(into, "%s\"%s\":", last == '{' ? "" : ",", key);
@@ -43,7 +45,7 @@ void put_json(StringInfo into, const char *key, int64_t number) {
     appendStringInfo(into, INT64_FORMAT, number);
 }
 
-// In UTF-8. What is none of it stands for a name in the encoding of another database.
+// Puts a text in UTF-8. One that is not, a name in the encoding of another database, it changes in place.
 void put_json(StringInfo into, const char *key, char *text) {
     if (pg_encoding_verifymbstr(PG_UTF8, text, static_cast<int>(strlen(text))) != static_cast<int>(strlen(text)))
         for (char *c = text; *c != '\0'; c++)
@@ -52,25 +54,27 @@ void put_json(StringInfo into, const char *key, char *text) {
     escape_json(into, text);
 }
 
-// Layouts with equal widths could give equal ids.
+// For the registry: layouts with equal widths could give equal ids.
 char *widths_of(const core::Layout &layout) {
     return psprintf("%d/%d/%d, tick %lld us%s", layout.time_bits, core::node_bits(layout), layout.sequence_bits,
                     static_cast<long long>(layout.tick_us), layout.sequence_first ? ", sequence first" : "");
 }
 
-// What the registry's administrator reads.
+// Who holds a node, as the registry's administrator reads it: host, port, database, generator.
 char *holder_of(const GrantRequest &request) {
     const ServerAddress address = address_of_server();
     return psprintf("%s:%s, database %s, generator %s, preset %s, uidgen %s", address.host, address.port,
                     request.database, request.generator, request.preset, UIDGEN_VERSION);
 }
 
+// How long a grant is asked for, by the request and uidgen.registry_lease.
 int64_t length_asked_us(const GrantRequest &request) {
     constexpr int64_t longest_us = 100 * us_per_day; // a registry has no longer ones
     const int64_t asked_us = settings::registry_lease_ms > 0 ? settings::registry_lease_ms * us_per_ms : longest_us;
     return Max(asked_us, request.least_length * request.layout.tick_us);
 }
 
+// Appends the request for one member, which is prepared, as a JSON object.
 void put_request(StringInfo into, const Member &member) {
     const GrantRequest &request = member.request;
     const core::Holding &holding = member.holding;
@@ -102,6 +106,7 @@ void put_request(StringInfo into, const Member &member) {
 // Answers
 // ---------------------------------------------------------------------------------------------------------
 
+// libpq's rows, as core parses them.
 struct Rows {
     const PGresult *rows;
 
@@ -203,6 +208,7 @@ constexpr RefusalText refusals[] = {
      "Use a layout with shorter ticks."},
 };
 
+// The text of a refusal in the table `refusals`.
 const RefusalText &refusal_text(core::Why why) {
     return *std::find_if(std::begin(refusals), std::end(refusals) - 1,
                          [why](const RefusalText &text) { return text.why == why; });

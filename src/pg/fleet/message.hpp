@@ -9,24 +9,29 @@ namespace uidgen::pg {
 
 constexpr int most_requests = 100; // of a call
 
-// Also sets what the calls of the connection need. `ends_calls`: ends what this server has given up there.
+// The statement of a hello, which is not sent here. It also sets what the calls of the connection need. `ends_calls`:
+// it ends what this server has given up there.
 Statement make_hello(const core::FleetSeen &seen, bool ends_calls);
-bool read_hello(const PGresult *rows, core::Hello *hello); // false: it is none
+// Parses the rows of a hello's answer. False: they are none.
+bool read_hello(const PGresult *rows, core::Hello *hello);
 
-// A call for all of them, which are prepared (core::prepare_call()).
+// The statement of a call for all of them, which are prepared (core::prepare_call()). It is not sent here.
 Statement make_grant_call(const core::FleetSeen &seen, const Member *const *members, int count);
 
-// The answer to the request of that index; false: there is none that can be read. Texts last as long as the rows.
+// Parses the answer to the request of that index; false: there is none that can be read. Texts last as long as the
+// rows.
 bool read_grant_answer(const PGresult *rows, int index, int64_t fleet, core::GrantAnswer *answer);
 
+// The statement of a call for one block, by the copy of what is asked. It is not sent here.
 Statement make_block_call(const core::FleetSeen &seen, const AskedBlock &asked);
 
+// Parses the answer to a call for a block. False: there is none that can be read.
 bool read_block_reply(const PGresult *rows, int64_t fleet, core::BlockReply *reply);
 
 // The nodes that a generator may have.
 core::NodeRange node_range_of(const GrantRequest &request);
 
-// A refusal as an error.
+// A refusal of the registry as an error of now, which is returned and not raised.
 GrantError refusal_error(core::Why why, const core::AnswerNotes &notes);
 
 } // namespace uidgen::pg

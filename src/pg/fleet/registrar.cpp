@@ -35,6 +35,7 @@ int at_once = most_requests; // asks in a call. After a call that failed it is o
 // Asking
 // ---------------------------------------------------------------------------------------------------------
 
+// Sets the error in the asks. Publishes and logs nothing.
 void fail_asks(Ask *const *asks, int count, const GrantError &error) {
     std::for_each_n(asks, count, [&error](Ask *ask) {
         ask->is_over = true;
@@ -42,15 +43,18 @@ void fail_asks(Ask *const *asks, int count, const GrantError &error) {
     });
 }
 
-void publish_members(Ask *const *asks, int count) REQUIRES(grant_file_lock) {
+// Publishes the copies of members, which are stored, in their slots, each under its lock.
+void publish_members(Ask *const *asks, int count) REQUIRES(grant_file_lock) EXCLUDES(slot_lock, state_lock) {
     std::for_each_n(asks, count, [](const Ask *ask) { membership_publish(ask->member); });
 }
 
-// After uid_fleet_move(), which waits for the file's lock, nothing counts that was asked for before.
+// After uid_fleet_move(), which waits for the file's lock, nothing counts that was asked for before. Reads
+// an atomic; under lock_grant_file(), so that it stays so.
 bool is_moved() { return server_state->fleet.moves.load(std::memory_order_relaxed) != moves; }
 
-// The file has what the calls will say. False: it could not be written, or the server has moved.
-bool prepare_and_store(Ask *const *asks, int count) {
+// Writes what the calls will say to the file of grants, under its lock, and publishes it. False: it could not be
+// written, or the server has moved.
+bool prepare_and_store(Ask *const *asks, int count) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     List *members = NIL;
     GrantError error = {};
     lock_grant_file();
@@ -70,8 +74,9 @@ bool prepare_and_store(Ask *const *asks, int count) {
     return counts && error.at_us == 0;
 }
 
-// Stores what answers have shown and changed.
-GrantError store_answers(const core::FleetSeen &known, const Taken &taken) REQUIRES(grant_file_lock) {
+// Stores in the file of grants what answers have shown and changed, and sets what the server has seen of its fleet.
+GrantError store_answers(const core::FleetSeen &known, const Taken &taken) REQUIRES(grant_file_lock)
+    EXCLUDES(slot_lock, state_lock) {
     const bool is_news = taken.changed != NIL || memcmp(&known, &taken.seen, sizeof(known)) != 0;
     const GrantError error = is_news ? grant_file_store(taken.seen, taken.changed) : GrantError{};
     if (error.at_us == 0) {
@@ -81,9 +86,9 @@ GrantError store_answers(const core::FleetSeen &known, const Taken &taken) REQUI
     return error;
 }
 
-// Keeps what answers have shown and changed. A grant does not count if it could not be stored; the repeat of the call
-// gets it again. A node that was taken is dropped at once.
-void take_answers(Ask *const *asks, int count, const PGresult *rows) {
+// Stores and publishes what answers have shown and changed, under the file's lock. A grant does not count if it
+// could not be stored; the repeat of the call gets it again. A node that was taken is dropped at once.
+void take_answers(Ask *const *asks, int count, const PGresult *rows) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     auto *before = static_cast<Member *>(palloc(sizeof(Member) * static_cast<Size>(count)));
     std::transform(asks, asks + count, before, [](const Ask *ask) { return ask->member; });
     lock_grant_file();
@@ -108,15 +113,16 @@ bool is_away(const GrantError &error) {
     return error.why == core::Why::outdated || error.why == core::Why::other_fleet;
 }
 
-// Closes the connection, and notes that the registry cannot be used: the next attempt is after a pause.
-void give_up_registry(const GrantError &error) {
+// Closes the connection, and notes, in the log and the status, that the registry cannot be used: the next attempt is
+// after a pause.
+void give_up_registry(const GrantError &error) EXCLUDES(state_lock) {
     failed_at_us = monotonic_us();
     note_away(error);
     connection_close();
 }
 
-// Asks in one call. Without an open connection they stay due.
-void fetch_grants(Ask *const *asks, int count) {
+// Asks the registry in one call, waits, and stores and publishes the answers. Without an open connection they stay due.
+void fetch_grants(Ask *const *asks, int count) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     GrantError error = {};
     if (count == 0 || !connection_is_open())
         return;
@@ -133,8 +139,9 @@ void fetch_grants(Ask *const *asks, int count) {
         give_up_registry(asks[0]->error);
 }
 
-// What a server has seen by a block must last over a restart, too, before a value of it is drawn.
-void fetch_block(Ask *ask) {
+// Asks the registry for a block, and waits. What a server has seen by a block must last over a restart, too, before a
+// value of it is drawn: that goes to the file of grants, under its lock.
+void fetch_block(Ask *ask) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     if (!connection_is_open())
         return;
     const core::FleetSeen known = fleet_seen();
@@ -153,8 +160,9 @@ void fetch_block(Ask *ask) {
 // Whether an answer may come to the same request later. An error of the connection has closed it.
 bool may_pass(const GrantError &error) { return error.why == core::Why::granted || is_away(error); }
 
-// After a refusal sessions fail at once for a second. After an error that passes by itself the registrar waits so long.
-void end_block(Ask *ask) {
+// Answers in the place of the block, under the slot's lock. After a refusal sessions fail at once for a second. After
+// an error that passes by itself the registrar waits so long.
+void end_block(Ask *ask) EXCLUDES(slot_lock, state_lock) {
     BlockAnswer *answer = &ask->block.answer;
     const BlockState failed = may_pass(ask->error) ? BlockState::asked : BlockState::refused;
     answer->state = ask->error.at_us == 0 ? BlockState::ready : failed;
@@ -163,8 +171,9 @@ void end_block(Ask *ask) {
     block_note(ask->block);
 }
 
-// False: it was granted, or refused before, so the log needs no line.
-bool end_member(Ask *ask) {
+// Publishes a refusal in the member's slot, under its lock. False: it was granted, or refused before, so the log needs
+// no line.
+bool end_member(Ask *ask) EXCLUDES(slot_lock, state_lock) {
     const bool is_news = ask->member.notes.pause_us == 0;
     if (ask->error.at_us == 0)
         return false;
@@ -174,9 +183,9 @@ bool end_member(Ask *ask) {
     return is_news;
 }
 
-// Publishes what came of those that are over. The log names the first of several errors of a generator, and the first
-// of several generators that one call has refused for the same reason.
-void end_asks(Ask *const *asks, int count) {
+// Publishes what came of those that are over, in their slots and in the status. The log names the first of several
+// errors of a generator, and the first of several generators that one call has refused for the same reason.
+void end_asks(Ask *const *asks, int count) EXCLUDES(slot_lock, state_lock) {
     const Ask *logged = nullptr;
     int others = 0;
     for (int i = 0; i < count; i++) {
@@ -202,8 +211,8 @@ void end_asks(Ask *const *asks, int count) {
         ereport(LOG, (errmsg("%d other generators get no grant for the same reason", others)));
 }
 
-// Asks for what is due: renewals, then newcomers, then blocks.
-void ask_registry(Ask **asks, int count) {
+// Asks the registry for what is due: renewals, then newcomers, then blocks. Stores and publishes what comes of it.
+void ask_registry(Ask **asks, int count) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     Ask **const end = asks + count;
     Ask **const blocks = std::partition(asks, end, [](const Ask *ask) { return !ask->is_block; });
     Ask **const newcomers =
@@ -220,8 +229,9 @@ void ask_registry(Ask **asks, int count) {
 // The connection
 // ---------------------------------------------------------------------------------------------------------
 
-// The registry cannot be used: every member, and every session that waits for a block, learns why.
-void publish_error(const GrantError &error) {
+// The registry cannot be used: every member, and every session that waits for a block, learns why by its slot.
+// give_up_registry() follows.
+void publish_error(const GrantError &error) EXCLUDES(slot_lock, state_lock) {
     for_each_member([&error](Member member) {
         member.error = error;
         if (member.requested)
@@ -234,8 +244,8 @@ void publish_error(const GrantError &error) {
     give_up_registry(error);
 }
 
-// Asks all hosts of the connection string.
-void connect_to_registry() {
+// Asks all hosts of the connection string, and waits. Publishes the status, or the error.
+void connect_to_registry() EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     GrantError error;
     if (connection_inquire(fleet_seen(), &found, &error)) {
         connected_at_us = monotonic_us();
@@ -246,6 +256,7 @@ void connect_to_registry() {
     }
 }
 
+// Whether the open connection may still be used without another hello to all hosts.
 bool connection_counts() { return connection_is_open() && monotonic_us() - connected_at_us < hello_counts_us; }
 
 // How long until the next attempt; at most 0: now. The pause is up to a quarter longer or shorter, so that the members
@@ -258,8 +269,9 @@ int64_t attempt_in_us(bool wanted) {
     return failed_at_us + (wanted ? pause_if_wanted_us : pause_us) * (192 + random / 2) / 256 - monotonic_us();
 }
 
-// After SIGHUP or uid_fleet_move(). Another connection string ends the pause after a failure, and makes all due.
-void reload_settings() {
+// After SIGHUP or uid_fleet_move(): reads the configuration file. Another connection string closes the connection, ends
+// the pause after a failure, and makes all due, in the slots.
+void reload_settings() EXCLUDES(slot_lock, state_lock) {
     ProcessConfigFile(PGC_SIGHUP);
     if (!connection_use(settings::registry))
         return;
@@ -272,8 +284,8 @@ void reload_settings() {
 // The process
 // ---------------------------------------------------------------------------------------------------------
 
-// Makes one attempt for what is due, or sleeps.
-void attempt_or_sleep(Agenda *agenda) {
+// Makes one attempt for what is due, with all that ask_registry() touches, or sleeps.
+void attempt_or_sleep(Agenda *agenda) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     const int64_t pause = attempt_in_us(agenda->wanted);
     const int count = pause <= 0 ? take_due_asks(agenda, at_once) : 0;
     if (count == 0) {
@@ -295,8 +307,8 @@ void attempt_or_sleep(Agenda *agenda) {
         note_back();
 }
 
-// One round. False: the process may end.
-bool registrar_round() {
+// One round: reads changed settings, looks at all slots, asks or sleeps. False: the process may end.
+bool registrar_round() EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     const uint64_t moved = server_state->fleet.moves.load(std::memory_order_relaxed);
     if (ConfigReloadPending || moved != moves) { // the line may have been changed just before
         moves = moved;
@@ -312,7 +324,8 @@ bool registrar_round() {
     return true;
 }
 
-void serve_members() {
+// The registrar's loop of rounds, until it may end or is asked to.
+void serve_members() EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     MemoryContext context = AllocSetContextCreate(TopMemoryContext, "uidgen registrar", ALLOCSET_DEFAULT_SIZES);
     MemoryContextSwitchTo(context);
     while (!ShutdownRequestPending && registrar_round())
@@ -323,6 +336,7 @@ void serve_members() {
 
 } // namespace
 
+// The process of the registrar, from its start to its end, without a database connection.
 UIDGEN_WORKER_MAIN(uidgen_registrar_main) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);

@@ -8,22 +8,27 @@
 namespace uidgen::pg {
 
 // What may be shown of a connection string, which may contain a password: service, host, port, dbname and user, as far
-// as it names them. In the place of a database's name may be a connection string, too.
+// as it names them. In the place of a database's name may be a connection string, too. Connects to nothing. Views call
+// it in sessions.
 const char *conninfo_redacted(const char *conninfo);
 
-void note_connected(const Found &found); // a host has answered as the registry
-void note_back();                        // and what was asked there was not refused as by a former registry
-void note_disconnected();                // the setting has changed, or the registrar ends
-void note_away(const GrantError &error); // the registry cannot be used
+// A host has answered as the registry: sets the status in shared memory.
+void note_connected(const Found &found) EXCLUDES(state_lock);
+// The registry has answered a call, and not as a former registry does: if it was away, logs it and sets the status.
+void note_back() EXCLUDES(state_lock);
+// The setting has changed, or the registrar ends: sets the status.
+void note_disconnected() EXCLUDES(state_lock);
+// The registry cannot be used: sets the status, and logs it the first time.
+void note_away(const GrantError &error) EXCLUDES(state_lock);
 
-// What the server knows of its fleet has changed.
+// What the server knows of its fleet has changed: logs another fleet or term, and touches nothing else.
 void note_fleet(const core::FleetSeen &before, const core::FleetSeen &seen);
 
-// Keeps the error of one member or block for the view; its line in the log is the caller's.
-void note_error(const GrantError &error);
+// Sets the error of one member or block in the status, for the view; its line in the log is the caller's.
+void note_error(const GrantError &error) EXCLUDES(state_lock);
 
-// By the registry's reading of its clock, in an answer to what was sent then. One line each time that the clocks begin
-// to differ by more than those of registries may by default.
-void note_clocks(int64_t sent_us, int64_t registry_clock_us);
+// Sets the clocks' difference in the status, by the registry's reading of its clock in an answer to what was sent then.
+// Logs one line each time that the clocks begin to differ by more than those of registries may by default.
+void note_clocks(int64_t sent_us, int64_t registry_clock_us) EXCLUDES(state_lock);
 
 } // namespace uidgen::pg

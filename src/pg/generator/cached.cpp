@@ -8,13 +8,14 @@ namespace {
 // generator's word has not passed. What a caller takes, it takes from the word, inside a lease and by windows, as in
 // snowflake mode. So the ring decides when ids are made, and who waits for that, but never which ids there are.
 
+// Adds the positions from <= n < until to a counter of the ring, an atomic in the slot.
 void count_too_old(RingState *ring, uint64_t from, uint64_t until) {
     if (until > from)
         ring->too_old.fetch_add(until - from, std::memory_order_relaxed);
 }
 
 // Fills the ring from position `next` on, and counts itself in one of its counters, unless another process has. If all
-// that is left in it is below, that is too old.
+// that is left in it is below, that is too old. Atomics of the slot: an open entry's, or under the slot's lock.
 void fill_ring(GeneratorState *generator, uint64_t next, std::atomic<uint64_t> *refills) {
     RingState &ring = generator->ring;
     uint64_t until = ring.until.load(std::memory_order_relaxed);
@@ -31,6 +32,7 @@ void fill_ring(GeneratorState *generator, uint64_t next, std::atomic<uint64_t> *
 
 constexpr int64_t nap_us = 5 * us_per_ms;
 
+// Counts the refusal in the slot, and raises the error.
 [[noreturn]] void refuse_empty_ring(const SessionEntry *entry, int64_t waited_us) {
     entry->slot->counters.count(Stat::refused_ring);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -42,12 +44,14 @@ constexpr int64_t nap_us = 5 * us_per_ms;
                             quote_literal_cstr(qualified_name(entry->sequence)))));
 }
 
+// Counts a call that found the ring empty, in an atomic of the slot.
 void count_rejected_take(const DrawCall &call) {
     generator_of(call.entry->slot).ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Waits once until the refiller may have filled the ring. Error if the call has waited for uidgen.max_wait.
-void wait_for_refiller(DrawCall *call) {
+// Sleeps once until the refiller may have filled the ring, and counts that in the slot. Error if the call has waited
+// for uidgen.max_wait.
+void wait_for_refiller(DrawCall *call) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const uint64_t waits = call->waits;
     const bool may_wait = wait_once(call, Stat::ring_waits,
                                     [](int64_t left_us) { sleep_for(Min(left_us, nap_us), wait_event("UidgenRing")); });
@@ -57,8 +61,9 @@ void wait_for_refiller(DrawCall *call) {
         refuse_empty_ring(call->entry, measure_wait_us(call));
 }
 
-// By the policy: fills the ring, waits for the refiller, or raises an error.
-void handle_empty_ring(DrawCall *call, uint64_t next, WhenRingEmpty policy) {
+// Wakes the refiller, and by the policy fills the ring in the slot, sleeps once, or raises an error.
+void handle_empty_ring(DrawCall *call, uint64_t next, WhenRingEmpty policy)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     GeneratorState &generator = generator_of(call->entry->slot);
     (void)wake_worker(SingleWorker::refiller);
     switch (policy) {
@@ -119,11 +124,12 @@ namespace {
 
 constexpr int64_t longest_nap_us = 1000 * us_per_ms;
 
+// Whether the slot is of a generator in cached mode that is in use.
 bool has_ring(const Slot *slot) REQUIRES_SHARED(slot_lock) {
     return slot->phase == SlotPhase::ready && generator_of(slot).config.cached.on;
 }
 
-// Returns after how long it must look again.
+// Fills the ring of a slot if it is due. Returns after how long it must look again.
 int64_t refill_ring(GeneratorState *generator) REQUIRES_SHARED(slot_lock) {
     const CachedConfig &cached = generator->config.cached;
     const int64_t refilled_at_us = generator->ring.refilled_at_us.load(std::memory_order_relaxed);
@@ -138,16 +144,17 @@ int64_t refill_ring(GeneratorState *generator) REQUIRES_SHARED(slot_lock) {
     return cached.schedule_us > 0 ? Min(cached.schedule_us, longest_nap_us) : longest_nap_us;
 }
 
-// A session makes a slot ready under the slot's lock, and wakes the refiller afterwards.
-bool has_any_ring() {
+// Looks at each slot under its lock. A session makes a slot ready under that, and wakes the refiller afterwards.
+bool has_any_ring() EXCLUDES(slot_lock, state_lock) {
     bool any = false;
     for_each_slot(SlotKind::generator,
                   [&any](const Slot *slot) REQUIRES_SHARED(slot_lock) { any = any || has_ring(slot); });
     return any;
 }
 
-// Runs until asked to stop, or until no generator in cached mode is in use.
-void refill_rings() {
+// The refiller's loop: fills the ring of each slot under the slot's lock, and sleeps without it. Runs until asked to
+// stop, or until no generator in cached mode is in use.
+void refill_rings() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     while (!ShutdownRequestPending) {
         bool found = false;
         int64_t sleep_us = longest_nap_us;

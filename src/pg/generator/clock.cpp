@@ -9,8 +9,8 @@ constexpr int64_t agreement_us = INT64_C(1000) * us_per_ms;
 constexpr int rereads = 3;
 constexpr int64_t between_rereads_us = 5 * us_per_ms;
 
-// One rejected reading is no error, however short uidgen.max_wait is. An error is raised when no reading is plausible
-// for that long.
+// Notes in the call that a reading was rejected. One rejected reading is no error, however short uidgen.max_wait is. An
+// error is raised when no reading is plausible for that long; the slot counts it.
 void reject_reading(DrawCall *call, int64_t now_us) {
     const int64_t tried_us = measure_wait_us(call);
     if (call->rejected && tried_us > settings::max_wait_ms * us_per_ms) {
@@ -27,7 +27,7 @@ void reject_reading(DrawCall *call, int64_t now_us) {
 }
 
 // Whether the wall clock keeps showing the same offset above the monotonic clock. Sleeps between readings.
-bool reread_clock(int64_t offset_us) {
+bool reread_clock(int64_t offset_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     for (int i = 0; i < rereads; i++) {
         sleep_for(between_rereads_us, wait_event("UidgenClock"));
         const int64_t change_us = clock_offset_us() - offset_us;
@@ -37,6 +37,7 @@ bool reread_clock(int64_t offset_us) {
     return true;
 }
 
+// Counts the refusal in the slot, and raises the error.
 [[noreturn]] void refuse_jump(const SessionEntry *entry, const DrawReading &reading, int64_t moved_us) {
     entry->slot->counters.count(Stat::refused_clock);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -49,6 +50,7 @@ bool reread_clock(int64_t offset_us) {
                             quote_literal_cstr(qualified_name(entry->sequence)))));
 }
 
+// Logs a jump, and counts it in an atomic of the server's state.
 void log_jump(const DrawReading &reading, int64_t moved_us) {
     server_state->clock.jumps.fetch_add(1, std::memory_order_relaxed);
     ereport(LOG,
@@ -59,8 +61,11 @@ void log_jump(const DrawReading &reading, int64_t moved_us) {
                      "meanwhile (docs/runbooks/clock.md).")));
 }
 
-// Of sessions that have seen one jump, one logs it. Relaxed: the offset guards no other data.
-bool accept_offset(const SessionEntry *entry, const DrawReading &reading) {
+// Makes the reading's offset that of the server's state, an atomic. If it has moved far, rereads the clock first, and
+// returns false or raises an error. Of sessions that have seen one jump, one logs it. Relaxed: the offset guards no
+// other data.
+bool accept_offset(const SessionEntry *entry, const DrawReading &reading)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     std::atomic<int64_t> &offset_us = server_state->clock.offset_us;
     int64_t trusted_us = offset_us.load(std::memory_order_relaxed);
     const int64_t moved_us = reading.offset_us - trusted_us;
@@ -115,8 +120,8 @@ namespace {
 
 // The way out of ids that are far ahead of the clock: another generator like this one, whose epoch is earlier by as
 // much. So its ids of the present time are above them. In a fleet all members need one epoch, because only ids of one
-// layout are kept apart.
-const char *draw_from_another(const SessionEntry *entry) {
+// layout are kept apart. The text of a hint: reads catalogs, labels, the slot and the page.
+const char *draw_from_another(const SessionEntry *entry) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const GeneratorConfig &config = generator_of(entry->slot).config;
     const core::Layout &layout = config.layout;
     const bool in_fleet = is_in_fleet();
@@ -138,8 +143,10 @@ const char *draw_from_another(const SessionEntry *entry) {
                     quote_literal_cstr(quote_qualified_identifier("uid_generators", name)));
 }
 
-// A clock that agrees with the monotonic clock may still be wrong since before the start. Only a person knows.
-const char *clock_hint(const SessionEntry *entry, int64_t ahead_us, const char *soon) {
+// The text of a hint: `soon`, or draw_from_another() if ids are too far ahead. A clock that agrees with the monotonic
+// clock may still be wrong since before the start. Only a person knows.
+const char *clock_hint(const SessionEntry *entry, int64_t ahead_us, const char *soon)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (ahead_us < core::longest_ahead_ms * us_per_ms)
         return soon;
     const int64_t moved_us = clock_moved_us();
@@ -148,6 +155,7 @@ const char *clock_hint(const SessionEntry *entry, int64_t ahead_us, const char *
                     instant_text(wall_clock_us()), draw_from_another(entry));
 }
 
+// By the arguments, and what the slot says of the layout.
 void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
     const int64_t epoch_us = generator_of(call.entry->slot).config.layout.epoch_us;
     if (now_us >= epoch_us)
@@ -160,7 +168,9 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
                             "epoch, and draw from it.")));
 }
 
-[[noreturn]] void refuse_ahead(DrawCall *call, int64_t now_us, int64_t missing_us) {
+// Counts the refusal in the slot, and raises the error with clock_hint(), which reads the page.
+[[noreturn]] void refuse_ahead(DrawCall *call, int64_t now_us, int64_t missing_us)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     // Ahead because the clock went back, or of a right clock because sessions draw faster than the layout allows.
     const bool is_back = is_behind(generator_of(call->entry->slot).clock_changes.load(std::memory_order_relaxed));
     const int64_t waited_ms = measure_wait_us(call) / us_per_ms;
@@ -177,7 +187,9 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
                     errhint("%s", clock_hint(call->entry, missing_us, soon))));
 }
 
-[[noreturn]] void refuse_clock_back(const DrawCall &call, int64_t now_us, int64_t back_us, int64_t resumes_us) {
+// Counts the refusal in the slot, and raises the error with clock_hint(), which reads the page.
+[[noreturn]] void refuse_clock_back(const DrawCall &call, int64_t now_us, int64_t back_us, int64_t resumes_us)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const char *soon =
         "Call again then, or change when_back or tolerance_ms of the generator with uid_generator_alter().";
     call.entry->slot->counters.count(Stat::refused_clock);
@@ -190,7 +202,8 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
              errhint("%s", clock_hint(call.entry, back_us, soon))));
 }
 
-[[noreturn]] void refuse_no_grant(DrawCall *call) {
+// Counts the refusal in the slot, and raises the error with what the slot's membership says of the registry.
+[[noreturn]] void refuse_no_grant(DrawCall *call) EXCLUDES(slot_lock, state_lock) {
     Member member = {};
     call->entry->slot->counters.count(Stat::refused_registry);
     (void)membership_copy(call->entry->slot, &member);
@@ -199,6 +212,7 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
                     error_details(member.error, measure_wait_us(call))));
 }
 
+// Counts the refusal in the slot, and raises the error.
 [[noreturn]] void refuse_used_up(const DrawCall &call) {
     const core::Layout &layout = generator_of(call.entry->slot).config.layout;
     call.entry->slot->counters.count(Stat::refused_used_up);

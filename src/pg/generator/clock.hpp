@@ -15,17 +15,21 @@ namespace uidgen::pg {
 
 // Verifies the reading of a try as far as the action depends on it. A reading whose offset above the monotonic clock is
 // far larger than before, or that shows a clock which moved backwards, is compared with others for some milliseconds.
-// The offset becomes the server's, and a jump is logged. False: the reading was rejected, so the call tries again.
-// Error if readings have been rejected for longer than uidgen.max_wait, or if the clock has jumped by more than
-// uidgen.max_clock_jump.
-bool verify_clock(DrawCall *call, const DrawReading &reading, core::ClockAction action);
+// The offset becomes that of the server's state, and a jump is logged. False: the reading was rejected, so the call
+// tries again. Error if readings have been rejected for longer than uidgen.max_wait, or if the clock has jumped by more
+// than uidgen.max_clock_jump.
+bool verify_clock(DrawCall *call, const DrawReading &reading, core::ClockAction action)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
 
-// Writes the line and counts, if the change is confirmed. Takes no position, so an error loses none.
+// Writes a line in the log and counts in an atomic of the slot, if the change is confirmed. May read catalogs. Takes no
+// position, so an error loses none.
 void note_clock_change(const SessionEntry *entry, uint64_t changes, const core::ClockState &view);
 
-// Whether the outcome is `done`. For one that ends the call: counts the refusal, and raises the error.
-bool conclude_try(DrawCall *call, const DrawReading &reading, const core::Decision &decision, Outcome outcome);
+// Whether the outcome is `done`. For one that ends the call: counts the refusal in the slot, and raises the error,
+// for whose hint it reads the page.
+bool conclude_try(DrawCall *call, const DrawReading &reading, const core::Decision &decision, Outcome outcome)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

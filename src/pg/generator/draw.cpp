@@ -18,22 +18,26 @@ constexpr uint32_t many_tries = 1000;
 constexpr int64_t grace_us = 1000 * us_per_ms;
 
 // A generator that joins while the clock is behind its ids needs no grant yet. But the registry must learn at once
-// which node they have. It would refuse to reach further than a grant.
+// which node they have. It would refuse to reach further than a grant. So this asks the registrar, by atomics of the
+// slot, and does not wait.
 void join_while_behind(Slot *slot, const DrawReading &reading, int64_t behind_ticks) {
     const core::Layout &layout = generator_of(slot).config.layout;
     if (reading.grant.in_fleet && !reading.grant.view.granted && behind_ticks * layout.tick_us <= usual_length_us())
         membership_want(slot, static_cast<int64_t>((reading.state.last + 1) >> layout.sequence_bits));
 }
 
-Outcome wait_for_clock(DrawCall *call, int64_t missing_us) {
+// Sleeps once, for as long as the clock lacks, but not for long. The slot counts the wait.
+Outcome wait_for_clock(DrawCall *call, int64_t missing_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const bool may_wait = wait_once(call, Stat::clock_waits, [missing_us](int64_t left_us) {
         sleep_for(Min(Min(missing_us, left_us), longest_nap_us), wait_event("UidgenClock"));
     });
     return may_wait ? Outcome::again : Outcome::ahead;
 }
 
-// Asks the registrar for a grant that reaches above the tick, and waits once for the view to change.
-Outcome wait_for_grant(DrawCall *call, const GrantView &seen, int64_t wanted_tick) {
+// Asks the registrar for a grant that reaches above the tick, by atomics of the slot, and sleeps once for the view to
+// change.
+Outcome wait_for_grant(DrawCall *call, const GrantView &seen, int64_t wanted_tick)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Slot *slot = call->entry->slot;
     membership_want(slot, wanted_tick);
     const bool may_wait = wait_once(call, Stat::registry_waits, [slot, &seen](int64_t left_us) {
@@ -43,7 +47,7 @@ Outcome wait_for_grant(DrawCall *call, const GrantView &seen, int64_t wanted_tic
 }
 
 // After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
-// tick. In cached mode the window lasts until the clock must be read again.
+// tick. In cached mode the window lasts until the clock must be read again. Changes the entry only.
 void open_window_after(SessionEntry *entry, const DrawReading &reading, uint64_t end_of_lease, const Drawn &drawn) {
     GeneratorState &generator = generator_of(entry->slot);
     const core::Layout &layout = generator.config.layout;
@@ -73,8 +77,10 @@ void open_window_after(SessionEntry *entry, const DrawReading &reading, uint64_t
         open_window_in_tick(entry, window, core::start_of(layout, now), core::start_of(layout, now + 1));
 }
 
-// Takes positions from the word, and opens a window on those that follow. Writes the next lease if it is due.
-Outcome take_positions(const DrawCall &call, const DrawReading &reading, const core::Decision &decision, Drawn *drawn) {
+// Takes positions from the word, an atomic of the slot, and opens a window on those that follow. Writes the next lease
+// on the page if it is due.
+Outcome take_positions(const DrawCall &call, const DrawReading &reading, const core::Decision &decision, Drawn *drawn)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Slot *slot = call.entry->slot;
     GeneratorState &generator = generator_of(slot);
     if (decision.reserve_until > 0)
@@ -91,17 +97,19 @@ Outcome take_positions(const DrawCall &call, const DrawReading &reading, const c
     return Outcome::done;
 }
 
+// Takes positions from the backup worker's word, and counts them: atomics of the slot.
 Outcome take_of_backup(GeneratorState *generator, const core::Decision &decision, uint64_t want, Drawn *drawn) {
     drawn->run = generator->backup.take(decision.floor, decision.limit, want);
     generator->backup_ids.fetch_add(drawn->run.count, std::memory_order_relaxed);
     return drawn->run.count > 0 ? Outcome::done : Outcome::again;
 }
 
+// Whether the node must be fixed before the action. By the arguments only.
 bool needs_node(const DrawReading &reading, core::ClockAction action) {
     return action == core::ClockAction::take || (action == core::ClockAction::reserve && !reading.grant.in_fleet);
 }
 
-// The decision of core for the primary worker, or for the backup worker if that is to draw.
+// The decision of core for the primary worker, or for the backup worker if that is to draw. Changes nothing.
 WorkerDecision decide_try(const GeneratorState &generator, const core::ClockState &state) {
     const core::ClockPolicy &policy = generator.config.policy;
     const core::Decision decision = core::decide(policy, state);

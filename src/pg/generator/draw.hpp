@@ -16,8 +16,8 @@ struct Drawn {
 
 // Takes up to `want` positions (>= 1). Waits for the clock, for durability or for the ring as needed. An error takes
 // none. Leaves a window for the next calls within the same tick, unless it drew from the backup worker; in cached mode
-// for half of max_staleness (docs/design.md, P4).
-Drawn draw_ids(SessionEntry *entry, uint64_t want);
+// for half of max_staleness (docs/design.md, P4). A lease is written under the lock of the page, which it takes.
+Drawn draw_ids(SessionEntry *entry, uint64_t want) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
 // The parts of a call. All are for a session with an open entry that holds no lock but the sequence's.
@@ -41,11 +41,13 @@ struct NodeGrant {
     GrantView view;
 };
 
-// The grant to draw with. Joins the fleet or leaves it first, if the setting has changed.
-NodeGrant join_or_leave_fleet(SessionEntry *entry) EXCLUDES(page_lock, slot_lock, state_lock);
+// The grant to draw with, read under the slot's lock. Joins the fleet or leaves it first, if the setting has changed:
+// in the slot; to join, it reads the page and worker_node, too.
+NodeGrant join_or_leave_fleet(SessionEntry *entry) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// A grant's node that the generator's row of worker_node does not show yet gets a row.
-void show_node(SessionEntry *entry, const GrantView &grant);
+// Notes in the slot that this transaction draws with the grant's node. If the generator's row of worker_node does not
+// show it yet, draws the id of a row, which the node writer will write.
+void show_node(SessionEntry *entry, const GrantView &grant) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The grant of a generator for a reader that has no entry; in a fleet none before the first draw there.
 NodeGrant present_grant(const Slot *slot) REQUIRES_SHARED(slot_lock);
@@ -75,36 +77,44 @@ enum class Outcome : uint8_t {
 
 // Begins a try: closes the entry's window, and reads the word, the grant and the clock. Joins or leaves the fleet if
 // the setting has changed. Logs that the clock went back or has caught up.
-DrawReading begin_try(DrawCall *call);
+DrawReading begin_try(DrawCall *call) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Fixes the node of the try's ids: that of its grant, or the generator's own, for which it draws the number that nodes
 // follow from if there is none yet. Warns of a datacenter id that is not used. It comes before positions are taken, so
 // that no draw fails or sleeps between a position and its node; and before the first lease, so that no crash keeps the
 // lease and loses the number.
-core::IdEncoder fix_node(SessionEntry *entry, const DrawReading &reading, bool by_backup = false);
+core::IdEncoder fix_node(SessionEntry *entry, const DrawReading &reading, bool by_backup = false)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // In cached mode: limits a decision to take to what is in the ring. False: the ring was empty, and the call has filled
-// it, or waited for that once. It is an error if the policy says so.
-bool limit_to_ring(DrawCall *call, const core::ClockState &state, core::Decision *decision);
+// it in the slot, or slept once for the refiller. It is an error if the policy says so.
+bool limit_to_ring(DrawCall *call, const core::ClockState &state, core::Decision *decision)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Counts the ids in the ring that a take has passed over, because they were too old.
+// Counts in the slot the ids in the ring that a take has passed over, because they were too old.
 void note_passed_over(GeneratorState *generator, const core::Run &run);
 
-// How many ids are in the ring. Approximate while other processes draw or fill it.
+// How many ids are in the ring of an open entry's slot, or of one under its lock. Approximate while other processes
+// draw or fill it.
 uint64_t ids_in_ring(const GeneratorState &generator);
 
 // Does what was decided: takes positions, writes a lease, makes it durable, or waits once. `drawn` has the encoder, and
 // gets the run if the outcome is `done`.
-Outcome execute_decision(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn);
+Outcome execute_decision(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
 void before_next_try(DrawCall *call);
 
-// Writes a lease inside the grant, unless another session has. What is needed later does not wait for the flush.
-void write_lease(const DrawCall &call, const DrawReading &reading, int64_t until_tick, Needed needed);
+// Writes a lease inside the grant, unless another session has: under the exclusive lock of the page, which it takes, on
+// the page, in the log and in the slot's word. May start the registrar. What is needed later does not wait for the
+// flush.
+void write_lease(const DrawCall &call, const DrawReading &reading, int64_t until_tick, Needed needed)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Makes what is written durable. The time that this takes does not count against the call's bound.
-void confirm_lease(DrawCall *call, core::Durability level);
+// Flushes the log, waits for the standby, and confirms the lease in the slot's word. The time that this takes does not
+// count against the call's bound.
+void confirm_lease(DrawCall *call, core::Durability level) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // For how long the call has waited. The first time it is 0.
 inline int64_t measure_wait_us(DrawCall *call) {
@@ -114,8 +124,8 @@ inline int64_t measure_wait_us(DrawCall *call) {
     return now_us - call->started_us;
 }
 
-// Waits once for a cause, which is a Stat: calls sleep(us) with the time that the call may still wait. Counts the call
-// once for each cause, and the time. False: it may not wait any more.
+// Waits once for a cause, which is a Stat: calls sleep(us) with the time that the call may still wait. Counts in the
+// slot the call once for each cause, and the time. False: it may not wait any more.
 template <typename Sleep> bool wait_once(DrawCall *call, Stat waits, Sleep sleep) {
     const int64_t left_us = settings::max_wait_ms * us_per_ms - measure_wait_us(call);
     const uint64_t bit = UINT64_C(1) << index(waits);

@@ -17,7 +17,8 @@ bool is_attached = false;
 bool birth_is_known = false;
 uint64_t database_born = 0;
 
-// The database's directory is made with the database, and this file in it. Some processes have no database.
+// Keeps in this process when its database was made, from the time of a file: the database's directory is made with the
+// database, and this file in it. Some processes have no database.
 void learn_birth() {
     if (likely(birth_is_known) || !OidIsValid(MyDatabaseId))
         return;
@@ -27,6 +28,7 @@ void learn_birth() {
     birth_is_known = true;
 }
 
+// How a process opens the table of slots. Reads of shared memory only what is set once.
 dshash_parameters table_parameters() {
     dshash_parameters parameters = {};
     parameters.key_size = sizeof(SlotKey);
@@ -38,14 +40,16 @@ dshash_parameters table_parameters() {
     return parameters;
 }
 
-// The area is unmapped before PostgreSQL releases the locks of a process that ends outside of a transaction.
+// At the end of a process: releases all its LWLocks, because the area, which has some of them, is unmapped before
+// PostgreSQL does so in a process that ends outside of a transaction.
 void leave_area(int, Datum) {
     LWLockReleaseAll();
     ConditionVariableCancelSleep();
 }
 
 // Joins the area of that handle or, without one, makes it: no other process uses it before its handle is there. If an
-// error comes first, a new area goes with the mapping, and the next process forgets what was in it.
+// error comes first, a new area goes with the mapping, and the next process forgets what was in it. To make it the
+// caller holds area.making.
 void join_area(dsa_handle handle) UNCHECKED {
     AreaState *state = &server_state->area;
     const dshash_parameters parameters = table_parameters();
@@ -103,6 +107,7 @@ void area_restore_by(void (*restore)()) { restore_area = restore; }
 
 namespace {
 
+// An error context callback: adds a CONTEXT and a HINT to an error that is being raised.
 void explain_allocation(void *what) {
     if (ERRCODE_TO_CATEGORY(geterrcode()) != ERRCODE_INSUFFICIENT_RESOURCES)
         return;

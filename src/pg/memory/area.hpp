@@ -26,9 +26,11 @@ inline bool same_key(const SlotKey &a, const SlotKey &b) {
     return a.database == b.database && a.sequence == b.sequence && a.born == b.born;
 }
 
-// The key of a sequence of this session's database. Raises no error once the process has attached to the area.
+// The key of a sequence of this session's database. The first call of a process looks at a file of the database, and
+// may raise an error. One that has attached to the area has made it.
 SlotKey slot_key(Oid sequence);
 
+// Compares the key with what this process knows of its database. Reads no catalog.
 inline bool is_of_this_database(const SlotKey &key) { return same_key(key, slot_key(key.sequence)); }
 
 enum class SlotKind : uint32_t { generator, segment };
@@ -51,21 +53,25 @@ constexpr char of_slot_table[] = "the table of generators and segments"; // for 
 [[gnu::visibility("hidden")]] extern dsa_area *area;
 [[gnu::visibility("hidden")]] extern dshash_table *slot_table;
 
-// Attaches this process to the area, if it was made. False: the server has no slot yet.
+// Attaches this process to the area, if it was made, and touches no slot. False: the server has no slot yet.
 bool attach_area();
 
-// The same; makes the area if there is none. `restore` fills a new one, before any other process sees it.
+// Attaches this process to the area. If there is none, it makes it under area.making, and fills its slots from the file
+// of grants. The caller holds no lock but sequences'.
 void open_area();
+// For _PG_init, in this process only: what open_area() calls to fill a new area, before any other process sees it.
 void area_restore_by(void (*restore)());
 
 // The address in this process; null for InvalidDsaPointer. May raise an error, if the memory is new to the process.
 template <typename T> T *in_area(dsa_pointer pointer) { return static_cast<T *>(dsa_get_address(area, pointer)); }
 
-// Between the two an error for lack of dynamic shared memory says what for, and what to do.
+// Sets this process's error context, and allocates nothing: until end_allocation() an error for lack of dynamic shared
+// memory says what for, and what to do.
 void begin_allocation(ErrorContextCallback *context, const char *what);
+// Sets the error context back.
 inline void end_allocation(const ErrorContextCallback &context) { error_context_stack = context.previous; }
 
-// Zeroed memory. `what` is in the error if there is none.
+// Zeroed memory of the area, to which the process has attached. Error with `what` if there is none; not under a page.
 dsa_pointer allocate_in_area(Size bytes, const char *what);
 
 } // namespace uidgen::pg

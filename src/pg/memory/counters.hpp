@@ -61,14 +61,16 @@ inline void add_stats(Stats *to, const Stats &more) {
 struct Counters {
     std::atomic<uint64_t> values[stat_count];
 
+    // In shared memory, of a slot or of the server: atomic, without a lock, as the next two.
     void count(Stat stat, uint64_t by = 1) { values[index(stat)].fetch_add(by, std::memory_order_relaxed); }
 
-    // A nap or a flush has ended that began at that time of the monotonic clock. The nap that a cancel ends is not
-    // counted.
+    // Adds the time of a nap or a flush that began then, on the monotonic clock, and ends now. Atomic, without a lock.
+    // The nap that a cancel ends is not counted.
     void count_time(Stat waits, int64_t began_us) {
         count(time_of(waits), static_cast<uint64_t>(Max(monotonic_us() - began_us, 0)));
     }
 
+    // One counter now. Atomic, without a lock.
     uint64_t counted(Stat stat) const { return values[index(stat)].load(std::memory_order_relaxed); }
 };
 
@@ -86,7 +88,7 @@ class PassedOver {
     void reset(uint64_t next) { count_.store(next, std::memory_order_relaxed); }
 
     // The word is before `next` or beyond it, and may be moved to hand out `target` next. Returns what settle()
-    // must be given.
+    // must be given. Changes the slot's atomic without a lock, and does not move the word.
     uint64_t expect(uint64_t next, uint64_t target) {
         if (likely(target <= next))
             return 0;
@@ -95,12 +97,13 @@ class PassedOver {
         return target - next;
     }
 
+    // After the word was moved: takes back from the slot's atomic, without a lock, what expect() added too much.
     void settle(uint64_t expected, uint64_t passed_over) {
         if (expected != passed_over)
             count_.fetch_sub(expected - passed_over, std::memory_order_relaxed);
     }
 
-    // How many values the word has handed out. `next` is the next one, read before the call.
+    // How many values the word has handed out, without a lock. `next` is the next one, read before the call.
     uint64_t handed_out(uint64_t next) const {
         std::atomic_thread_fence(std::memory_order_acquire);
         const uint64_t passed_over = count_.load(std::memory_order_relaxed);

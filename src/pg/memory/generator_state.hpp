@@ -44,6 +44,7 @@ struct GeneratorSlot {
 
 static_assert(std::is_standard_layout_v<GeneratorSlot> && std::is_trivially_destructible_v<GeneratorSlot>);
 
+// The part of a slot that only a generator's has: an address, so no lock is needed.
 inline GeneratorState &generator_of(Slot *slot) { return reinterpret_cast<GeneratorSlot *>(slot)->generator; }
 inline const GeneratorState &generator_of(const Slot *slot) { return generator_of(const_cast<Slot *>(slot)); }
 

@@ -5,18 +5,19 @@
 namespace uidgen::pg {
 namespace {
 
+// What the server state has of the fleet: only an address.
 MemberState &member_state() { return server_state->fleet; }
 
 // Whether the request is for the membership that there is. What a file without a mark says is not the generator's own.
 // A generator that has drawn outside the fleet with another node joins again, because it prefers that node.
-bool is_for_present(const MembershipFields &present, const GrantRequest &request) {
+bool is_for_present(const MembershipFields &present, const GrantRequest &request) REQUIRES_SHARED(slot_lock) {
     return present.number != 0 && core::same_layout(present.request.layout, request.layout) &&
            (present.requested || request.has_leased) && (!present.holding.holds || request.former_node < 0);
 }
 
 // A session that has drawn in the fleet already does not know the node that the generator had before. While there is no
 // grant the request still must name it.
-GrantRequest with_former(GrantRequest request, const MembershipFields &present) {
+GrantRequest with_former(GrantRequest request, const MembershipFields &present) REQUIRES_SHARED(slot_lock) {
     const GrantRequest &before = present.request;
     if (!present.requested || present.holding.holds || before.former_node < 0 || request.former_node >= 0 ||
         !core::same_layout(before.layout, request.layout))
@@ -25,25 +26,26 @@ GrantRequest with_former(GrantRequest request, const MembershipFields &present) 
     return request;
 }
 
-// Relaxed: only the number itself counts.
+// Counts in an atomic of shared memory, without a lock. Relaxed: only the number itself counts.
 uint64_t next_membership_number() { return member_state().members.fetch_add(1, std::memory_order_relaxed) + 1; }
 
-// Begins as a newcomer, without a grant.
-void begin_membership(MembershipFields *fields) {
+// The slot's generator begins as a newcomer, without a grant.
+void begin_membership(MembershipFields *fields) REQUIRES(slot_lock) {
     fields->number = next_membership_number();
     fields->holding = {};
     fields->error = {};
     fields->notes = {};
 }
 
-// That of a dropped generator rests, because the DROP may be rolled back.
+// Whether the slot has a membership. That of a dropped generator rests, because the DROP may be rolled back.
 bool has_member(const Slot *slot) REQUIRES_SHARED(slot_lock) {
     return slot->phase > SlotPhase::dropped && membership_of(slot).fields.number != 0;
 }
 
 // Calls is_over() until it is true, each time that the variable is broadcast, or until the time is over.
 template <typename Condition>
-void wait_for_broadcast(ConditionVariable *changed, int64_t timeout_us, Condition is_over) {
+void wait_for_broadcast(ConditionVariable *changed, int64_t timeout_us, Condition is_over)
+    EXCLUDES(page_lock, slot_lock, state_lock) {
     const int64_t until_us = monotonic_us() + timeout_us;
     ConditionVariablePrepareToSleep(changed);
     while (!is_over()) {
@@ -58,7 +60,7 @@ bool is_block_asked_for(const Slot *segment) REQUIRES_SHARED(slot_lock) {
     return block_place_of(segment).fields.answer.state == BlockState::asked;
 }
 
-bool may_ask_for_block(const BlockFields &place, int64_t now_us) {
+bool may_ask_for_block(const BlockFields &place, int64_t now_us) REQUIRES_SHARED(slot_lock) {
     const BlockState state = place.answer.state;
     return state == BlockState::none || (state == BlockState::refused && now_us >= place.not_before_us);
 }

@@ -37,7 +37,7 @@ struct GrantRequest {
     char database[NAMEDATALEN];
 };
 
-// The usual length of this server's grants.
+// The usual length of this server's grants: by the setting, and by the longest that the registry has said it gives.
 int64_t usual_length_us() EXCLUDES(state_lock);
 
 // What the registrar keeps about a member, as long as it is the same.
@@ -73,6 +73,7 @@ struct MemberSlot {
     MembershipState membership;
 };
 
+// The membership in a generator's slot: an address, so no lock is needed.
 inline MembershipState &membership_of(Slot *slot) { return reinterpret_cast<MemberSlot *>(slot)->membership; }
 inline const MembershipState &membership_of(const Slot *slot) { return membership_of(const_cast<Slot *>(slot)); }
 
@@ -84,37 +85,39 @@ using core::GrantView;
 // For the sessions that draw.
 // ---------------------------------------------------------------------------------------------------------
 
-// Whether uidgen.registry is set. It is the postmaster's setting that counts, because sessions read theirs late, some
-// in mid-query.
+// Whether uidgen.registry is set, by an atomic of shared memory. It is the postmaster's setting that counts, because
+// sessions read theirs late, some in mid-query.
 bool is_in_fleet();
 
-// The setting changes. Does nothing but in the postmaster.
+// The setting changes: sets an atomic of shared memory for is_in_fleet(). Does nothing but in the postmaster.
 void set_in_fleet(bool in_fleet);
 
 // Says what is asked of the registry, and wakes the registrar. A new membership begins if the layout differs, or if the
 // generator never leased and the membership comes from the file: the grant there is not its own.
 void membership_request(Slot *slot, const GrantRequest &request) EXCLUDES(slot_lock, state_lock);
 
+// What the slot's membership lets a session draw with now.
 GrantView membership_view(Slot *slot) EXCLUDES(slot_lock, state_lock);
-GrantView grant_view_of(const MembershipFields &fields); // a copy, or under the slot's lock
+// What these let a session draw with. Touches its argument only: a copy, or a slot's fields under its lock.
+GrantView grant_view_of(const MembershipFields &fields);
 
-// The slot is freed.
+// The slot is freed. Neither the registry nor the file of grants is told.
 inline void membership_forget(Slot *slot) REQUIRES(slot_lock) {
     membership_of(slot).fields = {};
     membership_of(slot).wanted.store(0, std::memory_order_relaxed);
     membership_of(slot).used_at_us.store(0, std::memory_order_relaxed);
 }
 
-// Notes that a session draws from the generator, by a reading of the wall clock.
+// Notes in an atomic of the slot that a session draws from the generator, by a reading of the wall clock.
 inline void membership_note_use(Slot *slot, int64_t now_us) {
     membership_of(slot).used_at_us.store(now_us, std::memory_order_relaxed);
 }
 
-// Asks the registrar for a grant that reaches above `lowest` (ticks). Starts the registrar if none runs. Returns at
-// once.
+// Asks the registrar for a grant that reaches above `lowest` (ticks), by atomics of the slot, without a lock. Starts
+// the registrar if none runs. Returns at once.
 void membership_want(Slot *slot, int64_t lowest);
 
-// Sleeps until the view changes, or the time is over. Honours cancel.
+// Sleeps, under no LWLock, until membership_view() changes, or the time is over. Honours cancel.
 void membership_wait(Slot *slot, const GrantView &seen, int64_t timeout_us) EXCLUDES(slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -135,7 +138,7 @@ inline bool is_in_use(const Member &member, int64_t now_us, int64_t length_us) {
     return member.requested && member.used_at_us != 0 && now_us - member.used_at_us < idle_lengths * length_us;
 }
 
-// False: the slot's generator is not a member.
+// Copies the slot's membership. False: the slot's generator is not a member.
 bool membership_copy(Slot *slot, Member *copy) EXCLUDES(slot_lock, state_lock);
 
 // Calls visit(member) for each member of the server, without a lock.
@@ -146,10 +149,12 @@ template <typename Visit> void for_each_member(Visit visit) EXCLUDES(slot_lock, 
             visit(member);
 }
 
+// What the registry's answers have shown, as the server state has it.
 core::FleetSeen fleet_seen() EXCLUDES(state_lock);
-void fleet_set_seen(const core::FleetSeen &seen) EXCLUDES(state_lock); // what answers have shown
+// Sets what the registry's answers have shown, in the server state only.
+void fleet_set_seen(const core::FleetSeen &seen) EXCLUDES(state_lock);
 
-// What the file of grants says, while the area is made.
+// Puts what the file of grants says into the generator's slot, which it makes. Under area.making, in a new area.
 void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Holding &holding)
     EXCLUDES(table_lock, slot_lock, state_lock);
 
@@ -158,10 +163,12 @@ void membership_restore(const SlotKey &key, const core::Layout &layout, const co
 // Wakes the sessions that wait.
 void membership_publish(const Member &member) EXCLUDES(slot_lock, state_lock);
 
-// The server has left its fleet. In one again, the first draw of each generator asks, and starts a registrar.
+// The server has left its fleet: sets an atomic of each generator's slot, without a lock. In a fleet again, the first
+// draw of each generator asks, and starts a registrar.
 void memberships_rest();
 
-// uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of.
+// uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of. Changes shared
+// memory, and wakes sessions; under lock_grant_file() the caller writes the file afterwards.
 void memberships_begin_again() REQUIRES(grant_file_lock) EXCLUDES(slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -219,6 +226,7 @@ struct BlockSlot {
     BlockPlace block;
 };
 
+// The place for a block in a segment's slot: an address, so no lock is needed.
 inline BlockPlace &block_place_of(Slot *segment) { return reinterpret_cast<BlockSlot *>(segment)->block; }
 inline const BlockPlace &block_place_of(const Slot *segment) { return block_place_of(const_cast<Slot *>(segment)); }
 
@@ -233,10 +241,12 @@ BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count
 core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, const core::SequenceState &counter)
     REQUIRES(page_lock) EXCLUDES(slot_lock, state_lock);
 
+// A copy of the answer in the slot's place for a block.
 BlockAnswer blocks_look(const Slot *segment) EXCLUDES(slot_lock, state_lock);
 
-// What was asked for is of no use any more.
+// What was asked for is of no use any more: empties the slot's place for a block, and wakes the sessions that wait.
 void blocks_forget(Slot *segment) EXCLUDES(slot_lock, state_lock);
+// Empties the slot's place for a block, and wakes the sessions that wait.
 void blocks_discard(Slot *segment) REQUIRES(slot_lock);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -248,7 +258,7 @@ struct AskedBlock : BlockFields {
     char registry_name[longest_registry_name + 1]; // in UTF-8
 };
 
-// False: the segment asks for no block.
+// Copies what the slot's segment asks the registry for. False: it asks for no block.
 bool block_copy(Slot *segment, AskedBlock *asked) EXCLUDES(slot_lock, state_lock);
 
 // Calls visit(asked) for each block that is asked for, without a lock.
@@ -259,8 +269,8 @@ template <typename Visit> void for_each_asked_block(Visit visit) EXCLUDES(slot_l
             visit(asked);
 }
 
-// Answers, and says when the registrar asks again. Does nothing if the place has another ask by now; a block is then
-// lost. Wakes the sessions that wait for it.
+// Puts the answer into the slot's place, and says when the registrar asks again. Does nothing if the place has another
+// ask by now; a block is then lost. Wakes the sessions that wait for it.
 void block_note(const AskedBlock &asked) EXCLUDES(slot_lock, state_lock);
 
 } // namespace uidgen::pg

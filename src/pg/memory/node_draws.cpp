@@ -21,6 +21,7 @@ void store_node_row(NodeDraw *draw, const DrawnRow &row) REQUIRES(state_lock) {
     draw->retry_at_us = 0;
 }
 
+// Adds a place to those of the slot.
 void append_node_draw(Slot *slot, dsa_pointer place) REQUIRES(state_lock) {
     NodeDraw *last = first_node_draw(slot);
     while (NodeDraw *next = next_node_draw(last))

@@ -34,13 +34,16 @@ struct NodeDraw {
     int64_t retry_at_us GUARDED_BY(state_lock); // on the monotonic clock; 0: no attempt has failed
 };
 
+// The first place, which is in the generator's slot itself: only an address, so no lock is needed.
 NodeDraw *first_node_draw(Slot *slot);
 
+// The next place of the slot, in the area; null at the end. Needs no lock: places are never taken away.
 inline NodeDraw *next_node_draw(const NodeDraw *draw) {
     return in_area<NodeDraw>(draw->next.load(std::memory_order_acquire));
 }
 
-// Null: there is none.
+// The slot's node for that, by atomics; null: there is none. For a session that uses the slot, or under the state's
+// lock.
 inline NodeDraw *find_node_draw(Slot *slot, int64_t drawn_for) {
     NodeDraw *draw = first_node_draw(slot);
     while (draw != nullptr && unlikely(draw->drawn_for.load(std::memory_order_acquire) != drawn_for))
@@ -48,23 +51,27 @@ inline NodeDraw *find_node_draw(Slot *slot, int64_t drawn_for) {
     return draw;
 }
 
-// A place for a draw to come, which no other session gets. Raises an error if there is no memory.
+// A place of the slot for a draw to come, which no other session gets. Raises an error if the area gets no memory.
 NodeDraw *claim_node_place(Slot *slot) EXCLUDES(slot_lock, state_lock);
 
-// Fills the place that was claimed, and returns it; or gives it up, and returns the one that another session has filled
-// for the same. That one has another row from now on, if it is for grants.
+// The row of worker_node of a draw.
 struct DrawnRow {
     int64_t id;
     int64_t at_us;
 };
+
+// Fills the place that was claimed, and returns it; or gives it up, and returns the one that another session has filled
+// for the same. That one has another row from now on, if it is for grants. Changes shared memory only.
 NodeDraw *fill_node_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const core::Node &node, const DrawnRow &row)
     EXCLUDES(slot_lock, state_lock);
 
-// The node has another row from now on.
+// The node has another row from now on, in shared memory: the node writer will write it.
 void set_node_row(NodeDraw *draw, const DrawnRow &row) EXCLUDES(slot_lock, state_lock);
 
-// For slots.cpp. Both do nothing for a segment. The nodes of emptied places are given back when the locks are released.
+// For slots.cpp, as the next one. Both do nothing for a segment. The nodes of emptied places are given back when the
+// locks are released.
 void empty_node_places(Slot *slot) REQUIRES(state_lock);
+// Gives the nodes of emptied places back to the table of slots, which counts who has which (give_back_node()).
 void give_back_nodes(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

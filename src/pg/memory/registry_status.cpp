@@ -5,7 +5,7 @@
 namespace uidgen::pg {
 namespace {
 
-// Copies a text as printable ASCII on one line.
+// Copies a text as printable ASCII on one line. Touches its arguments only.
 void copy_clean(char *into, size_t bytes, const char *text) {
     size_t length = 0;
     for (; *text != '\0' && length + 1 < bytes; text++) {

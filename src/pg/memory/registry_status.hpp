@@ -17,8 +17,8 @@ struct GrantError {
     bool names_host;  // not for every role
 };
 
-// An error of now. What is not printable ASCII is replaced, since sessions in databases of every encoding show it, and
-// line breaks become spaces.
+// An error of now, made of its arguments and the wall clock only. What is not printable ASCII is replaced, since
+// sessions in databases of every encoding show it, and line breaks become spaces.
 GrantError make_error(const char *message, const char *hint, core::Why why = core::Why::granted);
 
 // What the registrar last knew of the registry, for a view.
@@ -32,13 +32,17 @@ struct RegistrarStatus {
     int64_t clock_offset_us; // this server's clock less the registry's, at the last answer
 };
 
-// The error as the current user may see it. Where the registry is, only readers of uid_registry_status learn.
+// The error as the current user may see it, by the roles in the catalogs. Where the registry is, only readers of
+// uid_registry_status learn.
 GrantError error_for_user(const GrantError &error);
 
-// The DETAIL and the HINT of an error of a caller that got nothing from the registry. With `hint`, that is the HINT.
+// Inside of ereport(): the DETAIL and the HINT of an error of a caller that got nothing from the registry, as
+// error_for_user() says. With `hint`, that is the HINT.
 int error_details(const GrantError &error, int64_t waited_us, const char *hint = nullptr);
 
-RegistrarStatus registrar_status() EXCLUDES(state_lock);                       // a copy
-void registrar_status_set(const RegistrarStatus &status) EXCLUDES(state_lock); // for the registrar
+// What the registrar last knew of the registry: a copy, out of the server state.
+RegistrarStatus registrar_status() EXCLUDES(state_lock);
+// For the registrar: sets that in the server state, and writes no file.
+void registrar_status_set(const RegistrarStatus &status) EXCLUDES(state_lock);
 
 } // namespace uidgen::pg

@@ -28,6 +28,7 @@ struct SegmentSlot {
 
 static_assert(std::is_standard_layout_v<SegmentSlot> && std::is_trivially_destructible_v<SegmentSlot>);
 
+// The part of a slot that only a segment's has: an address, so no lock is needed.
 inline SegmentState &segment_of(Slot *slot) { return reinterpret_cast<SegmentSlot *>(slot)->segment; }
 inline const SegmentState &segment_of(const Slot *slot) { return segment_of(const_cast<Slot *>(slot)); }
 
@@ -38,11 +39,12 @@ inline bool has_definition(const Slot *slot, const SegmentConfig &config) REQUIR
     return slot->kind == SlotKind::segment && memcmp(&segment_of(slot).config, &config, sizeof(config)) == 0;
 }
 
+// A copy. They change under the page's lock and the slot's, so the slot's will do.
 inline SegmentRanges ranges_under_slot(const Slot *slot) REQUIRES_SHARED(slot_lock) UNCHECKED {
     return segment_of(slot).reserved;
 }
 
-// Calls change(&reserved).
+// Calls change(&reserved) of the slot under the page's lock, which the caller holds, and the slot's, which this takes.
 template <typename Change>
 void change_ranges(Slot *slot, Change change) REQUIRES(page_lock) EXCLUDES(slot_lock, state_lock) {
     lock_slot(slot);

@@ -29,7 +29,8 @@ static_assert(sizeof(ServerState) <= bytes);
 
 constexpr uint64_t magic = UINT64_C(0x6e65676469750001);
 
-// Fills the memory when it is new. No other process uses it yet.
+// Fills the memory when it is new, and looks at a file of the data directory (place_of_server()). No other process uses
+// it yet, so no lock of it is needed.
 void initialize_server_state(void *memory) {
     auto *state = static_cast<ServerState *>(memset(memory, 0, sizeof(ServerState)));
     if (!pg_strong_random(&state->salt, sizeof(state->salt)) || !pg_strong_random(&state->life, sizeof(state->life)))

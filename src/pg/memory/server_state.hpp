@@ -89,21 +89,24 @@ struct ServerState {
     std::atomic<int64_t> dropped_until_us[dropped_times];
 };
 
-void server_state_request_memory(); // from shmem_request_hook
-void server_state_preload();        // from shmem_startup_hook
+// From shmem_request_hook: asks for room in the main shared memory.
+void server_state_request_memory();
+// From shmem_startup_hook: finds the struct there, or makes and fills it, under AddinShmemInitLock.
+void server_state_preload();
 
 // Null until this process has attached.
 [[gnu::visibility("hidden")]] extern ServerState *server_state;
 
-// Attaches this process, and makes the memory if there is none. False: the library must be preloaded for that. Error if
-// another build has made it.
+// Attaches this process, and makes and fills the memory if there is none. False: the library must be preloaded for
+// that. Error if another build has made it, before any of its locks is taken.
 bool attach_server_state();
 
 inline void lock_state() ACQUIRE(state_lock) UNCHECKED { LWLockAcquire(&server_state->lock, LW_EXCLUSIVE); }
 inline void lock_state_shared() ACQUIRE_SHARED(state_lock) UNCHECKED { LWLockAcquire(&server_state->lock, LW_SHARED); }
 inline void unlock_state() RELEASE(state_lock) UNCHECKED { LWLockRelease(&server_state->lock); }
 
-// By how much the wall clock was set since the server's start; all steps together, so 0 if it was set back.
+// By how much the wall clock was set since the server's start; all steps together, so 0 if it was set back. Reads the
+// clocks, and of shared memory only what is set once.
 int64_t clock_moved_us();
 
 } // namespace uidgen::pg

@@ -6,6 +6,7 @@
 namespace uidgen::pg {
 namespace {
 
+// In the server state: only an address.
 SlotLists &lists_of(SlotKind kind) { return server_state->area.slots[index(kind)]; }
 
 constexpr Size bytes_of(SlotKind kind) {
@@ -59,6 +60,7 @@ void unlock_slot_and_state(Slot *slot) RELEASE(slot_lock, state_lock) {
     unlock_slot(slot);
 }
 
+// Sets all of a generator's slot but its membership, its nodes and what all slots have.
 void reset_generator(GeneratorState *generator, const SlotInit &init) REQUIRES(slot_lock, state_lock) {
     memset(static_cast<void *>(generator), 0, sizeof(GeneratorState));
     generator->former_mark = init.mark;
@@ -89,15 +91,18 @@ void reset_slot(Slot *slot, const SlotInit &init) REQUIRES(slot_lock, state_lock
     }
 }
 
+// Changes the generation, too, so sessions that kept a pointer open the slot again.
 void set_phase(Slot *slot, SlotPhase phase) REQUIRES(slot_lock, state_lock) {
     slot->phase = phase;
     slot->generation.fetch_add(1, std::memory_order_release); // pairs with slot_was_freed() in session.cpp
 }
 
+// The atomic of the server state that lost generators of the layout and the database share. Needs no lock.
 std::atomic<int64_t> &dropped_time(const SlotKey &key, const core::Layout &layout) {
     return server_state->dropped_until_us[core::node_hash(layout, key.database) % dropped_times];
 }
 
+// Raises dropped_time() of the slot's generator to its last time. Does nothing for a segment.
 void note_dropped(const Slot &slot) REQUIRES_SHARED(slot_lock) {
     if (slot.kind == SlotKind::generator)
         core::raise_to(dropped_time(slot.key, generator_of(&slot).config.layout), slot_last_time(slot),
@@ -116,6 +121,7 @@ void begin_slot_use(Slot *slot, const SlotKey &key) REQUIRES(table_lock) EXCLUDE
     unlock_slot_and_state(slot);
 }
 
+// In shared memory only, where sessions that wait for a block are woken.
 void forget_membership_or_block(Slot *slot) REQUIRES(slot_lock) {
     if (slot->kind == SlotKind::generator)
         membership_forget(slot);
@@ -123,7 +129,7 @@ void forget_membership_or_block(Slot *slot) REQUIRES(slot_lock) {
         blocks_discard(slot);
 }
 
-// Ids that are known without being counted.
+// The slot's ids that are known without being counted, by its words.
 uint64_t ids_by_words(Slot *slot) REQUIRES_SHARED(slot_lock) {
     const bool has_backup = slot->kind == SlotKind::generator;
     const uint64_t of_backup = has_backup ? generator_of(slot).backup_ids.load(std::memory_order_relaxed) : 0;
@@ -176,7 +182,8 @@ void end_slot_use(Slot *slot) REQUIRES(table_lock) EXCLUDES(slot_lock, state_loc
 // The table
 // ---------------------------------------------------------------------------------------------------------
 
-// Null: there is none. It is released like any other.
+// The row of that key, locked in that mode; null: there is none, which is released like any other. The process has
+// attached to the area.
 SlotRow *find_slot_row(const SlotKey &key, LWLockMode mode) ACQUIRE(table_lock) UNCHECKED {
     return static_cast<SlotRow *>(dshash_find(slot_table, &key, mode == LW_EXCLUSIVE));
 }
@@ -186,9 +193,10 @@ void release_row(SlotRow *row) RELEASE(table_lock) UNCHECKED {
         dshash_release_lock(slot_table, row);
 }
 
+// Deletes a row that is locked exclusively.
 void release_unused_row(SlotRow *row) RELEASE(table_lock) UNCHECKED { dshash_delete_entry(slot_table, row); }
 
-// The row of that key, locked exclusively. Raises an error if there is no memory.
+// The row of that key, locked exclusively. Raises an error if there is no memory. The process has attached to the area.
 SlotRow *find_or_make_slot_row(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED {
     bool found = false;
     ErrorContextCallback context;
@@ -200,8 +208,10 @@ SlotRow *find_or_make_slot_row(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED
     return row;
 }
 
-// Changes how many generators have a node, or, with no_node, how many of the layout have any, and returns that.
-int64_t change_node_count(const core::Layout &layout, int64_t node, int by) {
+// Changes in the table how many generators have a node, or, with no_node, how many of the layout have any, and returns
+// that.
+int64_t change_node_count(const core::Layout &layout, int64_t node, int by)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     SlotRow *row = find_or_make_slot_row({.born = core::node_hash(layout, node)});
     row->count += by;
     const int64_t count = row->count;

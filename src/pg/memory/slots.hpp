@@ -108,6 +108,7 @@ inline void unlock_slot(const Slot *slot) RELEASE(slot_lock) UNCHECKED {
     LWLockRelease(const_cast<LWLock *>(&slot->lock));
 }
 
+// What the phase was a moment ago, unless a lock on the sequence keeps it.
 inline SlotPhase phase_of(const Slot *slot) EXCLUDES(slot_lock, state_lock) {
     lock_slot_shared(slot);
     const SlotPhase phase = slot->phase;
@@ -115,7 +116,7 @@ inline SlotPhase phase_of(const Slot *slot) EXCLUDES(slot_lock, state_lock) {
     return phase;
 }
 
-// For a session that holds a lock on the sequence.
+// For a session that holds a lock on the sequence, which keeps the slot's key.
 inline Oid sequence_of(const Slot *slot) UNCHECKED { return slot->key.sequence; }
 
 // By (5) of the contract the state's lock will do.
@@ -142,63 +143,74 @@ struct SlotInit {
 // For sessions that hold a lock on the sequence.
 // ---------------------------------------------------------------------------------------------------------
 
-// Null if there is none.
+// The slot of that key, by the table; null if there is none. Without a lock on the sequence it may be another one's at
+// once.
 Slot *find_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The slot of that key, made ready with `init` unless another session has done so first. Raises an error if there is no
-// memory.
+// The slot of that key, made ready with `init` unless another session has done so first. The caller holds
+// RowExclusiveLock on the sequence. Raises an error if there is no memory.
 Slot *make_slot(const SlotKey &key, const SlotInit &init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The slot of that key; if there is none, a stale one.
+// The slot of that key; if there is none, a stale one. The process has attached to the area. The caller holds
+// RowExclusiveLock on the sequence, or makes the area.
 Slot *claim_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // What the slot was made from has changed, or may have been rolled back: the next draw makes again what it draws with.
 // Statistics and membership stay, and the ranges of a segment that was only altered. If the sequence was dropped, they
-// are out of sight, unless the DROP is rolled back. Raises no error, and leaves the node to a later call.
+// are out of sight, unless the DROP is rolled back. Raises no error, and leaves the node to a later call. The caller's
+// lock on the sequence excludes other users, or no other session sees it; for `altered` RowExclusiveLock will do.
 void mark_stale(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(slot_lock, state_lock);
 
-// Marks the slot stale, too, and gives its nodes back. Not for a rollback, where no error may be raised.
+// Marks the slot stale, too, and gives its nodes back to the table. The caller's lock on the sequence excludes other
+// users. Not for a rollback, where no error may be raised.
 void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Frees the slot, if there is one. No session may use it. A generator counts as lost.
+// Frees the slot, if there is one. No session may use it: the caller's lock on the sequence excludes users. A generator
+// counts as lost.
 void free_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Notes how far the ids of a generator reach that the database has lost, or may lose: its sequence is dropped, or the
-// creation is rolled back. Does nothing if the slot is another sequence's by now. Raises no error.
+// Notes in the server state how far the ids of a generator reach that the database has lost, or may lose: its sequence
+// is dropped, or the creation is rolled back. Does nothing if the slot is another sequence's by now. Raises no error.
 void note_dropped(Slot *slot, const SlotKey &key) EXCLUDES(slot_lock, state_lock);
 
 // No id of a lost generator of this layout and this database has a later time; 0: there is none. Times of other
-// databases and layouts may count, too. The process has attached to the area.
+// databases and layouts may count, too. An atomic of the server state: no lock. The process has attached to the area.
 int64_t dropped_until_us(const core::Layout &layout);
 
-// For a generator to draw with, until it is given back, which also happens when a slot that has it is made ready again,
-// expires or is freed. Returns how many other generators of that layout have the node, and how many have any.
+// How many other generators of a layout have a node, and how many have any.
 struct NodeHolders {
     int64_t of_node;
     int64_t of_layout;
 };
+
+// Counts, in the table of slots, one more generator that draws with the node until it is given back, which also happens
+// when a slot that has it is made ready again, expires or is freed. The process has attached to the area.
 NodeHolders take_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
+// Counts, in the table of slots, one generator less that draws with the node. The process has attached to the area.
 void give_back_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Whether the slot is ready, and of a segment of that name, which is short enough for a sequence. Callers need no lock
 // on the sequence.
-bool slot_has_name(const SlotKey &key, const char *name) EXCLUDES(table_lock, slot_lock, state_lock);
+bool slot_has_name(const SlotKey &key, const char *name) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The default generator of this database, so that no session reads labels to find it; InvalidOid: they must be read.
 //
 //   1. It is noted under RowExclusiveLock on that generator, after its label was read under this lock.
 //   2. A session that makes another default, or drops it, notes InvalidOid under a lock that excludes those, and keeps
 //      it to the end of its transaction. So what is known was committed, and is the default until that lock is taken.
-Oid known_default() EXCLUDES(table_lock);
-void note_default(Oid generator) EXCLUDES(table_lock);
+Oid known_default() EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
+// Notes it in the table of slots, for known_default(): under RowExclusiveLock on that generator. InvalidOid: another
+// one is made the default, or it is dropped, under a lock that excludes its users.
+void note_default(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
 // For readers without a lock on the sequence.
 // ---------------------------------------------------------------------------------------------------------
 
 // All slots of a kind that were ever made, the newest first; null at the end. Slots that are made meanwhile are
-// missing.
+// missing. Needs no lock: a slot's memory stays.
 Slot *first_slot(SlotKind kind);
+// The slot of its kind that was made before it; null at the end. Needs no lock.
 inline Slot *next_slot(const Slot *slot) { return in_area<Slot>(slot->next); }
 
 // Calls visit(slot) for each slot that a sequence has, under its lock. It must not raise an error.
@@ -212,6 +224,7 @@ template <typename Visit> void for_each_slot(SlotKind kind, Visit visit) EXCLUDE
 }
 
 // The next slot of a kind in turn, to be looked at whether its sequence is still there; null at the end of a round.
+// Moves an atomic of the server state, and needs no lock.
 Slot *take_next_look(SlotKind kind);
 
 // Whether a generator's slot has written a lease since it was made ready.
@@ -224,7 +237,7 @@ int64_t slot_last_time(const Slot &slot) REQUIRES_SHARED(slot_lock);
 // What slots have counted.
 // ---------------------------------------------------------------------------------------------------------
 
-// The word that sessions draw from.
+// The word that sessions draw from, which is in the slot: only an address, so no lock is needed.
 core::PositionAllocator<> &word_of(Slot *slot);
 
 // What a slot has counted since its sequence has it. Notes what it shows.

@@ -19,6 +19,7 @@ constexpr struct {
     {"uidgen node writer", "uidgen_node_writer_main", BGWORKER_BACKEND_DATABASE_CONNECTION, 1},
 };
 
+// In the server state: only an address. All of it is atomic.
 WorkerState &state_of_worker(SingleWorker kind) { return server_state->workers[static_cast<uint32_t>(kind)]; }
 
 // True for one process, which then starts it. Relaxed: the time guards no other data, and the swap lets one through.
@@ -28,21 +29,22 @@ bool take_start(WorkerState *own, int64_t now_us) {
            own->started_at_us.compare_exchange_strong(last, now_us, std::memory_order_relaxed);
 }
 
-// Registers this process as the worker. False: another one is running. Release also in resign_worker(): a process that
-// sees no worker sees what the last one wrote before.
+// Registers this process as the worker, by an atomic of shared memory. False: another one is running. Release also in
+// resign_worker(): a process that sees no worker sees what the last one wrote before.
 bool become_worker(SingleWorker kind) {
     Latch *none = nullptr;
     return state_of_worker(kind).latch.compare_exchange_strong(none, MyLatch, std::memory_order_acq_rel,
                                                                std::memory_order_relaxed);
 }
 
-// Does nothing if another process is registered.
+// This process is the worker no more, by an atomic of shared memory. Does nothing if another process is registered.
 void resign_worker(SingleWorker kind) {
     Latch *own = MyLatch;
     state_of_worker(kind).latch.compare_exchange_strong(own, nullptr, std::memory_order_acq_rel,
                                                         std::memory_order_relaxed);
 }
 
+// When the worker's process ends.
 void resign_at_exit(int, Datum kind) { resign_worker(static_cast<SingleWorker>(DatumGetInt32(kind))); }
 
 // Asks the postmaster for a worker. False: all of max_worker_processes run.
@@ -59,14 +61,14 @@ bool start_worker(SingleWorker kind) {
     return RegisterDynamicBackgroundWorker(&worker, nullptr);
 }
 
-// Null: none runs. Acquire pairs with the release in become_worker(), so that the latch is seen initialized. The fence
-// pairs with the one in worker_resigns().
+// The worker's latch, by an atomic of shared memory; null: none runs. Acquire pairs with the release in
+// become_worker(), so that the latch is seen initialized. The fence pairs with the one in worker_resigns().
 Latch *running_worker(SingleWorker kind) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return state_of_worker(kind).latch.load(std::memory_order_acquire);
 }
 
-// False: it was due, and none can be started.
+// Starts one unless one was started less than a second ago. False: it was due, and none can be started.
 bool start_if_due(SingleWorker kind) {
     return !take_start(&state_of_worker(kind), monotonic_us()) || start_worker(kind);
 }

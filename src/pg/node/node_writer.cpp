@@ -48,8 +48,9 @@ struct DueRow {
     int64_t id; // of the row: that of the draw, or of a repeated one; 0: it is not written
 };
 
-// Calls visit(slot, draw) for each node whose row is owed. A slot that was reset or freed owes none.
-template <typename Visit> void for_each_owed(Visit visit) {
+// Calls visit(slot, draw), under the state's lock, for each node in shared memory whose row is owed. A slot that was
+// reset or freed owes none.
+template <typename Visit> void for_each_owed(Visit visit) EXCLUDES(state_lock) {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot))
         for (NodeDraw *draw = first_node_draw(slot); draw != nullptr; draw = next_node_draw(draw)) {
             if (likely(draw->row_owed.load(std::memory_order_relaxed) == 0))
@@ -62,22 +63,24 @@ template <typename Visit> void for_each_owed(Visit visit) {
         }
 }
 
-bool any_owed() {
+// Whether any slot owes a row of worker_node, of whichever database.
+bool any_owed() EXCLUDES(state_lock) {
     bool any = false;
     for_each_owed([&any](const Slot *, const NodeDraw *) { any = true; });
     return any;
 }
 
 // No row of that database is owed any more, until a generator there is used again.
-void forget_rows_of(Oid database) {
+void forget_rows_of(Oid database) EXCLUDES(state_lock) {
     for_each_owed([database](const Slot *slot, NodeDraw *draw) REQUIRES(state_lock) {
         if (key_under_state(slot).database == database)
             draw->row_owed.store(0, std::memory_order_relaxed);
     });
 }
 
-// The database of the row that is owed since longest. Waits if all are put off. Ends the process if none is owed.
-Oid wait_for_database() {
+// The database of the row that is owed since longest, by the slots. Waits if all are put off, under no lock. Ends the
+// process if none is owed.
+Oid wait_for_database() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     for (;;) {
         Oid database = InvalidOid;
         TimestampTz since = DT_NOEND;
@@ -99,8 +102,9 @@ Oid wait_for_database() {
     }
 }
 
-// Rows of a former database with the same oid are forgotten.
-int collect_due_rows(DueRow *rows, int most) {
+// Copies from shared memory what slots of this database owe, and returns how many rows. Those of a former database with
+// the same oid are forgotten.
+int collect_due_rows(DueRow *rows, int most) EXCLUDES(state_lock) {
     int count = 0;
     for_each_owed([&, now_us = monotonic_us()](Slot *slot, NodeDraw *draw) REQUIRES(state_lock) {
         const SlotKey &key = key_under_state(slot);
@@ -122,7 +126,8 @@ int collect_due_rows(DueRow *rows, int most) {
     return count;
 }
 
-// Relaxed: the values stand alone, and the fields that they refer to are read under a lock.
+// The row is tried again later: changes what is in shared memory of it. Relaxed: the values stand alone, and the fields
+// that they refer to are read under a lock.
 void put_row_off(NodeDraw *draw) REQUIRES(state_lock) {
     const TimestampTz now = GetCurrentTimestamp();
     const int64_t wait_us = Max(retry_us, (now - draw->row_owed.load(std::memory_order_relaxed)) / 4);
@@ -132,8 +137,8 @@ void put_row_off(NodeDraw *draw) REQUIRES(state_lock) {
         draw->row_owed.store(0, std::memory_order_relaxed);
 }
 
-// Does nothing if there was another draw meanwhile.
-void note_row_result(const DueRow &row) {
+// Tells shared memory that the row is written, or puts it off. Does nothing if there was another draw meanwhile.
+void note_row_result(const DueRow &row) EXCLUDES(state_lock) {
     lock_state();
     const bool is_same = same_key(key_under_state(row.slot), slot_key(row.generator)) &&
                          row.draw->row.load(std::memory_order_relaxed) == row.drawn_id;
@@ -148,12 +153,13 @@ void note_row_result(const DueRow &row) {
     unlock_state();
 }
 
+// By files of the system and the environment.
 bool is_in_container() {
     return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||
            getenv("KUBERNETES_SERVICE_HOST") != nullptr;
 }
 
-// Writes the row with that id. False: another row has it.
+// Writes the row of worker_node with that id, by a statement as the table's owner. False: another row has it.
 bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
     const TimestampTz created = to_timestamptz(row.drawn_at_us);
@@ -178,8 +184,9 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
                        {INT8OID, Int64GetDatum(static_cast<int64>(server_state->place))}}) > 0;
 }
 
-// Returns the row's id, which is drawn again if the sequence was set back, or if a row was inserted by hand.
-int64_t write_node_row(Oid schema, const DueRow &row) {
+// Writes the row of worker_node, and returns its id, which is drawn again if the sequence was set back, or if a row was
+// inserted by hand.
+int64_t write_node_row(Oid schema, const DueRow &row) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     constexpr int tries = 100;
     const Oid table = required_table(schema, node_table_name);
     int64_t id = row.drawn_id;
@@ -196,8 +203,9 @@ int64_t write_node_row(Oid schema, const DueRow &row) {
     return id;
 }
 
-// In a transaction. A generator that is not visible has been dropped, or its creation is not committed.
-void write_node_rows(DueRow *rows, int count) {
+// Writes rows of worker_node, in the caller's transaction. A generator that is not visible has been dropped, or its
+// creation is not committed.
+void write_node_rows(DueRow *rows, int count) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const Oid schema = extension_schema();
     PushActiveSnapshot(GetTransactionSnapshot());
     for (DueRow *row = rows; row < rows + count; row++)
@@ -206,8 +214,8 @@ void write_node_rows(DueRow *rows, int count) {
     PopActiveSnapshot();
 }
 
-// All in one transaction, or none. The failure of one row alone is logged.
-bool try_node_rows(DueRow *rows, int count) {
+// Writes all in one transaction of its own, or none. The failure of one row alone is logged. Touches no slot.
+bool try_node_rows(DueRow *rows, int count) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     MemoryContext context = CurrentMemoryContext;
     volatile bool done = false;
     PG_TRY();
@@ -235,15 +243,16 @@ bool try_node_rows(DueRow *rows, int count) {
     return done;
 }
 
-// All of it: a session that wakes the writer does not shorten it.
-void wait_for_more() {
+// Sleeps for collect_us, all of it: a session that wakes the writer does not shorten it.
+void wait_for_more() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const int64_t end_us = monotonic_us() + collect_us;
     for (int64_t left_us = collect_us; left_us > 0; left_us = end_us - monotonic_us())
         sleep_for(left_us, wait_event("UidgenNodeWriter"));
 }
 
-// Until no row is due any more, or the time is over.
-void write_due_rows(int64_t until_us) {
+// Writes the rows of worker_node that slots of this database owe, and notes it there, until none is due any more, or
+// the time is over.
+void write_due_rows(int64_t until_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     auto *rows = static_cast<DueRow *>(palloc(sizeof(DueRow) * most_rows));
     bool any = false;
     bool is_last = false; // fewer rows were due than could have been written
@@ -267,9 +276,9 @@ void write_due_rows(int64_t until_us) {
         });
 }
 
-// Overrides settings that the database or its owner has made for other sessions. A commit is flushed here, so that the
-// row survives a crash as the ids do. It does not wait for a standby. A timeout of transactions would end it again and
-// again, in the same database, while the rows of all others wait.
+// Overrides, in this process, settings that the database or its owner has made for other sessions. A commit is flushed
+// here, so that the row survives a crash as the ids do. It does not wait for a standby. A timeout of transactions would
+// end it again and again, in the same database, while the rows of all others wait.
 void override_settings() {
     const char *const own[][2] = {
         {"default_transaction_read_only", "off"},
@@ -284,8 +293,9 @@ void override_settings() {
             SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
-// A database that cannot be connected to is left to a later transaction in it; the process that tried has ended.
-void connect_to_database() {
+// Connects the writer to the database that slots owe a row for longest, and waits for one. A database that cannot be
+// connected to is left to a later transaction in it; the process that tried has ended.
+void connect_to_database() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Oid &connects_to = server_state->writer_connects_to;
     forget_rows_of(connects_to);
     connects_to = InvalidOid;

@@ -14,10 +14,12 @@ constexpr char generator_index_name[] = "worker_node_generator_idx";
 
 bool has_text(Row row, const char *name, const char *expected) { return strcmp(text_column(row, name), expected) == 0; }
 
+// Whether the row has this server's system identifier, as rows of its copies have.
 bool is_of_this_server(Row row) {
     return static_cast<uint64>(DatumGetInt64(column(row, "system_identifier"))) == GetSystemIdentifier();
 }
 
+// Whether this server wrote the row where it is now (ServerState::place, which is set once).
 bool is_of_this_place(Row row) {
     return fault_is("any_place") ||
            (!is_null(row, "place") && static_cast<uint64>(DatumGetInt64(column(row, "place"))) == server_state->place);
@@ -26,21 +28,22 @@ bool is_of_this_place(Row row) {
 // InvalidOid: an application inserted the row.
 Oid oid_in(Row row, const char *name) { return DatumGetObjectId(column(row, name)); }
 
-// Another one that there is. A database that was restored in place of a former one takes over the former one's rows.
+// Whether the row is of another database that there is, by the catalogs. A database that was restored in place of a
+// former one takes over the former one's rows.
 bool is_of_other_database(Row row) {
     const Oid database = oid_in(row, "database");
     return OidIsValid(database) && database != MyDatabaseId && is_of_this_server(row) &&
            get_database_name(database) != nullptr;
 }
 
-// The sequence that the row's oid means; InvalidOid: none of this database.
+// The sequence that the row's oid means, by the catalogs; InvalidOid: none of this database.
 Oid sequence_in(Row row) {
     const Oid sequence = oid_in(row, "sequence");
     const bool is_ours = is_of_this_server(row) && oid_in(row, "database") == MyDatabaseId;
     return is_ours && is_relation(sequence) ? sequence : InvalidOid;
 }
 
-// no_node: the row has none of the layout.
+// The node in the row's columns, without a look at a slot. no_node: the row has none of the layout.
 int64_t node_in_row(Row row, const core::Layout &layout) {
     const int64_t worker = DatumGetInt32(column(row, "worker_id"));
     const int64_t datacenter = DatumGetInt32(column(row, "datacenter_id"));
@@ -51,7 +54,8 @@ int64_t node_in_row(Row row, const core::Layout &layout) {
     return core::node_of_fields(layout, {datacenter, worker});
 }
 
-// With names before the log is written: they may fail, and the caller draws nothing before.
+// A line of the log, with names from the catalogs, which are read first: they may fail, and the caller draws nothing
+// before. The caller holds RowExclusiveLock on the generator.
 void log_node(const Slot *slot, const core::Node &node) {
     const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
@@ -66,10 +70,11 @@ void log_node(const Slot *slot, const core::Node &node) {
 
 namespace {
 
-// Calls visit(row) for each row of worker_node whose column has the value, found by the index.
+// Calls visit(row) for each row of worker_node whose column has the value, found by the index. Takes AccessShareLock on
+// the table.
 template <typename Visit>
 void for_each_row_with(Oid schema, const char *index_name, const char *name, Oid type, RegProcedure equal, Datum value,
-                       Visit visit) {
+                       Visit visit) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Relation rel = open_required_table(schema, node_table_name);
     const Oid index = required_table(schema, index_name, RELKIND_INDEX);
     if (IndexGetRelation(index, true) != RelationGetRelid(rel))
@@ -132,18 +137,21 @@ int64_t draw_node_id(Oid schema) { return draw_number_of(schema, sequence_name);
 
 namespace {
 
+// The definition's, or else the session's setting; negative: none.
 int64_t given_datacenter_id(const GeneratorConfig &config) {
     return config.datacenter_id >= 0 ? config.datacenter_id : settings::datacenter_id;
 }
 
+// The one that the nodes follow from, by `config` and the setting; no_datacenter_id: they follow from none.
 int64_t datacenter_id_in_use(const GeneratorConfig &config) {
     return core::used_datacenter_id(config.layout, given_datacenter_id(config),
                                     config.worker_policy == WorkerPolicy::fixed);
 }
 
-// A node that another generator of the layout has is given back, unless all may be held: one number more than there are
-// others gets past every node that they hold.
-NodeDraw *draw_node(Slot *slot, int64_t now_us) {
+// Draws the generator's own node, puts it into the slot and logs it. The caller holds RowExclusiveLock on the
+// generator. A node that another generator of the layout has is given back, unless all may be held: one number more
+// than there are others gets past every node that they hold.
+NodeDraw *draw_node(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeSource source = node_source(config);
     const Oid schema = extension_schema();

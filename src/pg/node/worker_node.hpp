@@ -19,17 +19,21 @@ namespace uidgen::pg {
 
 constexpr char node_table_name[] = "worker_node";
 
-// The generator's own node for this session, which is drawn and logged now if no session has drawn it yet. Before the
-// first lease, with the reading of the clock that the lease is for.
+// The generator's own node for this session. If no session has drawn it yet, it is drawn now from worker_node's
+// sequence, put into the slot and logged. Before the first lease, with the reading of the clock that the lease is for.
+// The caller holds RowExclusiveLock on the generator.
 NodeDraw *own_node_for(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The same if it was drawn; else another one that was; else null.
+// The generator's own node for this session, if it was drawn; else another one that was; else null. Reads the slot,
+// by atomics, and draws nothing. For a session that uses the slot, or a view under the slot's lock.
 NodeDraw *own_node_so_far(Slot *slot);
 
-// The registry has granted another node to the generator in a slot: logs it, and draws the id of a new row.
+// The registry has granted another node to the generator in a slot: logs it, and draws the id of a new row of
+// worker_node for the slot. The caller holds RowExclusiveLock on the generator.
 void draw_row_of_grant(Slot *slot, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The same when the generator draws without the registry again, if it has drawn so before.
+// The generator draws without the registry again: if it has drawn so before, logs that node, and draws the id of a new
+// row of worker_node for the slot. The caller holds RowExclusiveLock on the generator.
 void draw_own_row_again(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
@@ -37,35 +41,42 @@ void draw_own_row_again(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, s
 // is automatic: the original would have the same node.
 //
 // A row is the generator's if it has its oid, whatever the generator's name was. Where that oid is of another database
-// or server, as after a restore, or of nothing any more, it is the generator's if it has its name.
-int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection);
+// or server, as after a restore, or of nothing any more, it is the generator's if it has its name. Reads the table
+// under AccessShareLock.
+int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The next value of worker_node's sequence.
-int64_t draw_node_id(Oid schema) EXCLUDES(page_lock);
+// The next value of worker_node's sequence, whose RowExclusiveLock and page it takes for the call only.
+int64_t draw_node_id(Oid schema) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The qualified name, as worker_node and the registry have it: the same whatever quote_all_identifiers says here.
+// The qualified name in the catalogs, as worker_node and the registry have it: the same whatever quote_all_identifiers
+// says here.
 const char *stored_name(Oid generator);
 
-// How worker_node shows a layout: the same text for the same layout, whatever the settings of the server are.
+// How worker_node shows a layout: the same text for the same layout, whatever the settings of the server are. Touches
+// its argument only.
 const char *layout_text(const core::Layout &layout);
 
 // What the generator's nodes follow from besides the number in its slot (core/node.hpp). The datacenter id is that of
-// the generator, or the one that this session sees in uidgen.datacenter_id.
+// the generator, or the one that this session sees in uidgen.datacenter_id. Reads settings, and of shared memory only
+// what is set once. `config` is a copy, or of a slot that the session uses, or under the slot's lock.
 core::NodeSource node_source(const GeneratorConfig &config);
 
-// The node that a number gives. All ids without a grant get their node here.
+// The node that a number gives, by node_source() and arithmetic; it draws nothing. All ids without a grant get their
+// node here.
 core::Node own_node(const GeneratorConfig &config, int64_t number);
 
 const char *protection_name(core::Protection protection);
 
-// A WARNING, once in the life of a slot's contents, if a datacenter id is given that the layout cannot hold, so that
-// the node is automatic.
+// A WARNING, once in the life of a slot's contents (an atomic there), if a datacenter id is given that the layout
+// cannot hold, so that the node is automatic. The caller holds RowExclusiveLock on the generator.
 void warn_of_datacenter_id(Slot *slot, const core::Node &node);
 
-// The datacenter id that a node from the registry must have. -1: none is given, or the layout cannot hold it.
+// The datacenter id that a node from the registry must have, by `config` and the setting only. -1: none is given, or
+// the layout cannot hold it.
 int32_t datacenter_id_to_ask_for(const GeneratorConfig &config);
 
-// At the creation of a generator: a NOTICE if the datacenter id is the whole node.
+// At the creation of a generator: a NOTICE, with its name from the catalogs, if the datacenter id is the whole node.
 void notify_of_datacenter_id(Oid generator, const GeneratorConfig &config);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -77,10 +88,12 @@ void notify_of_datacenter_id(Oid generator, const GeneratorConfig &config);
 // again. If it finds no free place, a later transaction starts it.
 // ---------------------------------------------------------------------------------------------------------
 
-// Notes that this transaction draws with the node.
+// Notes in this process that the transaction draws with the node, if its row is due; node_writer_transaction_ended()
+// tells the node writer. Reads atomics of the slot, without a lock.
 void note_node_in_use(NodeDraw *draw);
 
-// For module.cpp.
+// For module.cpp, at the end of a transaction: by atomics, slots owe the rows that it has noted. Wakes the node writer,
+// which writes them. Takes no lock, and raises no error.
 void node_writer_transaction_ended();
 
 } // namespace uidgen::pg

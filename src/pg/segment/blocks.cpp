@@ -5,11 +5,13 @@
 namespace uidgen::pg {
 namespace {
 
-// A block of that length; a count of 0: too few values are left. If `shown` is not null, the counter may have lost
-// values that were handed out: if it does not stand beyond *shown, it is raised in any case, and the segment's own
-// ranges are discarded.
+// Moves the counter, logs the page and counts, under the page's lock. Does not flush: the caller makes *lsn durable. A
+// block of that length; a count of 0: too few values are left. If `shown` is not null, the counter may have lost values
+// that were handed out: if it does not stand beyond *shown, it is raised in any case, and the segment's own ranges are
+// discarded.
 core::PlannedRange reserve_values(const SessionEntry *entry, const core::SequenceRule &rule, const BlockLength &length,
-                                  const int64_t *shown, uint64_t *lsn) {
+                                  const int64_t *shown, uint64_t *lsn)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Slot *slot = entry->slot;
     const int64_t now_us = monotonic_us();
     core::PlannedRange planned = {};
@@ -36,7 +38,8 @@ core::PlannedRange reserve_values(const SessionEntry *entry, const core::Sequenc
     return planned;
 }
 
-// USAGE lets a role draw values one after the other. What moves a sequence far at once needs UPDATE.
+// Error unless the role has UPDATE on the sequence. USAGE lets a role draw values one after the other. What moves a
+// sequence far at once needs UPDATE.
 void check_may_move(const SessionEntry *entry, const char *to_do) {
     if (pg_class_aclcheck(entry->sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to %s", to_do),
@@ -44,6 +47,7 @@ void check_may_move(const SessionEntry *entry, const char *to_do) {
                                 quote_identifier(GetUserNameFromId(GetUserId(), false)))));
 }
 
+// Error if that many values are more than a range may have, and the role lacks UPDATE on the sequence.
 void check_length(const SessionEntry *entry, const core::StepBounds &bounds, uint64_t count) {
     if (count > static_cast<uint64_t>(bounds.most))
         check_may_move(entry, psprintf("reserve a block of more than " INT64_FORMAT " values of sequence \"%s\"",

@@ -19,10 +19,10 @@ struct Reading {
     uint64_t limit;           // the first ordinal that this try does not hand out
 };
 
-// Closes the window, looks at the ranges, and makes the one in use durable. The next one is due unless it is reserved
-// ahead already. While another session keeps moving the counter, it would be lost as well. A session that does not see
-// that it is due stops where it is, so that one session sees it.
-Reading begin_segment_try(SessionEntry *entry) {
+// Closes the window, reads the ranges under the page's lock, shared, and then makes the one in use durable. The next
+// one is due unless it is reserved ahead already. While another session keeps moving the counter, it would be lost as
+// well. A session that does not see that it is due stops where it is, so that one session sees it.
+Reading begin_segment_try(SessionEntry *entry) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     SegmentState &segment = segment_of(entry->slot);
     const core::Durability level = close_window(entry);
     Reading reading = {};
@@ -48,7 +48,7 @@ Reading begin_segment_try(SessionEntry *entry) {
     return reading;
 }
 
-// Writes the record of the range, and publishes it. Returns the record's end.
+// Moves the counter, logs the page, and publishes the range in the slot. Returns the record's end.
 uint64_t add_range(SequencePage *page, Slot *slot, const core::PlannedRange &planned, int64_t increment)
     REQUIRES(page_lock) EXCLUDES(slot_lock, state_lock) {
     SegmentState &segment = segment_of(slot);
@@ -70,9 +70,11 @@ struct Reservation {
     int64_t shown;           // the counter
 };
 
-// Reserves the next range, unless another session has. No block of the registry is reserved ahead: while sessions draw,
-// the next one stays in its place (memberships.hpp). What is reserved ahead, no session waits for: it is durable soon.
-Reservation reserve_range(const SessionEntry *entry, Needed needed) {
+// Reserves the next range under the page's lock, unless another session has: moves the counter, logs the page, and puts
+// the range into the slot. Does not flush. No block of the registry is reserved ahead: while sessions draw, the next
+// one stays in its place (memberships.hpp). What is reserved ahead, no session waits for: it is durable soon.
+Reservation reserve_range(const SessionEntry *entry, Needed needed)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Slot *slot = entry->slot;
     SegmentState &segment = segment_of(slot);
     const int64_t now_us = monotonic_us();
@@ -113,9 +115,10 @@ Reservation reserve_range(const SessionEntry *entry, Needed needed) {
     return result;
 }
 
-// Reserves the next range, or asks the registry for a block. If a value is needed, waits for the block up to
-// uidgen.max_wait, and raises an error when there is none.
-void reserve_or_ask(const SessionEntry *entry, Needed needed, BlockWait *wait) EXCLUDES(page_lock) {
+// Reserves the next range on the page, or asks the registry for a block, through the slot. If a value is needed, waits
+// for the block up to uidgen.max_wait, and raises an error when there is none.
+void reserve_or_ask(const SessionEntry *entry, Needed needed, BlockWait *wait)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const Reservation reserved = reserve_range(entry, needed);
     if (reserved.is_missing && reserved.config.is_attached())
         (void)ask_for_block(entry->slot, reserved.config, reserved.step, reserved.shown,
@@ -126,7 +129,8 @@ void reserve_or_ask(const SessionEntry *entry, Needed needed, BlockWait *wait) E
     }
 }
 
-// Without a statement if the slot may have a shortened name, by which another segment would be attached.
+// The HINT of an error, by the configuration alone. Without a statement if the slot may have a shortened name, by which
+// another segment would be attached.
 const char *how_to_go_on(const SegmentConfig &segment) {
     const int length = static_cast<int>(strlen(segment.registry_name));
     if (strlen(segment.name) + MAX_MULTIBYTE_CHAR_LEN >= sizeof(segment.name))

@@ -20,11 +20,12 @@ struct SegmentValues {
     uint64_t count;
 };
 
-// The next values, up to `want` (>= 1), on the slow path of an open entry. Leaves a window for the next calls. Error
-// when the sequence is used up, or when the registry gives no block within uidgen.max_wait.
-SegmentValues draw_segment(SessionEntry *entry, uint64_t want);
+// The next values, up to `want` (>= 1), on the slow path of an open entry: moves the word, and first reserves a range
+// on the page, flushes or waits, if need be. Leaves a window for the next calls. Error when the sequence is used up, or
+// when the registry gives no block within uidgen.max_wait.
+SegmentValues draw_segment(SessionEntry *entry, uint64_t want) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The segment's configuration, with the settings where it leaves the step to them.
+// A copy of the slot's configuration of the segment, with the settings where it leaves the step to them.
 SegmentConfig segment_config(const Slot *slot) EXCLUDES(slot_lock, state_lock);
 
 // A call that waits for a block of the registry.
@@ -33,8 +34,9 @@ struct BlockWait {
     Counters *counters;
 };
 
-// Asks the registrar for a block, unless one is asked for or ready. Returns at once without `wait`, else when there may
-// be a block; then it is an error if the server is in no fleet, if the registry refuses, or after uidgen.max_wait.
+// Asks the registrar for a block, in the slot, unless one is asked for or ready, and wakes it. Returns at once without
+// `wait`, else when there may be a block; then it is an error if the server is in no fleet, if the registry refuses, or
+// after uidgen.max_wait.
 BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count, int64_t shown, BlockWait *wait)
     EXCLUDES(page_lock, slot_lock, state_lock);
 

@@ -11,9 +11,9 @@ void lock_sequence(Oid sequence, LOCKMODE mode) {
         report_no_sequence(sequence);
 }
 
-// Half of the shortest attempt. Attempts are many, so log_lock_waits would tell of each.
+// Attempts are many, so log_lock_waits would tell of each.
 void lock_first(Oid relation, LOCKMODE mode) {
-    constexpr int look_after_ms = 50;
+    constexpr int look_after_ms = 50; // half of the shortest attempt
     const int nest_level = NewGUCNestLevel();
     const auto set = [](const char *name, const char *value) {
         set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
@@ -27,8 +27,9 @@ void lock_first(Oid relation, LOCKMODE mode) {
 
 namespace {
 
-// Locks all or none. Returns the first one that is not free, or null. It begins with another one at each turn, so that
-// each is waited for first at some time, even if others are never free (lock_first()).
+// Takes the heavyweight locks of all or none, without a wait. Returns the first one that is not free, or null. It
+// begins with another one at each turn, so that each is waited for first at some time, even if others are never free
+// (lock_first()).
 const Oid *lock_at_once(std::initializer_list<Oid> sequences, LOCKMODE mode, size_t turn) {
     const auto in_turn = [&](size_t i) { return sequences.begin() + (turn + i) % sequences.size(); };
     for (size_t busy = 0; busy < sequences.size(); busy++)
@@ -40,10 +41,12 @@ const Oid *lock_at_once(std::initializer_list<Oid> sequences, LOCKMODE mode, siz
     return nullptr;
 }
 
+// Waits `ms` for the heavyweight locks of all, `first` before the others. False: the attempt ended without them.
 // In a subtransaction, whose end restores lock_timeout and, after an error, releases the locks. The error is raised
 // again unless the attempt may be repeated. It is shorter than deadlock_timeout, so that it ends before a session in a
 // deadlock with it fails.
-bool lock_within(Oid first, std::initializer_list<Oid> sequences, LOCKMODE mode, int64_t ms, bool may_repeat) {
+bool lock_within(Oid first, std::initializer_list<Oid> sequences, LOCKMODE mode, int64_t ms, bool may_repeat)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     MemoryContext context = CurrentMemoryContext;
     ResourceOwner owner = CurrentResourceOwner;
     volatile bool holds_first = false;
@@ -78,8 +81,8 @@ bool lock_within(Oid first, std::initializer_list<Oid> sequences, LOCKMODE mode,
 }
 
 // Whether draws from it wait for the clock or for a grant. They hold their locks meanwhile, one after the other, so no
-// short attempt ever succeeds. A longer one delays nobody who could draw.
-bool draws_wait(Oid sequence) {
+// short attempt ever succeeds. A longer one delays nobody who could draw. Reads atomics of the slot, without a lock.
+bool draws_wait(Oid sequence) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const Slot *slot = find_slot(slot_key(sequence), SlotKind::generator);
     return slot != nullptr && ((generator_of(slot).clock_changes.load(std::memory_order_relaxed) & 1) != 0 ||
                                membership_of(slot).wanted.load(std::memory_order_relaxed) != 0);

@@ -25,7 +25,7 @@ void check_is_sequence(Oid relation) {
 
 namespace {
 
-// By the syscache. False: there is no sequence of that oid.
+// Reads pg_sequence by the syscache. False: there is no sequence of that oid.
 bool find_rule(Oid sequence, core::SequenceRule *rule) {
     HeapTuple tuple = SearchSysCache1(SEQRELID, ObjectIdGetDatum(sequence));
     if (!HeapTupleIsValid(tuple))
@@ -74,6 +74,7 @@ namespace {
 // What the open transaction has done to a catalog row.
 enum class RowHere { nothing, updated, inserted };
 
+// What it has done to the relation's row in that catalog, by the syscache. Error if there is no row.
 RowHere change_of_row_here(SysCacheIdentifier catalog, Oid relation) {
     HeapTuple tuple = SearchSysCache1(catalog, ObjectIdGetDatum(relation));
     if (!HeapTupleIsValid(tuple))
@@ -86,6 +87,7 @@ RowHere change_of_row_here(SysCacheIdentifier catalog, Oid relation) {
     return is_updated ? RowHere::updated : RowHere::inserted;
 }
 
+// Whether the open transaction has written the relation's row of pg_class.
 bool is_written_here(Oid relation) { return change_of_row_here(RELOID, relation) != RowHere::nothing; }
 
 } // namespace
@@ -99,7 +101,8 @@ bool made_in_this_transaction(Relation sequence) {
 
 namespace {
 
-// In a parallel worker: whether its leader holds a lock that excludes draws of others. GRANT takes none.
+// In a parallel worker: whether its leader holds a lock that excludes draws of others. GRANT takes none. Asks the lock
+// manager, and takes no lock.
 bool leader_excludes_draws(Oid sequence) {
     LOCKTAG tag;
     int holders = 0;
@@ -113,7 +116,7 @@ bool leader_excludes_draws(Oid sequence) {
 // wrote the catalog row, the file is not the sequence's first, whose number is the sequence's oid, no other session
 // draws, and no generator draws from that file, as one may after RENAME or OWNER TO. (A slot's file changes with the
 // sequence's. The lock keeps other sessions from that, and the leader's own draws are refused.)
-bool is_rewritten(Relation rel) UNCHECKED {
+bool is_rewritten(Relation rel) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) UNCHECKED {
     const Oid sequence = RelationGetRelid(rel);
     if (!IsParallelWorker())
         return rewritten_in_this_transaction(rel);
@@ -125,8 +128,8 @@ bool is_rewritten(Relation rel) UNCHECKED {
 
 // Whether a rollback, or a crash that loses the commit, would take the page away: the transaction has created the
 // sequence, or has given it a new file. In a parallel worker it may have changed the rows only, but no other session
-// draws meanwhile.
-bool has_uncommitted_page(Relation rel) {
+// draws meanwhile. By catalogs and the slot, not by the page.
+bool has_uncommitted_page(Relation rel) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     return (IsParallelWorker() ? change_of_row_here(SEQRELID, RelationGetRelid(rel)) != RowHere::nothing
                                : made_in_this_transaction(rel)) ||
            is_rewritten(rel);
@@ -175,14 +178,16 @@ namespace {
 // The magic number that sequence.c writes at the end of a sequence's page.
 constexpr uint32 sequence_magic = 0x1717;
 
-Form_pg_sequence_data counter_on(Page page) {
+// The counter in the only tuple of a sequence's page.
+Form_pg_sequence_data counter_on(Page page) REQUIRES_SHARED(page_lock) {
     ItemId item = PageGetItemId(page, FirstOffsetNumber);
     HeapTupleHeader tuple = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
     return reinterpret_cast<Form_pg_sequence_data>(reinterpret_cast<char *>(tuple) + tuple->t_hoff);
 }
 
-// Reads and locks the only page of an open sequence. For writing it begins a record of the log.
-SequencePage lock_page(Relation sequence, GenericXLogState *record, BufferLockMode mode) {
+// Reads, pins and locks the only page of an open sequence, until unlock_page(). Error if it is damaged.
+SequencePage lock_page(Relation sequence, GenericXLogState *record, BufferLockMode mode)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const SequencePage page = {.relation = sequence, .buffer = ReadBuffer(sequence, 0), .record = record};
     LockBuffer(page.buffer, mode);
     const auto *magic = reinterpret_cast<const uint32 *>(PageGetSpecialPointer(BufferGetPage(page.buffer)));
@@ -192,7 +197,8 @@ SequencePage lock_page(Relation sequence, GenericXLogState *record, BufferLockMo
     return page;
 }
 
-PageState state_on(Page page) {
+// What a sequence's page says: the counter, and the end of the last record of it.
+PageState state_on(Page page) REQUIRES_SHARED(page_lock) {
     const FormData_pg_sequence_data *counter = counter_on(page);
     return {{counter->last_value, counter->is_called}, PageGetLSN(page)};
 }
@@ -216,12 +222,14 @@ bool is_uncommitted_page(const Slot *slot, RelationFile file, const PageState &s
 // The open transaction, also in its parallel workers; 0: it has written nothing.
 uint64_t this_transaction() { return U64FromFullTransactionId(GetTopFullTransactionIdIfAny()); }
 
+// Whether the slot expects that of its page, in this transaction.
 bool is_expected(const Slot *slot, RelationFile file, const PageState &state) REQUIRES_SHARED(page_lock) {
     if (likely(slot->file == file && same_state(slot->expected, state)))
         return true;
     return is_uncommitted_page(slot, file, state) && slot->uncommitted_in == this_transaction();
 }
 
+// Whether the synchronous standbys have flushed it, by PostgreSQL's shared memory. Takes SyncRepLock for a moment.
 bool standby_has(uint64_t lsn) {
     LWLockAcquire(SyncRepLock, LW_SHARED);
     const XLogRecPtr reached = WalSndCtl->lsn[SYNC_REP_WAIT_FLUSH];
@@ -229,6 +237,7 @@ bool standby_has(uint64_t lsn) {
     return reached >= lsn;
 }
 
+// Whether a standby is awaited that has not. Takes SyncRepLock, too.
 bool standby_lags(uint64_t lsn) { return !standby_has(lsn) && standbys_are_awaited(); }
 
 // The standby's answer does not wake this wait. The wait checks again after an eighth of the time that it has taken so
@@ -267,8 +276,8 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
 
 namespace {
 
-// The transaction that has reserved on the page has committed, because this one sees the page. What it has reserved
-// stays, and is durable when a record is that follows the commit's.
+// Logs the page as it is: the transaction that has reserved on it has committed, because this one sees the page. What
+// it has reserved stays in the slot, and is durable when a record is that follows the commit's.
 void log_after_commit(Slot *slot, SequencePage *page) REQUIRES(page_lock) {
     core::PositionAllocator<> &word = word_of(slot);
     slot->uncommitted_in = 0;

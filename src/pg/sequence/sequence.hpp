@@ -11,45 +11,49 @@ namespace uidgen::pg {
 
 [[noreturn]] void report_no_sequence(Oid sequence);
 [[noreturn]] void report_not_a_sequence(Oid relation);
-void check_is_sequence(Oid relation); // error if it is not
+void check_is_sequence(Oid relation); // by pg_class: error if it is not
 
-// The definition of a sequence.
+// The definition of a sequence, by the syscache. Error if there is none.
 core::SequenceRule sequence_rule(Oid sequence);
 
-// A generator's high-water mark is held by a sequence that nextval cannot move: one increment exceeds its maximum.
+// Whether pg_sequence says that nextval cannot move it, as it must be to hold a generator's high-water mark: one
+// increment exceeds its maximum.
 bool is_lease_sequence(Oid relation);
-void check_lease_sequence(Oid sequence);               // error if it is not
+void check_lease_sequence(Oid sequence);               // by pg_sequence: error if it is not
 [[noreturn]] void report_lease_sequence(Oid sequence); // the caller expected a segment
 
 // Opens a sequence to draw from it. The caller holds RowExclusiveLock on it. Error unless the current user has the
 // privilege, and such a sequence can be drawn from at all.
-Relation open_to_draw(Oid sequence, SlotKind kind);
+Relation open_to_draw(Oid sequence, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Whether the transaction has created it. In a parallel worker not if it has altered it as well.
+// Whether the transaction has created it, by relcache and catalogs. In a parallel worker not if it has altered it as
+// well.
 bool made_in_this_transaction(Relation sequence);
 
 // Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
-// leased on the new one. (A segment behaves as nextval does.)
-void check_not_rewritten(Relation rel);
+// leased on the new one. (A segment behaves as nextval does.) By catalogs and the slot, under a lock on the sequence.
+void check_not_rewritten(Relation rel) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 [[noreturn]] void report_altered_here(Oid sequence); // the open transaction has altered the generator, or its sequence
 
 // ---------------------------------------------------------------------------------------------------------
 // Locks (locking.cpp). The modes that exclude draws are waited for in short attempts.
 // ---------------------------------------------------------------------------------------------------------
 
-// Error if another session drops the sequence while this one waits for the lock.
-void lock_sequence(Oid sequence, LOCKMODE mode);
+// Takes the sequence's heavyweight lock, to the end of the transaction. Error if another session drops the sequence
+// while this one waits for the lock.
+void lock_sequence(Oid sequence, LOCKMODE mode) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Takes a lock in a short attempt, and looks for a deadlock soon. The other session in it looks once, after
+// Takes a heavyweight lock in a short attempt, and looks for a deadlock soon. The other session in it looks once, after
 // deadlock_timeout, which may be between two attempts of this one. If it is the attempt's first lock, nothing is held
 // yet that its end would release, so a deadlock that is found would last.
-void lock_first(Oid relation, LOCKMODE mode);
+void lock_first(Oid relation, LOCKMODE mode) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Takes a lock that excludes draws, on all of these or on none, without making sessions that draw queue behind it for
-// longer than half a second: it waits in short attempts, and lets them draw between two attempts, for as long as
-// lock_timeout says (0: without limit). Where draws wait for the clock or for a grant, attempts are as long as their
-// waits. Error if the first one was dropped meanwhile.
-void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode);
+// Takes a heavyweight lock that excludes draws, on all of these or on none, to the end of the transaction, without
+// making sessions that draw queue behind it for longer than half a second: it waits in short attempts, and lets them
+// draw between two attempts, for as long as lock_timeout says (0: without limit). Where draws wait for the clock or for
+// a grant, attempts are as long as their waits. Error if the first one was dropped meanwhile.
+void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
 // Reserving a range, and making it durable before its values are handed out.
@@ -77,10 +81,11 @@ struct SequencePage {
     GenericXLogState *record; // only for writing
 };
 
+// Reads, pins and locks the page of an open sequence, until unlock_page(): a shared lock.
 SequencePage lock_page_for_reading(Relation sequence) ACQUIRE_SHARED(page_lock)
-    EXCLUDES(table_lock, slot_lock, state_lock); // a shared lock
-SequencePage lock_page_for_writing(Relation sequence) ACQUIRE(page_lock)
-    EXCLUDES(table_lock, slot_lock, state_lock); // an exclusive lock; allocates before it locks
+    EXCLUDES(table_lock, slot_lock, state_lock);
+// The same with an exclusive lock. Before it locks, it allocates memory and begins a record of the log.
+SequencePage lock_page_for_writing(Relation sequence) ACQUIRE(page_lock) EXCLUDES(table_lock, slot_lock, state_lock);
 
 // For a reservation: an exclusive lock. If another command has moved the counter, the slot adopts the page. A new
 // file's may be logged once more (docs/design.md, P1 7).
@@ -88,7 +93,8 @@ SequencePage lock_matched_page(Slot *slot, Relation sequence) ACQUIRE(page_lock)
     EXCLUDES(table_lock, slot_lock, state_lock);
 
 // Has the slot discard what it has reserved, and expect this state of its page.
-void adopt_page(Slot *slot, RelationFile file, const PageState &state) REQUIRES(page_lock);
+void adopt_page(Slot *slot, RelationFile file, const PageState &state) REQUIRES(page_lock)
+    EXCLUDES(slot_lock, state_lock);
 
 // Where a sequence's page was last found.
 struct PagePlace {
@@ -96,17 +102,18 @@ struct PagePlace {
     Buffer buffer; // saves the look-up if it still holds the page
 };
 
-// Whether the page is what the slot expects. Notes where the page is. May wait for another session's write of the page,
-// and read it from disk.
-bool find_expected_page(const Slot *slot, Relation sequence, PagePlace *place) EXCLUDES(page_lock);
+// Whether the page is what the slot expects, under its shared lock. Notes in `place` where the page is. May wait for
+// another session's write of the page, and read it from disk.
+bool find_expected_page(const Slot *slot, Relation sequence, PagePlace *place)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Has the slot adopt the page, if that is not what the slot expects.
-void match_page(Slot *slot, Relation sequence) EXCLUDES(page_lock);
+// Has the slot adopt the page, if that is not what the slot expects, under the exclusive lock of the page.
+void match_page(Slot *slot, Relation sequence) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Whether the page is what the slot expects, without the relation: for a session that holds a lock on the sequence, and
 // knows that the relation has not changed since the place was noted. Changes nothing. False also if the page is not
 // there any more: then find_expected_page() finds it.
-bool is_page_expected(const Slot *slot, const PagePlace &place) EXCLUDES(page_lock);
+bool is_page_expected(const Slot *slot, const PagePlace &place) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 PageState read_page(const SequencePage &page) REQUIRES_SHARED(page_lock);
 
@@ -114,10 +121,11 @@ PageState read_page(const SequencePage &page) REQUIRES_SHARED(page_lock);
 // on; it counts the record. At most once per lock. Returns the end of the record; 0: there is nothing to wait for.
 uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot = nullptr) REQUIRES(page_lock);
 
+// Discards the record that was begun, unless write_page() has written it.
 void unlock_page(SequencePage *page) RELEASE(page_lock);
 
-// The page's contents, read under a lock of its own.
-PageState page_state(Relation sequence) EXCLUDES(page_lock);
+// The page's contents, read under the page's shared lock, which it takes.
+PageState page_state(Relation sequence) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Returns when every record up to lsn is as durable as `level` requires. A cancel raises an error, and nothing is
 // promised. Returns the level that was reached: local if no standby is awaited any more. (A standby may be awaited
@@ -128,10 +136,12 @@ PageState page_state(Relation sequence) EXCLUDES(page_lock);
 //      returns as if the standby had answered.
 //   2. Its queue allows each LSN once, but all sessions that need one range wait for the same record.
 //
-// Counts the waits.
-core::Durability make_durable(Counters *counters, uint64_t lsn, core::Durability level) EXCLUDES(page_lock);
+// Counts the waits. Flushes the log, and sleeps until the standby has it.
+core::Durability make_durable(Counters *counters, uint64_t lsn, core::Durability level)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Whether they are, now. As long as no standby is awaited, it is so for every record that was flushed.
+// Whether every record up to lsn, which was flushed, is that durable now. Takes SyncRepLock for a moment. As long as no
+// standby is awaited, it is so.
 bool is_durable(uint64_t lsn, core::Durability level);
 
 // Has the WAL writer flush the record soon, without waiting. Otherwise it stays unflushed while the transaction is

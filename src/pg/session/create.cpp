@@ -8,7 +8,8 @@ namespace uidgen::pg {
 
 namespace {
 
-// Two sessions that create one name wait for each other, as on the index of names, where the second one would fail.
+// Takes a heavyweight lock that stands for the name, to the end of the transaction. Two sessions that create one name
+// wait for each other, as on the index of names, where the second one would fail.
 void lock_name(Oid schema, const char *name) {
     const uint32 hash = hash_bytes(reinterpret_cast<const unsigned char *>(name), static_cast<int>(strlen(name)));
     const uint16 number = static_cast<uint16>(hash | 1); // 0 would be the schema itself
@@ -39,7 +40,8 @@ Oid create_sequence(core::DefinitionKind kind, const char *name, const SequenceO
 
 namespace {
 
-// On a member a segment of its own is seldom what was meant. A segment of the registry is what members attach to.
+// A NOTICE, by the arguments and a setting. On a member a segment of its own is seldom what was meant. A segment of the
+// registry is what members attach to.
 void notify_of_fleet(const core::SegmentDefinition &segment) {
     if (segment.registry_name != nullptr || settings::registry[0] == '\0')
         return;
@@ -61,6 +63,7 @@ void check_new_segment(const char *name, int64_t increment) {
                  errhint("Use an increment of at most 9223372036854775806.")));
 }
 
+// By labels: error unless the sequence is that of the segment, and if_not_exists; else a NOTICE.
 void notify_or_refuse_existing(const char *name, Oid sequence, bool if_not_exists) {
     if (find_segment(cstring_to_text(name)) != sequence)
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),

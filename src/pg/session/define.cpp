@@ -17,6 +17,7 @@ bool same_definition(const core::Definition &a, const core::Definition &b) {
 // The sequence, and that it depends on the extension
 // ---------------------------------------------------------------------------------------------------------
 
+// By catalogs. The caller has locked the sequence.
 void check_can_be_defined(Oid sequence, core::DefinitionKind kind) {
     Oid table = InvalidOid;
     int32 column = 0;
@@ -35,7 +36,8 @@ void check_can_be_defined(Oid sequence, core::DefinitionKind kind) {
                         errhint("Use a sequence of its own.")));
 }
 
-// What functions need, too, which create the sequence in that schema: a name means one segment to every role.
+// The right to create in the schema of the kind. What functions need, too, which create the sequence in that schema: a
+// name means one segment to every role.
 void check_may_define(core::DefinitionKind kind) {
     (void)LookupCreationNamespace(psprintf("uid_%ss", core::kind_name(kind)));
 }
@@ -51,7 +53,7 @@ bool is_database_owners_statement() {
            (security == 0 && superuser_arg(GetAuthenticatedUserId()));
 }
 
-// A member depends on it already.
+// Writes a row of pg_depend, unless the sequence is a member of the extension. A member depends on it already.
 void depend_on(const Extension &extension, Oid sequence) {
     if (getExtensionOfObject(RelationRelationId, sequence) == extension.oid)
         return;
@@ -60,7 +62,7 @@ void depend_on(const Extension &extension, Oid sequence) {
     recordDependencyOn(&depender, &needed, DEPENDENCY_NORMAL);
 }
 
-// DROP EXTENSION waits.
+// Takes AccessShareLock on the extension, to the end of the transaction: DROP EXTENSION waits. Error if there is none.
 Extension hold_extension() {
     const Extension extension = find_extension();
     if (!OidIsValid(extension.oid))
@@ -78,8 +80,10 @@ Extension hold_extension() {
 // ---------------------------------------------------------------------------------------------------------
 
 // Waits until the high-water mark is at most the new max_ahead above the clock. Beyond that it would look like the mark
-// of a clock that moved backwards. No session draws meanwhile, so the clock catches up.
-void wait_out_lead(Oid generator, const core::Layout &layout, int64_t mark, int64_t max_ahead) {
+// of a clock that moved backwards. No session draws meanwhile, so the clock catches up. Under lock_generator(). Sleeps,
+// and touches nothing else.
+void wait_out_lead(Oid generator, const core::Layout &layout, int64_t mark, int64_t max_ahead)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const int64_t until_us = monotonic_us() + settings::max_wait_ms * us_per_ms;
     for (;;) {
         const int64_t lead = mark - core::tick_at(layout, wall_clock_us());
@@ -99,7 +103,8 @@ void wait_out_lead(Oid generator, const core::Layout &layout, int64_t mark, int6
 
 // Error if a generator may not change from one configuration to the other. Waits for the clock, up to
 // uidgen.max_wait, where max_ahead becomes shorter. Under lock_generator().
-void wait_for_change(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted) {
+void wait_for_change(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const int64_t mark = high_water_mark_of(generator);
     if (mark <= core::no_lease_yet)
         return;
@@ -116,8 +121,9 @@ void wait_for_change(Oid generator, const GeneratorConfig &former, const Generat
 }
 
 // Error if the sequence, whose label is lost, has drawn in another layout: in this one the counter is far ahead of the
-// clock, so that it would never draw.
-void check_counter(Oid generator, const GeneratorConfig &config) {
+// clock, so that it would never draw. Reads the page and the slot. The caller has locked the sequence.
+void check_counter(Oid generator, const GeneratorConfig &config)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const core::Layout &layout = config.layout;
     const int64_t mark = high_water_mark_of(generator);
     const int64_t tick = Min(core::tick_of_mark(config.policy, mark), config.policy.end);
@@ -129,9 +135,9 @@ void check_counter(Oid generator, const GeneratorConfig &config) {
                         errhint("Pass every field that the generator had in the original database.")));
 }
 
-// Whether the generator has drawn. If not, locks it, and so waits for sessions that are about to draw. Of one that has
-// drawn the lock could last long, for nothing.
-bool has_drawn_or_lock(Oid generator) {
+// Whether the generator has drawn. If not, locks it by lock_generator(), and so waits for sessions that are about to
+// draw. Of one that has drawn the lock could last long, for nothing.
+bool has_drawn_or_lock(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (high_water_mark_of(generator) > core::no_lease_yet)
         return true;
     lock_generator(generator);
@@ -140,7 +146,7 @@ bool has_drawn_or_lock(Oid generator) {
 
 // By statement: a restore takes the default from the builtin generator, as that is made. Locks the choice of the
 // default and the builtin generator, and changes that one's label. The caller has locked the sequence.
-void take_default(Oid generator, const Extension &extension) {
+void take_default(Oid generator, const Extension &extension) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (creating_extension && CurrentExtensionObject == extension.oid)
         return; // the builtin one
     if (!is_database_owners_statement() && !fault_is("any_chooser"))
@@ -159,8 +165,10 @@ void take_default(Oid generator, const Extension &extension) {
     move_default(builtin);
 }
 
-// The sequence may have a slot that was made from an earlier definition, or of a sequence that had its oid.
-void begin_generator(Oid generator, const core::Definition &definition, const Extension &extension) {
+// Frees the slot that the sequence may have, made from an earlier definition, or of a sequence that had its oid. Has
+// the table of slots forget the default, and may take it (take_default()). Under a lock that excludes draws.
+void begin_generator(Oid generator, const core::Definition &definition, const Extension &extension)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const GeneratorConfig config = generator_config_of(definition);
     forget_generator(generator);
     warn_of_end(generator, config.layout);
@@ -174,7 +182,9 @@ void begin_generator(Oid generator, const core::Definition &definition, const Ex
 // Segments and keys
 // ---------------------------------------------------------------------------------------------------------
 
-void mark_segment_stale(Oid sequence, SlotPhase to = SlotPhase::stale) {
+// Has the next draw make the segment's slot again, if there is one. The caller holds a lock on the sequence.
+void mark_segment_stale(Oid sequence, SlotPhase to = SlotPhase::stale)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (Slot *slot = find_slot(slot_key(sequence), SlotKind::segment))
         mark_stale(slot, to);
 }
@@ -187,7 +197,7 @@ void check_may_choose_key() {
                         errhint("Create a key with uid_key_create().")));
 }
 
-// With the number of another key its owner could reveal what that one concealed.
+// Reads all labels. With the number of another key its owner could reveal what that one concealed.
 void check_key_is_new(Oid sequence, const core::KeyDefinition &key) {
     for_each_definition(core::DefinitionKind::key, [&](Oid other, const core::Definition &definition) {
         if (other != sequence && definition.key.id == key.id)
@@ -201,9 +211,10 @@ void check_key_is_new(Oid sequence, const core::KeyDefinition &key) {
 // A first definition, and none any more
 // ---------------------------------------------------------------------------------------------------------
 
-// Everything that a first definition does but for the label itself. Locks the sequence and the extension, and writes
-// the dependency.
-void begin_definition(Oid sequence, const core::Definition &definition) {
+// Everything that a first definition does but for the label itself. Locks the sequence against draws, and the
+// extension, to the end of the transaction; writes the dependency, and frees the slot or marks it stale.
+void begin_definition(Oid sequence, const core::Definition &definition)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     lock_sequence(sequence, excludes_draws);
     check_can_be_defined(sequence, definition.kind);
     const Extension extension = hold_extension();
@@ -225,8 +236,10 @@ bool needs_label(const core::Definition &definition) {
                                                             : definition.kind != core::DefinitionKind::none;
 }
 
-// The reverse. A label that cannot be read means nothing.
-void end_definition(Oid sequence, const core::Definition &definition, const Extension &extension) {
+// The reverse: locks the sequence against draws, deletes the dependency, and marks a segment's slot stale. A label that
+// cannot be read means nothing.
+void end_definition(Oid sequence, const core::Definition &definition, const Extension &extension)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     lock_sequence(sequence, excludes_draws);
     if (needs_label(definition))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -294,6 +307,7 @@ void accept_label(const ObjectAddress *object, const char *label) {
 
 namespace {
 
+// Writes the label to pg_seclabel. The caller has locked the sequence.
 void set_label(Oid sequence, const core::Definition &definition) {
     const ObjectAddress address = address_of(sequence);
     SetSecurityLabel(&address, label_provider, print_label(definition));
@@ -350,15 +364,17 @@ void move_default(Oid former) {
 
 namespace {
 
-// Whether DROP EXTENSION, or a DROP that cascades to it, drops the extension, too: it holds this lock on all that it
-// drops, and drops the extension last. Its tables may be gone by now, and nothing needs to be true in them.
+// By the lock manager: whether DROP EXTENSION, or a DROP that cascades to it, drops the extension, too: it holds this
+// lock on all that it drops, and drops the extension last. Its tables may be gone by now, and nothing needs to be true
+// in them.
 bool is_being_dropped(const Extension &extension) {
     LOCKTAG tag;
     SET_LOCKTAG_OBJECT(tag, MyDatabaseId, ExtensionRelationId, extension.oid, 0);
     return holds_lock(tag, AccessExclusiveLock);
 }
 
-void note_no_default() {
+// The default is dropped, under the lock of its DROP: forgets it in the table of slots, and raises a WARNING.
+void note_no_default() EXCLUDES(table_lock) {
     note_default(InvalidOid);
     ereport(WARNING,
             (errmsg("the database no longer has a default generator"),

@@ -18,19 +18,30 @@
 namespace uidgen::pg {
 
 // The hook of the label provider, which makes a label take effect that PostgreSQL is about to store. null: it is to be
-// removed. Under the lock of SECURITY LABEL on the object, ShareUpdateExclusiveLock.
-void accept_label(const ObjectAddress *object, const char *label);
+// removed. Under the lock of SECURITY LABEL on the object, ShareUpdateExclusiveLock. Locks the sequence against draws,
+// and changes its dependency and its slot.
+void accept_label(const ObjectAddress *object, const char *label)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Defines what a sequence is that has no label yet, and stores the label. Locks the sequence.
-void define_sequence(Oid sequence, const core::Definition &definition);
+// Defines what a sequence is that has no label yet, and stores the label. Locks the sequence against draws, and the
+// extension, to the end of the transaction; frees the slot or marks it stale. Error unless the caller owns it.
+void define_sequence(Oid sequence, const core::Definition &definition)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Locks a sequence and reads its definition for redefine_sequence(). Its kind is none if it is not of that kind.
-core::Definition lock_definition(Oid sequence, core::DefinitionKind kind);
-// Changes the definition that lock_definition() has returned, and stores the label. A generator's lease ends.
-void redefine_sequence(Oid sequence, const core::Definition &former, const core::Definition &wanted);
+// Locks a sequence, to the end of the transaction, and reads its definition for redefine_sequence(): a generator by
+// lock_generator(), others with ShareUpdateExclusiveLock. Its kind is none if it is not of that kind.
+core::Definition lock_definition(Oid sequence, core::DefinitionKind kind)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
+// Changes the definition that lock_definition() has returned, under its lock, and stores the label. A generator's lease
+// ends, and a segment's slot is marked altered.
+void redefine_sequence(Oid sequence, const core::Definition &former, const core::Definition &wanted)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Does both: change(&definition) says what becomes of it. False if it is not of that kind.
-template <typename Change> bool change_definition(Oid sequence, core::DefinitionKind kind, Change change) {
+// Calls both, so the lock of lock_definition() stays: change(&definition) says what becomes of it. False if it is not
+// of that kind.
+template <typename Change>
+bool change_definition(Oid sequence, core::DefinitionKind kind, Change change)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const core::Definition former = lock_definition(sequence, kind);
     core::Definition wanted = former;
     if (former.kind == core::DefinitionKind::none)
@@ -40,19 +51,20 @@ template <typename Change> bool change_definition(Oid sequence, core::Definition
     return true;
 }
 
-// Writes into a generator's definition whether it is the default, under the lock on the choice. Locks the generator.
-void set_is_default(Oid generator, bool is_default);
+// Writes into a generator's definition whether it is the default, under lock_choice_of_default(). Locks the generator
+// by lock_generator().
+void set_is_default(Oid generator, bool is_default) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Begins a move of the default: the former one (InvalidOid: there is none) is not it any more. The caller
-// writes which one is.
-void move_default(Oid former);
+// Begins a move of the default, under lock_choice_of_default(): the label of the former one, which it locks
+// (InvalidOid: there is none), says that it is not it any more. The caller writes which one is.
+void move_default(Oid former) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Locks the choice of the default generator to the end of the transaction. A caller that has locked a sequence already
-// passes LockWaitSkip. False: another session has the lock.
+// Takes the heavyweight lock of the choice of the default generator, to the end of the transaction. A caller that has
+// locked a sequence already passes LockWaitSkip. False: another session has the lock.
 bool lock_choice_of_default(LockWaitPolicy policy);
 
-// For module.cpp: a relation is about to be dropped, under its lock. Deletes what the extension has of it, by its
-// label. Only a session that has loaded the library comes here.
-void forget_dropped(Oid relation);
+// For module.cpp: a relation is about to be dropped, under its lock. By its label: notes that a generator is lost, in
+// its slot, and deletes the row of a key. Only a session that has loaded the library comes here.
+void forget_dropped(Oid relation) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

@@ -17,15 +17,15 @@ uint64 default_as_of = 0;
                     errhint("Commit the transaction before you draw.")));
 }
 
-// A parallel worker does not know what its leader did, but sees the label that the leader wrote. That of the builtin
-// generator is as new as the extension, unless it was changed, which a draw refuses by itself.
+// By the label. A parallel worker does not know what its leader did, but sees the label that the leader wrote. That of
+// the builtin generator is as new as the extension, unless it was changed, which a draw refuses by itself.
 bool is_chosen_by_leader(Oid generator) {
     return IsParallelWorker() && generator != builtin_generator() && label_of(generator).is_written_here;
 }
 
-// What is known in shared memory was the default a moment ago. If its sequence is gone, a session without the library
-// dropped it.
-Oid watch_default() {
+// The default by the table of slots, else by the labels. This session notices its changes from now on. What is known in
+// shared memory was the default a moment ago. If its sequence is gone, a session without the library dropped it.
+Oid watch_default() EXCLUDES(table_lock) {
     const bool may_be_known = settings::is_preloaded || server_state != nullptr;
     const Oid known = may_be_known && !RecoveryInProgress() ? known_default() : InvalidOid;
     const bool is_there = OidIsValid(known) && SearchSysCacheExists1(RELOID, ObjectIdGetDatum(known));
@@ -36,8 +36,8 @@ Oid watch_default() {
     return found;
 }
 
-// Under the lock on the generator.
-void note_if_default(Oid generator) {
+// Notes in the table of slots that it is the default, if its label says so. Under RowExclusiveLock on the generator.
+void note_if_default(Oid generator) EXCLUDES(table_lock) {
     if (known_default() == generator)
         return;
     const core::Definition definition = read_definition(generator, core::DefinitionKind::generator);
@@ -79,6 +79,7 @@ uint64 names_as_of = 0;                // relation_changes when it was empty
 constexpr uint64 most_names = 16384;
 constexpr uint64 most_after_changes = 256;
 
+// Whether the names that this session remembers take too much of its memory.
 bool are_too_many() { return names_kept >= (relation_changes == names_as_of ? most_names : most_after_changes); }
 
 constexpr Size longest_qualified_name = 1024;
@@ -116,7 +117,7 @@ void renew_names() {
 }
 
 // The sequence of the segment of that name; InvalidOid: there is none, and the name may be that of a plain sequence. An
-// error if the sequence has lost its label.
+// error if the sequence has lost its label. By catalogs and labels, without a lock.
 Oid named_segment(const text *name) {
     const Oid found = find_segment(name);
     const Oid own = OidIsValid(found) ? found : own_sequence_of(name);
@@ -126,7 +127,7 @@ Oid named_segment(const text *name) {
     return found;
 }
 
-// Resolves a name that is not remembered, and remembers it.
+// Resolves a name that is not remembered, by labels and catalogs without a lock, and remembers it in this session.
 const Name *look_up(const text *name) {
     if (names == nullptr || are_too_many())
         renew_names();

@@ -8,8 +8,9 @@
 
 namespace uidgen::pg {
 
-// The default generator's entry, opened for the current user and transaction.
-SessionEntry *open_default();
+// The default generator's entry, opened for the current user and transaction: RowExclusiveLock is held from then on.
+// Notes in the table of slots which one it is.
+SessionEntry *open_default() EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
 // segment_next(text): resolves any text to a sequence, looked up once.
@@ -19,12 +20,13 @@ SessionEntry *open_default();
 // search_path that found it.
 // ---------------------------------------------------------------------------------------------------------
 
-// The sequence of the segment of that name, else the sequence of that name; error if there is neither.
+// The sequence of the segment of that name, else the sequence of that name; error if there is neither. Looks up labels
+// and catalogs, and takes no lock.
 Oid sequence_named(const text *name);
 
-// The same for the name that is the first argument, with its entry opened. The expression remembers its last name in
-// fn_extra.
-SessionEntry *open_entry_named(FunctionCallInfo fcinfo);
+// The opened entry of sequence_named() for the name that is the first argument. The expression remembers its last name
+// in fn_extra. RowExclusiveLock is held from then on.
+SessionEntry *open_entry_named(FunctionCallInfo fcinfo) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // What a name means as long as is_current(). Text and path are valid that long.
 struct Name {
@@ -37,6 +39,7 @@ struct Name {
     const uint64 *changes; // definition_changes for a named segment, else relation_changes
 };
 
+// By this session's counters of changes only.
 inline bool is_current(const Name &known) { return known.as_of == *known.changes; }
 
 // What an expression remembers of its last call, in fn_extra.
@@ -56,6 +59,7 @@ inline bool is_name_of(const LastCall *last, Datum argument) {
     return !VARATT_IS_EXTERNAL(name) && !VARATT_IS_COMPRESSED(name) && same_text(last->known.name, name);
 }
 
+// Whether it was looked up for that role, with the search_path of now.
 inline bool is_for(const Name &known, Oid role) {
     return known.role == role && (known.path == nullptr || search_path_is(known.path));
 }

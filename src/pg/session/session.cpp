@@ -45,7 +45,7 @@ uint64_t sequence_changes = 1;
 
 uint64_t new_sequences_in = 0; // the last transaction that has drawn from a sequence that it had created
 
-// Calls visit(entry) for each entry.
+// Calls visit(entry) for each entry of this session.
 template <typename Visit> void for_each_entry(Visit visit) {
     entry_table_iterator iterator;
     if (entries == nullptr)
@@ -55,15 +55,18 @@ template <typename Visit> void for_each_entry(Visit visit) {
         visit(place->entry);
 }
 
+// Compares the slot's generation, an atomic, with the entry's. The entry need not be open.
 bool slot_was_freed(const SessionEntry *entry) {
     return entry->slot == nullptr || entry->slot->generation.load(std::memory_order_acquire) != entry->generation;
 }
 
+// Whether the entry's slot is still its sequence's, and of that kind. The entry need not be open.
 bool has_slot(const SessionEntry *entry, SlotKind kind) {
     return entry->kind == kind && entry->is_settled && !slot_was_freed(entry);
 }
 
-// Keeps sessions small that keep creating and dropping sequences.
+// Frees entries of this session whose sequences the catalogs do not have. Keeps sessions small that keep creating and
+// dropping sequences.
 void free_dropped_entries() {
     last_used = {&empty_entry, &empty_entry, &empty_entry};
     for_each_entry([](SessionEntry *entry) {
@@ -92,7 +95,7 @@ SessionEntry *make_entry(Oid sequence) {
     return entry;
 }
 
-// Error if sessions cannot draw on this server, for lack of the preload.
+// Error if sessions cannot draw on this server, for lack of the preload. Attaches to the server's state.
 void check_may_draw() {
     if (likely(settings::is_preloaded))
         return;
@@ -103,8 +106,9 @@ void check_may_draw() {
         report_not_preloaded();
 }
 
-// RowExclusiveLock. The owner is TopTransactionResourceOwner, so that ROLLBACK TO does not release it.
-void lock_for_transaction(SessionEntry *entry) {
+// Takes RowExclusiveLock on the sequence, once per transaction. The owner is TopTransactionResourceOwner, so that
+// ROLLBACK TO does not release it.
+void lock_for_transaction(SessionEntry *entry) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (entry->locked_in == transaction_number)
         return;
     ResourceOwner owner = CurrentResourceOwner;
@@ -118,13 +122,15 @@ void lock_for_transaction(SessionEntry *entry) {
 
 // Whether the entry was opened for this role, and nothing has changed since, so that nothing need be looked up again.
 // Under the sequence's lock, which has brought the invalidations that were sent before it.
-bool is_unchanged(const SessionEntry *entry, SlotKind kind) {
+bool is_unchanged(const SessionEntry *entry, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     return entry->known_as_of == sequence_changes && entry->role == GetUserId() && has_slot(entry, kind) &&
            is_page_expected(entry->slot, entry->page);
 }
 
-// Finds or makes the slot. One of the entries that were used last may be this one, as of the other kind.
-void enter_slot(SessionEntry *entry, Relation rel, SlotKind kind, bool is_new) {
+// Finds or makes the slot, under the sequence's lock. One of the entries that were used last may be this one, as of the
+// other kind.
+void enter_slot(SessionEntry *entry, Relation rel, SlotKind kind, bool is_new)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     last_used = {&empty_entry, &empty_entry, &empty_entry};
     entry->slot = find_or_make_slot(rel, kind);
     entry->generation = entry->slot->generation.load(std::memory_order_acquire);
@@ -136,11 +142,12 @@ void enter_slot(SessionEntry *entry, Relation rel, SlotKind kind, bool is_new) {
         entry->found_in = GetCurrentSubTransactionId();
 }
 
-// Another page may be that of another sequence with the oid, because a session without the library has dropped the
-// former one. So what the slot was made from is read again, before the page becomes the expected one: until then no
-// session draws. If nextval
-// has moved the sequence, nothing else has changed, and the slot stays as it is.
-void adopt_other_page(SessionEntry *entry, Relation rel, SlotKind kind, bool is_new) {
+// Has the slot adopt the page, or makes it again, under the sequence's lock. Another page may be that of another
+// sequence with the oid, because a session without the library has dropped the former one. So what the slot was made
+// from is read again, before the page becomes the expected one: until then no session draws. If nextval has moved the
+// sequence, nothing else has changed, and the slot stays as it is.
+void adopt_other_page(SessionEntry *entry, Relation rel, SlotKind kind, bool is_new)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const Oid sequence = RelationGetRelid(rel);
     if (fault_is("trust_oid")) {
     } else if (kind == SlotKind::generator) {
@@ -155,7 +162,7 @@ void adopt_other_page(SessionEntry *entry, Relation rel, SlotKind kind, bool is_
 }
 
 // Looks up the sequence, checks it and the privilege, and finds or makes its slot. Under the sequence's lock.
-void open_afresh(SessionEntry *entry, SlotKind kind) {
+void open_afresh(SessionEntry *entry, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const uint64_t changes = sequence_changes;
     entry->window.close(); // its values may be those of a commit that is not durable yet
     Relation rel = open_to_draw(entry->sequence, kind);
@@ -227,6 +234,7 @@ core::Durability close_window(SessionEntry *entry) {
 
 namespace {
 
+// Changes the entry only.
 void set_window(SessionEntry *entry, const core::Window<> &window, WindowClock clock, uint64_t begin, uint64_t length) {
     entry->window = window;
     entry->clock = clock;

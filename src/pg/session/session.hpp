@@ -53,8 +53,10 @@ struct SessionEntry {
 // Changes for every reason to open entries again: the end of a transaction, an invalidation, a setting, a savepoint
 // that is rolled back.
 [[gnu::visibility("hidden")]] extern uint64_t session_checks;
-// The open transaction has chosen another default generator. That may still be rolled back, but ids would remain.
+// Notes in this session that the open transaction has chosen another default generator. That may still be rolled back,
+// but ids would remain.
 void note_default_changed();
+// Whether this session has noted so in the open transaction.
 bool default_changed_here();
 // The result of uid_last(). Ids are never negative; -1: none.
 [[gnu::visibility("hidden")]] extern int64_t last_id;
@@ -69,12 +71,15 @@ struct LastUsed {
 // Stands for an entry that is not known. Never opened.
 [[gnu::visibility("hidden")]] extern SessionEntry empty_entry;
 
+// Every entry of this session is to be opened again before its next use.
 inline void open_all_again() { session_checks++; }
 
+// Whether no event since requires that the entry is opened again for this role. By memory of this session only.
 inline bool is_open(const SessionEntry *entry, Oid role) {
     return likely(entry->checked == session_checks) && likely(entry->role == role);
 }
 
+// Whether the coarse monotonic clock is within the window.
 [[gnu::noinline]] bool coarse_clock_allows(const SessionEntry *entry);
 
 // One comparison serves a clock that is beyond the window's end and one that went back, which gives a huge difference.
@@ -84,9 +89,10 @@ inline bool clock_allows(const SessionEntry *entry) {
     return entry->clock == WindowClock::none || coarse_clock_allows(entry);
 }
 
-// The fast path: draws the next value of an entry's window. It is inlined into each entry point. Callers fetch the
-// current role before anything else, so that no register need be kept over that call. While no standby is awaited, a
-// window of any durability will do. Segments have no clock.
+// The fast path: draws the next value of an entry's window, by one swap of the slot's word. False if the entry is not
+// open, or the window does not serve. It is inlined into each entry point. Callers fetch the current role before
+// anything else, so that no register need be kept over that call. While no standby is awaited, a window of any
+// durability will do. Segments have no clock.
 template <SlotKind kind> [[gnu::always_inline]] inline bool draw_next(SessionEntry *entry, Oid role, int64_t *value) {
     if (unlikely(!is_open(entry, role)))
         return false;
@@ -97,11 +103,12 @@ template <SlotKind kind> [[gnu::always_inline]] inline bool draw_next(SessionEnt
     return entry->window.take(value);
 }
 
-// The entry of a sequence of that kind, opened for the current user and transaction; else an error. Entries of dropped
-// sequences are freed at a later call, so callers keep the pointer only until their own call ends.
-SessionEntry *open_entry(Oid sequence, SlotKind kind);
+// The entry of a sequence of that kind, opened for the current user and transaction; else an error. Takes the
+// sequence's RowExclusiveLock, to the end of the transaction; finds or makes the slot, and reads the page. Entries of
+// dropped sequences are freed at a later call, so callers keep the pointer only until their own call ends.
+SessionEntry *open_entry(Oid sequence, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The entry of a sequence that this session has drawn from; null if it has not.
+// The entry of a sequence that this session has drawn from, open or not; null if it has not.
 SessionEntry *find_entry(Oid sequence);
 
 // The same if the entry is of that kind, else the empty entry, from which nothing can be drawn.
@@ -120,7 +127,7 @@ template <SlotKind kind> inline SessionEntry *known_entry(Oid sequence) {
 // session that reads the same must have them.
 core::Durability close_window(SessionEntry *entry);
 
-// Closes the windows of all entries, because what was checked when they were opened no longer holds.
+// Closes the windows of all entries of this session, because what was checked when they were opened no longer holds.
 void close_all_windows();
 
 // After a draw: opens the window for the next draws. If an invalidation came during the draw, the window is never used,
@@ -148,13 +155,18 @@ uint64_t with_locked_page(const SessionEntry *entry, Work work) EXCLUDES(page_lo
     return lsn;
 }
 
-// Makes uid_last() and segment_last() undefined, like currval() and lastval() after DISCARD SEQUENCES.
+// Makes this session's uid_last() and segment_last() undefined, like currval() and lastval() after DISCARD SEQUENCES.
 void forget_last_values();
 
-// For module.cpp. InvalidOid: any relation.
+// For module.cpp: a relation was changed (InvalidOid: any). Has this session's entries be opened again, and touches
+// nothing else.
 void session_relation_changed(Oid relation);
-void session_roles_changed();                   // a role, a membership, or the owner of a database
-void session_rolls_back(SubTransactionId mine); // what it and its children have done, or may have
+// A role, a membership, or the owner of a database was changed. Has this session's entries be opened again.
+void session_roles_changed();
+// A rollback, before locks are released, of what it and its children have done, or may have. Marks the slots stale of
+// sequences that they have created, and has this session's entries be opened again. Raises no error.
+void session_rolls_back(SubTransactionId mine) EXCLUDES(slot_lock, state_lock);
+// The locks on sequences are released, so this session's entries are to be opened again.
 void session_transaction_ended();
 
 } // namespace uidgen::pg

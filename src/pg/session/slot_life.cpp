@@ -21,8 +21,8 @@ struct SlotSummary {
     int64_t until_us;    // the latest time in its ids; 0: none
 };
 
-// A copy, which may be out of date at once.
-SlotSummary summarize_slot(Slot *slot) {
+// A copy, read under the slot's lock, which may be out of date at once.
+SlotSummary summarize_slot(Slot *slot) EXCLUDES(slot_lock, state_lock) {
     SlotSummary look = {};
     lock_slot_shared(slot);
     look.used = slot->phase != SlotPhase::free;
@@ -35,20 +35,22 @@ SlotSummary summarize_slot(Slot *slot) {
     return look;
 }
 
-// Whether the transaction does not see the sequence. A relation of another kind may have its oid.
+// Whether the transaction does not see the sequence, by catalogs. A relation of another kind may have its oid.
 bool is_gone(SlotKind kind, Oid sequence) {
     return !is_relation(sequence) || is_lease_sequence(sequence) != (kind == SlotKind::generator);
 }
 
 constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
 
-void drop_slot(Slot *slot, const SlotKey &key) {
+// Notes how far a generator's ids reach, and marks the slot dropped. Under a lock on the sequence that excludes its
+// users.
+void drop_slot(Slot *slot, const SlotKey &key) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     note_dropped(slot, key);
     expire_slot(slot, SlotPhase::dropped);
 }
 
 // Frees the slot, or marks it dropped, if its sequence is gone. Under a lock that excludes its users.
-void sweep_locked_slot(Slot *slot, const SlotSummary &look) {
+void sweep_locked_slot(Slot *slot, const SlotSummary &look) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const bool is_elsewhere = look.key.database != MyDatabaseId;
     if (is_elsewhere && is_database(look.key.database))
         return;
@@ -62,8 +64,9 @@ void sweep_locked_slot(Slot *slot, const SlotSummary &look) {
     }
 }
 
-// Looks at the slot under the lock of its sequence, which it takes for this only if it is free.
-void sweep_slot(Slot *slot) {
+// Looks at the slot, and frees it if need be, under ExclusiveLock on its sequence, which it takes for this only if it
+// is free.
+void sweep_slot(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     LOCKTAG tag;
     const SlotSummary look = summarize_slot(slot);
     if (!look.used)
@@ -79,7 +82,7 @@ void sweep_slot(Slot *slot) {
 
 // At the making of a slot: looks at the next two of each kind. It leaves those whose sequence any transaction has
 // locked, this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
-void sweep_slots() {
+void sweep_slots() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (IsInParallelMode())
         return;
     for (const SlotKind kind : {SlotKind::generator, SlotKind::generator, SlotKind::segment, SlotKind::segment})
@@ -88,7 +91,7 @@ void sweep_slots() {
 }
 
 // Calls visit(slot, look) for each generator of this database whose sequence the transaction does not see.
-template <typename Visit> void for_each_dropped(Visit visit) {
+template <typename Visit> void for_each_dropped(Visit visit) EXCLUDES(slot_lock, state_lock) {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const SlotSummary look = summarize_slot(slot);
         if (look.used && look.key.database == MyDatabaseId && look.until_us != 0 &&
@@ -132,7 +135,7 @@ namespace {
 
 // The mark up to which this incarnation has leased, as the slot says, ready or stale. The sequence's page may be below:
 // setval, a restore of data or REFRESH SEQUENCES of logical replication sets it to what another server has.
-int64_t mark_in_memory(Oid generator) {
+int64_t mark_in_memory(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
     if (slot == nullptr || fault_is("forget_mark"))
         return core::no_lease_yet;
@@ -144,9 +147,10 @@ int64_t mark_in_memory(Oid generator) {
     return mark;
 }
 
-// A generator starts above the last ids of lost generators. So a generator or an extension that is made anew does not
-// repeat ids: not even if it has a mark, which a restore may have brought, from before the loss.
-void init_generator(Relation rel, SlotInit *init) {
+// What the slot of a generator is made of, for an open sequence: reads the label, other slots and this one. A generator
+// starts above the last ids of lost generators. So a generator or an extension that is made anew does not repeat ids:
+// not even if it has a mark, which a restore may have brought, from before the loss.
+void init_generator(Relation rel, SlotInit *init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const Oid generator = RelationGetRelid(rel);
     const int64_t mark = Max(init->expected.counter.last_value, mark_in_memory(generator));
     init->mark = mark;
@@ -161,7 +165,8 @@ void init_generator(Relation rel, SlotInit *init) {
         init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
 }
 
-// What the slot of a segment is made of, for an open sequence. Error if that holds the leases of a generator.
+// What the slot of a segment is made of, for an open sequence: reads the label. Error if it holds the leases of a
+// generator.
 void init_segment(Relation rel, SlotInit *init) {
     const Oid sequence = RelationGetRelid(rel);
     if (is_lease_sequence(sequence))
@@ -170,8 +175,9 @@ void init_segment(Relation rel, SlotInit *init) {
     init->segment = segment_config_of(read_segment(sequence));
 }
 
-// Locks the label of a segment against changes for a moment, and accepts the invalidations of those before, so that the
-// label is read as it is. False: a transaction has altered it, or may have, that is still open.
+// Takes ShareUpdateExclusiveLock on a segment if it is free, which the caller releases: its label does not change. Also
+// accepts the invalidations of changes before, so that the label is read as it is. False: a transaction has altered it,
+// or may have, that is still open.
 bool hold_label(const SlotKey &key) {
     LOCKTAG tag;
     SET_LOCKTAG_RELATION(tag, key.database, key.sequence);

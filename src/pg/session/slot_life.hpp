@@ -10,7 +10,7 @@ namespace uidgen::pg {
 // The slot of an open sequence, to be drawn from, under RowExclusiveLock. It is made if there is none, or if what it
 // was made from has changed. It is not ready if that may change again at any moment: an alteration of a segment has not
 // ended.
-Slot *find_or_make_slot(Relation rel, SlotKind kind);
+Slot *find_or_make_slot(Relation rel, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // A WARNING if the layout has ended, ends within two years or has not begun: when a generator is defined, and when a
 // slot is made.
@@ -24,38 +24,42 @@ void warn_of_end(Oid generator, const core::Layout &layout);
 
 constexpr LOCKMODE excludes_draws = ShareRowExclusiveLock;
 
-// Error if the sequence was dropped meanwhile, or never was one.
-void lock_generator(Oid generator);
+// Takes that lock, `excludes_draws`, to the end of the transaction, by lock_sequences(). Error if the sequence was
+// dropped meanwhile, or never was one.
+void lock_generator(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Discards what a generator has leased that is altered. Under lock_generator().
-void end_lease(Oid generator);
+// Marks the slot stale of a generator that is altered, which discards what it has leased. Under lock_generator().
+void end_lease(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Discards what a generator has leased that is dropped, and notes how far its ids reach. Under a lock that excludes
-// draws.
-void lose_generator(Oid generator);
+// Marks the slot dropped of a generator that is dropped, and notes in shared memory how far its ids reach. Under a lock
+// on the sequence that excludes draws.
+void lose_generator(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The same for all whose sequences are gone. A session that has not loaded the library drops without the above.
-void note_all_lost();
+// Notes in shared memory how far the ids reach of all generators of this database whose sequences are gone, without a
+// lock on these. A session that has not loaded the library drops without the above.
+void note_all_lost() EXCLUDES(slot_lock, state_lock);
 
 // For a sequence that becomes a generator's: notes all that are lost, and frees the slot of a generator that had its
-// oid.
-void forget_generator(Oid generator);
+// oid. Under a lock on the sequence that excludes draws.
+void forget_generator(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // What the generator's sequence says, or this incarnation knows; without a sequence, that it never wrote a lease. It
-// may rise at once, except under lock_generator().
-int64_t high_water_mark_of(Oid generator);
+// may rise at once, except under lock_generator(). Reads the page and the slot, each under its lock.
+int64_t high_water_mark_of(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The last tick of ids of lost generators of this layout (docs/design.md, P1 10), for a generator to start above;
-// negative: none. What is further ahead of the clock than max_ahead does not count, which a WARNING says.
-int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config);
+// negative: none. What is further ahead of the clock than max_ahead does not count, which a WARNING says. Looks at
+// other slots, each under its lock.
+int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config) EXCLUDES(slot_lock, state_lock);
 
 // Whether every id to come can be above `id`: the layout has such ids, and they are not too far ahead of the clock.
 bool may_start_above(const GeneratorConfig &config, int64_t id);
 
 constexpr char use_other_layout[] = "Use a layout with more bits, an earlier epoch or shorter ticks.";
 
-// Raises the high-water mark, so that every id to come is above `id`, and makes it durable. Error with the hint if the
-// layout has no such ids, or none yet. Under lock_generator().
-void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint = use_other_layout);
+// Raises the high-water mark on the page, so that every id to come is above `id`, makes it durable, and ends the lease.
+// Error with the hint if the layout has no such ids, or none yet. Under lock_generator().
+void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint = use_other_layout)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t generator_null = -1;
 constexpr int64_t segment_null = 0;
 
-// Error if it is none of the values that the field may have.
+// Sets a field of the definition in memory. Error if it is none of the values that the field may have.
 void set_field(core::Definition *definition, const core::Field &field, Datum value) {
     if (set_value(definition, field, value))
         return;
@@ -28,7 +28,8 @@ void set_field(core::Definition *definition, const core::Field &field, Datum val
     check_fault({}, {.kind = core::FaultKind::value, .field = &field, .at = given, .size = strlen(given)});
 }
 
-// Sets what the arguments say, as far as `end`. The first one stands for the sequence.
+// Sets in the definition in memory what the arguments say, as far as `end`; pg_proc has their names. The first one
+// stands for the sequence.
 void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const int64_t *null_number,
                    int end = FUNC_MAX_ARGS) {
     Oid *types = nullptr;
@@ -52,8 +53,9 @@ void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const 
     }
 }
 
-// The whole of uid_generator_alter() and its like: locks the sequence, and changes its definition by the arguments.
-// `null_number`, unless it is null, is the number that stands for NULL in them.
+// The whole of uid_generator_alter() and its like: error unless the caller owns the sequence; locks it as
+// lock_definition() does, changes its definition by the arguments, and stores the label. `null_number`, unless it is
+// null, is the number that stands for NULL in them.
 void change_by_arguments(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, const int64_t *null_number) {
     check_is_sequence(sequence);
     check_owner(sequence);
@@ -101,8 +103,8 @@ core::Definition preset_named(Oid schema, const text *preset) {
     return definition;
 }
 
-// Before the arguments: like that generator, or without one (InvalidOid) like the preset. A layout without an epoch
-// begins today.
+// The definition before the arguments: read from that generator's label, or without one (InvalidOid) from the preset.
+// No lock is held, and nothing written. A layout without an epoch begins today.
 core::Definition new_generator(Oid schema, Oid like, const text *preset) {
     core::Definition definition =
         OidIsValid(like) ? read_definition(like, core::DefinitionKind::generator) : preset_named(schema, preset);
@@ -116,7 +118,8 @@ core::Definition new_generator(Oid schema, Oid like, const text *preset) {
     return definition;
 }
 
-// Lets the roles that may draw from one generator, and its owner, draw from the other one, which is the caller's.
+// Lets the roles that may draw from one generator, and its owner, draw from the other one, which is the caller's, by
+// statements GRANT.
 void grant_as(Oid like, Oid generator) {
     bool none = true;
     HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(like));
@@ -136,7 +139,8 @@ void grant_as(Oid like, Oid generator) {
     }
 }
 
-// Has the ids of a generator of the caller's start above a given one.
+// Has the ids of a generator of the caller's start above a given one: takes lock_generator(), and raises the high-water
+// mark on the sequence's page, durably.
 void raise_generator(Oid generator, int64_t above) {
     check_is_sequence(generator);
     check_owner(generator);
@@ -147,6 +151,7 @@ void raise_generator(Oid generator, int64_t above) {
     raise_above_id(generator, read_generator_config(generator), above);
 }
 
+// The sequence of the segment that the first argument names, by its slot or label; error if there is none. Not locked.
 Oid segment_named(FunctionCallInfo fcinfo) {
     const text *name = PG_ARGISNULL(0) ? cstring_to_text("<NULL>") : PG_GETARG_TEXT_PP(0);
     const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : find_segment(name);
@@ -155,12 +160,13 @@ Oid segment_named(FunctionCallInfo fcinfo) {
     return sequence;
 }
 
-// As the caller, who must own it.
+// By DROP SEQUENCE, which locks it, as the caller, who must own it.
 void drop_sequence(Oid sequence) { run_statement(psprintf("DROP SEQUENCE %s", qualified_name(sequence))); }
 
 } // namespace
 
-// A sequence that has no label is one that was restored without it.
+// Creates and locks the sequence, stores its label, and may raise its high-water mark and GRANT. A sequence that has no
+// label is one that was restored without it.
 UIDGEN_SQL_FUNCTION(uid_generator_create) {
     const char *name = PG_ARGISNULL(0) ? "<NULL>" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     const Oid schema = hold_names();
@@ -190,6 +196,7 @@ UIDGEN_SQL_FUNCTION(uid_generator_create) {
     PG_RETURN_OID(sequence);
 }
 
+// Excludes draws (define_sequence()), and stores the label.
 UIDGEN_SQL_FUNCTION(uid_define_segment) {
     const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
     core::Definition definition = new_segment(nullptr);
@@ -198,6 +205,7 @@ UIDGEN_SQL_FUNCTION(uid_define_segment) {
     PG_RETURN_VOID();
 }
 
+// Creates the sequence unless it is there, and stores its label, under a lock that excludes draws (define_sequence()).
 // Without a bound the sequence has all values in the direction of the increment. In the other direction it ends at 1 or
 // -1, or at its start if that lies further.
 UIDGEN_SQL_FUNCTION(segment_create) {
@@ -221,7 +229,8 @@ UIDGEN_SQL_FUNCTION(segment_create) {
     PG_RETURN_OID(create_segment(definition, options, !PG_ARGISNULL(8) && PG_GETARG_BOOL(8)));
 }
 
-// NULL for a label that cannot be read, or is of another kind than the row.
+// Parses its argument, the text of a label, into a row. NULL for one that cannot be read, or is of another kind than
+// the row.
 UIDGEN_SQL_FUNCTION(uid_definition) {
     TupleDesc desc = row_type(fcinfo);
     core::Definition definition;
@@ -232,23 +241,27 @@ UIDGEN_SQL_FUNCTION(uid_definition) {
     return HeapTupleGetDatum(form_fields(fields, &definition, desc));
 }
 
+// Excludes draws (lock_generator()), ends the lease and stores the label.
 UIDGEN_SQL_FUNCTION(uid_generator_alter) {
     if (!PG_ARGISNULL(0))
         change_by_arguments(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::generator, &generator_null);
     PG_RETURN_VOID();
 }
 
+// Stores the label, under ShareUpdateExclusiveLock: sessions draw meanwhile, from a slot that is marked altered.
 UIDGEN_SQL_FUNCTION(segment_alter) {
     change_by_arguments(fcinfo, segment_named(fcinfo), core::DefinitionKind::segment, &segment_null);
     PG_RETURN_VOID();
 }
 
+// For segment_attach(): stores the label, under ShareUpdateExclusiveLock; sessions draw meanwhile.
 UIDGEN_SQL_FUNCTION(uid_change_segment) {
     if (!PG_ARGISNULL(0))
         change_by_arguments(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::segment, nullptr);
     PG_RETURN_VOID();
 }
 
+// By DROP SEQUENCE as the caller, under its lock (AccessExclusiveLock). Error for the default generator.
 UIDGEN_SQL_FUNCTION(uid_generator_drop) {
     const Oid generator = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
     hold_names();
@@ -274,12 +287,14 @@ UIDGEN_SQL_FUNCTION(uid_generator_drop) {
     PG_RETURN_VOID();
 }
 
+// By DROP SEQUENCE as the caller, under its lock.
 UIDGEN_SQL_FUNCTION(segment_drop) {
     hold_names();
     drop_sequence(segment_named(fcinfo));
     PG_RETURN_VOID();
 }
 
+// Takes lock_generator(), and raises the high-water mark on the page.
 UIDGEN_SQL_FUNCTION(uid_generator_raise) {
     raise_generator(PG_GETARG_OID(0), PG_GETARG_INT64(1));
     PG_RETURN_VOID();

@@ -15,7 +15,7 @@ void check_count(int64_t count) {
                         errhint("Use a smaller count, or draw a value for each row of generate_series().")));
 }
 
-// construct_array() would copy the values, which may take a GB.
+// In the current memory context, its values not set yet. construct_array() would copy the values, which may take a GB.
 ArrayType *new_array(int64_t count) {
     const Size size = ARR_OVERHEAD_NONULLS(1) + static_cast<Size>(count) * sizeof(int64_t);
     auto *array = static_cast<ArrayType *>(palloc(size));
@@ -28,7 +28,8 @@ ArrayType *new_array(int64_t count) {
     return array;
 }
 
-// What a draw leaves in memory is of no use any more, and a long array takes many draws.
+// Calls draw(), with its locks and waits, until all values are there. What a draw leaves in memory is of no use any
+// more, and a long array takes many draws.
 void fill_array(SessionEntry *entry, uint64_t count, DrawSome draw, int64_t *values) {
     MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "uidgen batch", ALLOCSET_DEFAULT_SIZES);
     MemoryContext caller = MemoryContextSwitchTo(scratch);

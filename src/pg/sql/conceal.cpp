@@ -33,6 +33,7 @@ using AesKey = EVP_CIPHER_CTX;
                     errhint("See whether the configuration of OpenSSL on this server allows AES-256 in ECB mode.")));
 }
 
+// Expands a secret, in memory of OpenSSL that the caller gives back by aes_close(). An error leaves nothing.
 AesKey *aes_open(const uint8_t *secret) {
     EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
     if (context == nullptr || EVP_EncryptInit_ex(context, EVP_aes_256_ecb(), nullptr, secret, nullptr) != 1) {
@@ -42,7 +43,7 @@ AesKey *aes_open(const uint8_t *secret) {
     return context;
 }
 
-// Overwrites the expanded key.
+// Overwrites the expanded key, and gives its memory back.
 void aes_close(AesKey *key) { EVP_CIPHER_CTX_free(key); }
 
 // Each text is one whole block, so the mode does not matter, and nothing waits for padding.
@@ -65,6 +66,7 @@ struct AesKey;
                     errhint("Build PostgreSQL with OpenSSL (configure --with-ssl=openssl), then build uidgen again.")));
 }
 
+// A build without OpenSSL: these fail.
 AesKey *aes_open(const uint8_t *) { report_no_openssl(); }
 void aes_close(AesKey *) {}
 core::CipherBlock aes_encrypt(AesKey *, const core::CipherBlock &) { report_no_openssl(); }
@@ -126,7 +128,8 @@ Key kept[17] = {};
                      quote_literal_cstr(text_to_cstring(name)))));
 }
 
-// The secrets of all versions end the text, as hexadecimal digits.
+// Finds the secret of one version in the text of a row of uid_key. False: it is not there. The secrets of all versions
+// end the text, as hexadecimal digits.
 bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t *secret) {
     constexpr int64_t length = INT64_C(2) * aes_key_bytes;
     const int64_t begin = VARSIZE_ANY_EXHDR(secrets) - length * versions;
@@ -139,13 +142,15 @@ bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t 
     return true;
 }
 
+// A copy of the key's row of uid_key, as of now, without a lock on the key. Without a tuple if there is none.
 Row find_secrets(const core::Definition &definition) {
     if (definition.kind != core::DefinitionKind::key)
         return {nullptr, nullptr};
     return find_row(schema_of_secrets(), "uid_key", "id", F_INT8EQ, Int64GetDatum(definition.key.id));
 }
 
-// Reads the row of a key, and the secret of one version. False: there is none, or the row is not valid.
+// Reads a key's label and its row of uid_key, and the secret of one version, and watches the sequence. Locks none.
+// False: there is none, or the row is not valid.
 bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
     watch_sequence(sequence);
     const core::Definition definition = read_definition(sequence, core::DefinitionKind::key);
@@ -166,7 +171,7 @@ bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
     return found;
 }
 
-// Reads a version of a key from the tables into its place.
+// Reads a version of a key from the tables into its place, in this session's memory. Error if there is none.
 void load_key(const text *name, Oid sequence, int32_t version, Key *place) {
     Key key = {};
     key.sequence = sequence;
@@ -184,7 +189,7 @@ void load_key(const text *name, Oid sequence, int32_t version, Key *place) {
     place->as_of = as_of;
 }
 
-// The sequence of the key of exactly that name; error if there is none.
+// The sequence of the key of exactly that name, by the catalogs; error if there is none. Not locked.
 Oid key_named(const text *name) {
     const Oid schema = get_namespace_oid("uid_keys", true);
     const Oid sequence = OidIsValid(schema) && VARSIZE_ANY_EXHDR(name) < NAMEDATALEN
@@ -195,8 +200,8 @@ Oid key_named(const text *name) {
     return sequence;
 }
 
-// A version of the key of that name; error if there is none, or if the current user may not use it. The key is valid
-// until the next call.
+// A version of the key of that name; error if there is none, or if the current user may not use it. Read from the
+// tables unless this session has it. The key is valid until the next call.
 const Key &open_key(const text *name, int32_t version) {
     const Oid sequence = key_named(name);
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE) != ACLCHECK_OK && !fault_is("any_concealer"))
@@ -213,8 +218,9 @@ const Key &open_key(const text *name, int32_t version) {
 
 constexpr char key_table_name[] = "uid_key";
 
-// The caller creates the sequence, and the owner of uid_key inserts the row. A trigger checks the numbers. A sequence
-// that has no secret is one that was restored without it.
+// Creates a key: the caller creates the sequence and its label, locked to the end of the transaction, and the owner of
+// uid_key inserts the row. A trigger checks the numbers. A sequence that has no secret is one that was restored without
+// it.
 Oid create_key(FunctionCallInfo fcinfo) {
     const char *name = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
@@ -246,9 +252,10 @@ Oid create_key(FunctionCallInfo fcinfo) {
     return sequence;
 }
 
-// Each version has a secret of its own, which a trigger makes. The number of the newest one is read again, because
-// another rotation may have come before this one. No other session uses the secret before its commit is flushed,
-// whatever synchronous_commit says: after a crash that lost the commit, another secret would get the number.
+// Updates the key's row of uid_key, under lock_definition(). Each version has a secret of its own, which a trigger
+// makes. The number of the newest one is read again, because another rotation may have come before this one. No other
+// session uses the secret before its commit is flushed, whatever synchronous_commit says: after a crash that lost the
+// commit, another secret would get the number.
 int32_t rotate_key(const text *name) {
     const Oid sequence = key_named(name);
     check_owner(sequence);
@@ -270,6 +277,7 @@ int32_t rotate_key(const text *name) {
 
 } // namespace
 
+// Computes with a key that this session has, or reads from uid_key, without a lock on it (open_key()).
 UIDGEN_SQL_FUNCTION(uid_conceal) {
     const int64_t id = PG_GETARG_INT64(0);
     const text *name = PG_GETARG_TEXT_PP(1);
@@ -282,6 +290,7 @@ UIDGEN_SQL_FUNCTION(uid_conceal) {
     PG_RETURN_INT64(uidgen::core::conceal(key.format, key.permutation, key.version, id));
 }
 
+// Computes with a version of a key that this session has, or reads from uid_key, without a lock on it (open_key()).
 UIDGEN_SQL_FUNCTION(uid_reveal) {
     const int64_t value = PG_GETARG_INT64(0);
     const text *name = PG_GETARG_TEXT_PP(1);
@@ -297,6 +306,7 @@ UIDGEN_SQL_FUNCTION(uid_reveal) {
     PG_RETURN_INT64(uidgen::core::reveal(key.format, key.permutation, value));
 }
 
+// Both write the key's row of uid_key, as the owner of that table.
 UIDGEN_SQL_FUNCTION(uid_key_create) { PG_RETURN_OID(create_key(fcinfo)); }
 UIDGEN_SQL_FUNCTION(uid_key_rotate) { PG_RETURN_INT32(rotate_key(PG_GETARG_TEXT_PP(0))); }
 

@@ -10,6 +10,7 @@
 namespace uidgen::pg {
 namespace {
 
+// By the owners in the catalogs, for the current user.
 void check_may_choose_default() {
     if (!has_privs_of_role(GetUserId(), find_extension().owner) &&
         !has_privs_of_role(GetUserId(), ROLE_PG_DATABASE_OWNER))
@@ -18,7 +19,8 @@ void check_may_choose_default() {
                  errdetail("Only the owner of the database or of the extension may choose it.")));
 }
 
-// The largest id that a generator can have issued; -1: none. Under lock_generator(), or it may rise at once.
+// The largest id that a generator can have issued; -1: none. By its page and its slot, under lock_generator(), or it
+// may rise at once.
 int64_t largest_id_of(Oid generator) {
     const int64_t mark = high_water_mark_of(generator);
     if (mark <= core::no_lease_yet)
@@ -28,7 +30,8 @@ int64_t largest_id_of(Oid generator) {
 }
 
 // The largest id of lost generators that lies ahead of the clock; -1: none. A default that was dropped is among them.
-// The first draw passes those ids, too, but a mark outlives a restart.
+// Read from shared memory, where note_all_lost() first notes those of dropped sequences. Needs no lock on the
+// generator. The first draw passes those ids, too, but a mark outlives a restart.
 int64_t largest_lost_id(Oid generator, const GeneratorConfig &config) {
     note_all_lost();
     const int64_t tick = find_tick_to_pass(generator, config);
@@ -36,7 +39,7 @@ int64_t largest_lost_id(Oid generator, const GeneratorConfig &config) {
 }
 
 // Raises the generator's high-water mark above the former default's ids and those of lost generators. Under
-// lock_generator().
+// lock_generator(). Writes the page, durably.
 void start_above(Oid generator, int64_t former_id) {
     const GeneratorConfig config = read_generator_config(generator);
     const int64_t highest = Max(former_id, largest_lost_id(generator, config));
@@ -48,7 +51,8 @@ void start_above(Oid generator, int64_t former_id) {
 }
 
 // Locks both to the end of the transaction, and raises the generator's high-water mark above the former default's ids.
-// Returns the former default, which is `chosen` unless another session has dropped it meanwhile.
+// Under lock_choice_of_default(). Returns the former default, which is `chosen` unless another session has dropped it
+// meanwhile.
 Oid lock_and_raise(Oid generator, Oid chosen) {
     // Both at once: no session that draws from the former one waits for a transaction that draws from the new one.
     if (OidIsValid(chosen))
@@ -61,6 +65,7 @@ Oid lock_and_raise(Oid generator, Oid chosen) {
 
 } // namespace
 
+// Locks the choice, then both generators; raises the next one's high-water mark, and stores both labels.
 UIDGEN_SQL_FUNCTION(uid_default_set) {
     const Oid generator = PG_GETARG_OID(0);
     check_may_choose_default();

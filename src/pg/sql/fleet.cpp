@@ -22,15 +22,17 @@ void put_text(ResultRow *row, const char *column, const char *text) {
         put_column(row, column, copy);
 }
 
-// Why a generator gets nothing; at_us 0: it was not refused since the registry could be used last.
+// Why a generator gets nothing, by copies of shared memory; at_us 0: it was not refused since the registry could be
+// used last.
 GrantError error_to_show(const RegistrarStatus &status, const Member *member) {
     if (status.away_since_us != 0)
         return status.last_error;
     return member != nullptr && member->error.at_us >= status.back_at_us ? member->error : GrantError{};
 }
 
-// How it is with a generator, or with the server if it has none.
-const char *state_of(const GrantError &error, const Member *member) {
+// How it is with a generator, or with the server if it has none: by a copy of the membership, the clock, and the usual
+// length of grants.
+const char *state_of(const GrantError &error, const Member *member) EXCLUDES(state_lock) {
     const int64_t now_us = wall_clock_us();
     const bool is_idle = member != nullptr && !is_in_use(*member, now_us, usual_length_us());
     if (error.at_us != 0 && !is_idle) {
@@ -42,7 +44,8 @@ const char *state_of(const GrantError &error, const Member *member) {
     return has_grant && !is_idle ? "granted" : "waiting";
 }
 
-void put_registry_status(ResultRow *row, const RegistrarStatus &status, const Member *member) {
+// Of copies, and of what the server has seen of its fleet.
+void put_registry_status(ResultRow *row, const RegistrarStatus &status, const Member *member) EXCLUDES(state_lock) {
     const core::FleetSeen seen = fleet_seen();
     const GrantError error = error_to_show(status, member);
     put_text(row, "state", state_of(error, member));
@@ -67,6 +70,7 @@ void put_registry_status(ResultRow *row, const RegistrarStatus &status, const Me
     put_column(row, "longest", seconds(seen.longest));
 }
 
+// Of a copy, without the slot's lock.
 void put_member(ResultRow *row, const Member &member) {
     put_text(row, "database", member.request.database);
     put_text(row, "generator", member.request.generator);
@@ -79,7 +83,8 @@ void put_member(ResultRow *row, const Member &member) {
 
 } // namespace
 
-// A row for each member, or one of the server alone.
+// A row for each member, or one of the server alone. Copies each from its slot, under the slot's lock. Asks no
+// registry.
 UIDGEN_SQL_FUNCTION(uid_registrar) {
     const ReturnSetInfo *result = new_result(fcinfo);
     if (!settings::is_preloaded)
@@ -106,6 +111,7 @@ UIDGEN_SQL_FUNCTION(uid_registrar) {
     return static_cast<Datum>(0);
 }
 
+// Has all memberships begin again, in the slots and, under its lock, in the file of grants; wakes the registrar.
 UIDGEN_SQL_FUNCTION(uid_fleet_move) {
     (void)fcinfo;
     if (!settings::is_preloaded)

@@ -7,10 +7,12 @@
 
 namespace uidgen::pg {
 
+// The quoted name of the extension's schema, locked to the end of the transaction (hold_names()).
 UIDGEN_SQL_FUNCTION(uid_home) { PG_RETURN_TEXT_P(cstring_to_text(quoted_schema(hold_names()))); }
 
-// For the owner of a table or of a sequence, who could do the same by LOCK TABLE or ALTER SEQUENCE. Others get no lock,
-// and an error from the caller. A sequence is locked as a plan that renames or drops it does.
+// Takes AccessExclusiveLock for the owner of a table or of a sequence, who could do the same by LOCK TABLE or ALTER
+// SEQUENCE. Others get no lock, and an error from the caller. A sequence is locked as a plan that renames or drops it
+// does.
 UIDGEN_SQL_FUNCTION(uid_lock_first) {
     const Oid relation = PG_GETARG_OID(0);
     if (is_relation(relation) && has_privs_of_role(GetUserId(), owner_of(relation)))
@@ -19,7 +21,7 @@ UIDGEN_SQL_FUNCTION(uid_lock_first) {
     PG_RETURN_VOID();
 }
 
-// The library is loaded when the function is called, and registers the provider of labels.
+// Does nothing. The library is loaded when the function is called, and registers the provider of labels.
 UIDGEN_SQL_FUNCTION(uid_load) {
     if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
         report_other_call("uid_load", "trigger of DDL");

@@ -11,16 +11,19 @@
 namespace uidgen::pg {
 namespace {
 
+// Keeps it for uid_last(), in the session's memory.
 Datum return_id(int64_t id) {
     last_id = id;
     return Int64GetDatum(id);
 }
 
+// The entry of the generator that is the first argument, else of the default one, opened under RowExclusiveLock.
 SessionEntry *open_generator(FunctionCallInfo fcinfo, bool is_named) {
     return is_named ? open_entry(PG_GETARG_OID(0), SlotKind::generator) : open_default();
 }
 
-// An entry that was opened again may still have its window. So transactions of one call each use it too.
+// From an open entry: by its window, else by draw_ids(), which moves the word, and may write a lease, flush or wait. An
+// entry that was opened again may still have its window. So transactions of one call each use it too.
 Datum draw_one(SessionEntry *entry) {
     int64_t id;
     if (draw_next<SlotKind::generator>(entry, GetUserId(), &id))
@@ -29,13 +32,16 @@ Datum draw_one(SessionEntry *entry) {
     return return_id(core::encode(drawn.encoder, drawn.run.first));
 }
 
-// Not inlined, so that the fast path has fewer registers to save.
+// Opens the entry, under RowExclusiveLock, then draw_one(). Not inlined, as the next one, so that the fast path has
+// fewer registers to save.
 [[gnu::noinline]] Datum next_default_id() { return draw_one(open_default()); }
+// Opens the entry of the argument, under RowExclusiveLock, then draw_one().
 [[gnu::noinline]] Datum next_id_of(FunctionCallInfo fcinfo) {
     last_used.generator = open_entry(PG_GETARG_OID(0), SlotKind::generator);
     return draw_one(last_used.generator);
 }
 
+// A DrawSome, from an open entry: by draw_ids(), which moves the word, and may write a lease, flush or wait.
 uint64_t draw_some_ids(SessionEntry *entry, uint64_t want, int64_t *out) {
     const Drawn drawn = draw_ids(entry, want);
     for (uint64_t i = 0; i < drawn.run.count; i++)
@@ -56,8 +62,9 @@ struct KeptLayout {
 };
 KeptLayout kept = {};
 
-// The layout of the generator that is an argument (NULL: the default one), as of its last change, until the next call.
-// Null if an argument before it is NULL: the functions are not STRICT, because the generator may be NULL.
+// The layout of the generator that is an argument (NULL: the default one), as of its last change, until the next call:
+// by its label, which this session keeps. No lock on the generator, and no slot. Null if an argument before it is NULL:
+// the functions are not STRICT, because the generator may be NULL.
 const core::Layout *layout_argument(FunctionCallInfo fcinfo, int argument) {
     if (std::any_of(fcinfo->args, fcinfo->args + argument, [](const NullableDatum &a) { return a.isnull; }))
         return nullptr;
@@ -148,7 +155,8 @@ uint64_t strong_random_bits() {
     return bits;
 }
 
-// The entry that the id came from is still open, so its slot has the id's layout.
+// The entry that the id came from is still open, so its slot has the id's layout, which is read without the slot's
+// lock.
 Datum drawn_as_uuid(const SessionEntry *entry, Datum id) {
     return id_as_uuid(generator_of(entry->slot).config.layout, DatumGetInt64(id), strong_random_bits());
 }
@@ -163,7 +171,7 @@ int64_t lower_bound_at(const core::TimeField &field, TimestampTz time) {
     return core::lower_bound(field, to_bounded_unix_us(time) - (fault_is("early_bound") ? field.tick_us - 1 : 0));
 }
 
-// From the arguments epoch, tick_us and shift, which begin with the second one.
+// From the arguments epoch, tick_us and shift, which begin with the second one; error if one is out of range.
 core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
     const TimestampTz epoch = PG_GETARG_TIMESTAMPTZ(1);
     const int64_t tick_us = PG_GETARG_INT64(2);
@@ -185,7 +193,8 @@ core::TimeField field_of_arguments(FunctionCallInfo fcinfo) {
 
 } // namespace
 
-// Not STRICT: a test of one argument costs less than the executor's loop over all.
+// Fast path: one swap of the word in shared memory, without a lock; else next_default_id(). Not STRICT: a test of one
+// argument costs less than the executor's loop over all.
 UIDGEN_SQL_FUNCTION(uid_next_default) {
     const Oid role = GetUserId();
     int64_t id;
@@ -193,6 +202,7 @@ UIDGEN_SQL_FUNCTION(uid_next_default) {
     return likely(draw_next<SlotKind::generator>(entry, role, &id)) ? return_id(id) : next_default_id();
 }
 
+// Fast path: one swap of the word in shared memory, without a lock; else next_id_of().
 UIDGEN_SQL_FUNCTION(uid_next_of) {
     const Oid role = GetUserId();
     int64_t id;
@@ -202,7 +212,8 @@ UIDGEN_SQL_FUNCTION(uid_next_of) {
     return likely(draw_next<SlotKind::generator>(entry, role, &id)) ? return_id(id) : next_id_of(fcinfo);
 }
 
-// A draw may process invalidations, which clear last_used. So the entry is kept here.
+// Draws an id, by the fast path or draw_one(), and adds random bits. A draw may process invalidations, which clear
+// last_used. So the entry is kept here.
 UIDGEN_SQL_FUNCTION(uid_next_uuid) {
     const bool is_named = PG_NARGS() > 0;
     SessionEntry *entry = is_named ? known_entry<SlotKind::generator>(PG_GETARG_OID(0)) : last_used.default_generator;
@@ -213,13 +224,14 @@ UIDGEN_SQL_FUNCTION(uid_next_uuid) {
     return drawn_as_uuid(entry, draw_one(entry));
 }
 
-// The last id is that of the last call that did not fail.
+// Opens the entry, and draws by draw_ids() alone. The last id is that of the last call that did not fail.
 UIDGEN_SQL_FUNCTION(uid_next_array) {
     const bool is_named = PG_NARGS() > 1;
     SessionEntry *entry = open_generator(fcinfo, is_named);
     return PointerGetDatum(draw_array(entry, PG_GETARG_INT64(is_named ? 1 : 0), draw_some_ids, &last_id));
 }
 
+// From the session's memory.
 UIDGEN_SQL_FUNCTION(uid_last) {
     (void)fcinfo;
     if (last_id < 0)
@@ -229,6 +241,7 @@ UIDGEN_SQL_FUNCTION(uid_last) {
     PG_RETURN_INT64(last_id);
 }
 
+// By the layout in the generator's label. No lock, no slot.
 UIDGEN_SQL_FUNCTION(uid_decode) {
     TupleDesc desc = row_type(fcinfo);
     core::Parts parts;
@@ -243,6 +256,7 @@ UIDGEN_SQL_FUNCTION(uid_decode) {
                      Int32GetDatum(static_cast<int32>(parts.sequence)), BoolGetDatum((parts.worker & backup) != 0)});
 }
 
+// By the layout in the generator's label. No lock, no slot.
 UIDGEN_SQL_FUNCTION(uid_encode) {
     const core::Layout *layout = layout_argument(fcinfo, 4);
     if (layout == nullptr)
@@ -255,6 +269,7 @@ UIDGEN_SQL_FUNCTION(uid_encode) {
     return Int64GetDatum(core::encode(*layout, parts));
 }
 
+// By the layout in the generator's label. No lock, no slot.
 UIDGEN_SQL_FUNCTION(uid_timestamp) {
     core::Parts parts;
     const core::Layout *layout = layout_argument(fcinfo, 1);
@@ -263,6 +278,7 @@ UIDGEN_SQL_FUNCTION(uid_timestamp) {
     return TimestampTzGetDatum(to_timestamptz(core::start_of(*layout, parts.tick)));
 }
 
+// By its arguments alone.
 UIDGEN_SQL_FUNCTION(uid_timestamp_fixed) {
     const core::TimeField field = field_of_arguments(fcinfo);
     const int64_t id = PG_GETARG_INT64(0);
@@ -275,6 +291,7 @@ UIDGEN_SQL_FUNCTION(uid_timestamp_fixed) {
     PG_RETURN_TIMESTAMPTZ(to_timestamptz(field.epoch_us + (id >> field.shift) * field.tick_us));
 }
 
+// By the layout in the generator's label. No lock, no slot.
 UIDGEN_SQL_FUNCTION(uid_lower_bound) {
     const core::Layout *layout = layout_argument(fcinfo, 1);
     if (layout == nullptr)
@@ -282,10 +299,12 @@ UIDGEN_SQL_FUNCTION(uid_lower_bound) {
     PG_RETURN_INT64(lower_bound_at(core::time_field(*layout), PG_GETARG_TIMESTAMPTZ(0)));
 }
 
+// By its arguments alone.
 UIDGEN_SQL_FUNCTION(uid_lower_bound_fixed) {
     PG_RETURN_INT64(lower_bound_at(field_of_arguments(fcinfo), PG_GETARG_TIMESTAMPTZ(0)));
 }
 
+// The text of the layout in the generator's label.
 UIDGEN_SQL_FUNCTION(uid_layout) { return CStringGetTextDatum(layout_text(*layout_argument(fcinfo, 0))); }
 
 UIDGEN_SQL_FUNCTION(uid_to_base62) {
@@ -311,7 +330,7 @@ UIDGEN_SQL_FUNCTION(uid_from_base62) {
     PG_RETURN_INT64(id);
 }
 
-// The same id gives the same uuid: its random bits are 0.
+// By the layout in the generator's label. The same id gives the same uuid: its random bits are 0.
 UIDGEN_SQL_FUNCTION(uid_to_uuid) {
     const core::Layout *layout = layout_argument(fcinfo, 1);
     if (layout == nullptr)
@@ -320,6 +339,7 @@ UIDGEN_SQL_FUNCTION(uid_to_uuid) {
     return id_as_uuid(*layout, PG_GETARG_INT64(0), 0);
 }
 
+// By the layout in the generator's label. No lock, no slot.
 UIDGEN_SQL_FUNCTION(uid_from_uuid) {
     const core::Layout *layout = layout_argument(fcinfo, 1);
     if (layout == nullptr)

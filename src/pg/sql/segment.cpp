@@ -11,6 +11,7 @@
 namespace uidgen::pg {
 namespace {
 
+// Keeps it for segment_last(), in the session's entry.
 Datum return_value(SessionEntry *entry, int64_t value) {
     entry->last_value = value;
     return Int64GetDatum(value);
@@ -18,8 +19,10 @@ Datum return_value(SessionEntry *entry, int64_t value) {
 
 // The entry of the first argument: of a regclass, or of open_entry_named().
 using OpenEntry = SessionEntry *(*)(FunctionCallInfo);
+// Takes RowExclusiveLock on the sequence.
 SessionEntry *open_entry_of(FunctionCallInfo fcinfo) { return open_entry(PG_GETARG_OID(0), SlotKind::segment); }
 
+// Opens the entry, and draws a value from its window, else by draw_segment(), which may reserve a range, flush or wait.
 // Not inlined, so that the fast path has fewer registers to save. An entry that was opened again may still have its
 // window. So transactions of one call each use it too.
 template <OpenEntry open> [[gnu::noinline]] Datum open_and_draw(FunctionCallInfo fcinfo) {
@@ -31,6 +34,7 @@ template <OpenEntry open> [[gnu::noinline]] Datum open_and_draw(FunctionCallInfo
     return return_value(entry, value);
 }
 
+// A DrawSome, from an open entry: by draw_segment(), which may reserve a range, flush or wait.
 uint64_t draw_some_values(SessionEntry *entry, uint64_t want, int64_t *out) {
     const SegmentValues values = draw_segment(entry, want);
     for (uint64_t i = 0; i < values.count; i++)
@@ -38,13 +42,15 @@ uint64_t draw_some_values(SessionEntry *entry, uint64_t want, int64_t *out) {
     return values.count;
 }
 
+// An array, drawn from an open entry by draw_segment(); the entry keeps the last value for segment_last().
 Datum next_values(SessionEntry *entry, int64_t count) {
     ArrayType *values = draw_array(entry, count, draw_some_values, &entry->last_value);
     entry->has_last = entry->has_last || count > 0;
     return PointerGetDatum(values);
 }
 
-// The whole of segment_reserve(). A caller that passes NULL would take a result of NULL for a block, so it is an error.
+// The whole of segment_reserve(): opens the entry, and moves the counter, durably (reserve_block()). A caller that
+// passes NULL would take a result of NULL for a block, so it is an error.
 Datum reserve_as_row(FunctionCallInfo fcinfo, OpenEntry open) {
     if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("segment and count must not be null"),
@@ -61,8 +67,9 @@ Datum reserve_as_row(FunctionCallInfo fcinfo, OpenEntry open) {
                            Int64GetDatum(sequence_rule(entry->sequence).increment)});
 }
 
-// Sessions that draw ask for blocks in the same place, so they are excluded. The server's login asks the registry, so
-// it does so only for roles that may create segments.
+// Takes ShareRowExclusiveLock on a sequence of the caller's in uid_segments; error for another. Sessions that draw ask
+// for blocks in the same place, so they are excluded. The server's login asks the registry, so it does so only for
+// roles that may create segments.
 void lock_owned(Oid sequence) {
     if (get_rel_relkind(sequence) != RELKIND_SEQUENCE)
         report_not_a_sequence(sequence);
@@ -77,7 +84,8 @@ void lock_owned(Oid sequence) {
 
 } // namespace
 
-// Not STRICT: the function's own test of one argument costs less than the executor's loop over all.
+// Fast path: one swap of the word in shared memory, without a lock; else open_and_draw(). Not STRICT: the function's
+// own test of one argument costs less than the executor's loop over all.
 UIDGEN_SQL_FUNCTION(segment_next_of) {
     const Oid role = GetUserId();
     int64_t value;
@@ -88,6 +96,7 @@ UIDGEN_SQL_FUNCTION(segment_next_of) {
                                                                      : open_and_draw<open_entry_of>(fcinfo);
 }
 
+// Fast path: one swap of the word in shared memory, without a lock; else open_and_draw().
 UIDGEN_SQL_FUNCTION(segment_next_named) {
     const Oid role = GetUserId();
     int64_t value;
@@ -98,13 +107,16 @@ UIDGEN_SQL_FUNCTION(segment_next_named) {
                                                                      : open_and_draw<open_entry_named>(fcinfo);
 }
 
+// Both open the entry, under RowExclusiveLock, and draw by draw_segment().
 UIDGEN_SQL_FUNCTION(segment_next_array_of) { return next_values(open_entry_of(fcinfo), PG_GETARG_INT64(1)); }
 UIDGEN_SQL_FUNCTION(segment_next_array_named) { return next_values(open_entry_named(fcinfo), PG_GETARG_INT64(1)); }
 
+// Both open the entry, under RowExclusiveLock, and move the counter, durably (reserve_block()).
 UIDGEN_SQL_FUNCTION(segment_reserve_of) { return reserve_as_row(fcinfo, open_entry_of); }
 UIDGEN_SQL_FUNCTION(segment_reserve_named) { return reserve_as_row(fcinfo, open_entry_named); }
 
-// Like currval: this session's last value of a sequence, whatever other sessions have drawn since.
+// By the session's entry, which need not be open. Like currval: this session's last value of a sequence, whatever other
+// sessions have drawn since.
 UIDGEN_SQL_FUNCTION(segment_last) {
     const Oid sequence = sequence_named(PG_GETARG_TEXT_PP(0));
     check_is_sequence(sequence);
@@ -119,8 +131,8 @@ UIDGEN_SQL_FUNCTION(segment_last) {
     PG_RETURN_INT64(entry->last_value);
 }
 
-// setval does the other checks. Every session compares its page at its next transaction's first call; this session at
-// its next call.
+// Moves the counter under RowExclusiveLock, by setval, which does the other checks. Every session compares its page at
+// its next transaction's first call; this session at its next call.
 UIDGEN_SQL_FUNCTION(segment_set) {
     const Oid sequence = sequence_named(PG_GETARG_TEXT_PP(0));
     check_is_sequence(sequence);
@@ -136,9 +148,10 @@ UIDGEN_SQL_FUNCTION(segment_set) {
     return PG_GETARG_DATUM(1);
 }
 
-// Asks the registry for one value of a segment. Its arguments are the sequence, and the names of the segment here and
-// at the registry. It takes lock_owned(), so no session draws meanwhile, and the slot may have the definition to be
-// looked up until it is opened next, which reads its own again. The label of a new segment discards the value.
+// Has the registrar ask the registry for one value of a segment, through its slot, and waits. Its arguments are the
+// sequence, and the names of the segment here and at the registry. It takes lock_owned(), so no session draws
+// meanwhile, and the slot may have the definition to be looked up until it is opened next, which reads its own again.
+// The label of a new segment discards the value.
 UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);

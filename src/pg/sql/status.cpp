@@ -63,7 +63,8 @@ void put_generator(ResultRow *row, Slot *slot) REQUIRES_SHARED(slot_lock) {
         put_ring(row, generator);
 }
 
-void put_segment(ResultRow *row, const Slot *slot) {
+// Takes the slot's lock.
+void put_segment(ResultRow *row, const Slot *slot) EXCLUDES(slot_lock, state_lock) {
     const SegmentState &segment = segment_of(slot);
     const BlockAnswer next = blocks_look(slot);
     lock_slot_shared(slot);
@@ -91,8 +92,8 @@ void put_segment(ResultRow *row, const Slot *slot) {
         put_column(row, "registry_error", error_for_user(next.error).message);
 }
 
-// As in pg_sequences: counts reveal how much is drawn. For a role that may see all, nothing is looked up, because a
-// session keeps what it looks up.
+// By the privileges of the current user, as in pg_sequences: counts reveal how much is drawn. For a role that may see
+// all, nothing is looked up, because a session keeps what it looks up.
 bool may_see(Oid sequence) {
     bool is_missing = false;
     return fault_is("show_all") || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
@@ -107,8 +108,8 @@ struct Look {
     Stats counted;
 };
 
-// For the views. It takes the slot's lock.
-Look look_at_slot(Slot *slot, const SlotKey &key) {
+// For the views. It takes the slot's lock, and notes in shared memory the counts that it shows (slot_counted()).
+Look look_at_slot(Slot *slot, const SlotKey &key) EXCLUDES(slot_lock, state_lock) {
     lock_slot_shared(slot);
     const bool is_there = slot->phase != SlotPhase::free && same_key(slot->key, key);
     const Look look = {.is_there = is_there,
@@ -128,8 +129,8 @@ void put_stats(ResultRow *row, const Stats &stats) {
             put_column(row, stat_names[i], stats.values[i]);
 }
 
-// False: there is no live state any more. A slot may be reset at any time.
-bool put_live_generator(ResultRow *row, Slot *slot, const Look &look) {
+// Takes the slot's lock. False: there is no live state any more. A slot may be reset at any time.
+bool put_live_generator(ResultRow *row, Slot *slot, const Look &look) EXCLUDES(slot_lock, state_lock) {
     if (!look.is_ready)
         return false;
     lock_slot_shared(slot);
@@ -149,7 +150,8 @@ void put_names(ResultRow *row, Oid sequence) {
         put_column(row, "registry_name", definition.segment.registry_name);
 }
 
-bool put_live_segment(ResultRow *row, Slot *slot, const Look &look) {
+// Takes the slot's lock; the names are those of the label. False: there is no live state any more.
+bool put_live_segment(ResultRow *row, Slot *slot, const Look &look) EXCLUDES(slot_lock, state_lock) {
     if (!look.is_ready)
         return false;
     put_segment(row, slot);
@@ -157,6 +159,7 @@ bool put_live_segment(ResultRow *row, Slot *slot, const Look &look) {
     return slot->generation.load(std::memory_order_acquire) == look.generation;
 }
 
+// By the look, and the slot's kind, which never changes: without a lock.
 bool put_counters(ResultRow *row, Slot *slot, const Look &look) {
     put_column(row, "kind", slot->kind == SlotKind::generator ? "generator" : "segment");
     put_stats(row, look.counted);
@@ -165,8 +168,9 @@ bool put_counters(ResultRow *row, Slot *slot, const Look &look) {
 
 using PutRest = bool (*)(ResultRow *, Slot *, const Look &);
 
-// A row for the sequence's slot of the kind, if put_rest() finds what to put into it.
-void add_slot(const ReturnSetInfo *result, Oid sequence, SlotKind kind, PutRest put_rest) {
+// A row for the sequence's slot of the kind, if put_rest() finds what to put into it. The sequence is not locked.
+void add_slot(const ReturnSetInfo *result, Oid sequence, SlotKind kind, PutRest put_rest)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const SlotKey key = slot_key(sequence);
     Slot *slot = find_slot(key, kind);
     if (slot == nullptr || !may_see(sequence))
@@ -178,7 +182,8 @@ void add_slot(const ReturnSetInfo *result, Oid sequence, SlotKind kind, PutRest 
     });
 }
 
-// Goes through the sequences of the database, of which other databases may have more.
+// Calls visit(oid) for each sequence in the catalogs, without a lock on it, once the process has attached to the area.
+// Goes through those of the database, of which other databases may have more.
 template <typename Visit> void for_each_sequence(Visit visit) {
     if (!attach_area())
         return;
@@ -194,13 +199,15 @@ template <typename Visit> void for_each_sequence(Visit visit) {
     MemoryContextDelete(each);
 }
 
-int32_t count_slots(SlotKind kind) {
+// Those that sequences of any database have, each under its lock.
+int32_t count_slots(SlotKind kind) EXCLUDES(slot_lock, state_lock) {
     int32_t slots = 0;
     for_each_slot(kind, [&slots](Slot *) { slots++; });
     return slots;
 }
 
-bool put_server(ResultRow *row) {
+// From the server's state, and from all slots, each under its lock.
+bool put_server(ResultRow *row) EXCLUDES(slot_lock, state_lock) {
     if (!attach_server_state())
         return false;
     put_stats(row, slots_counted());
@@ -214,6 +221,7 @@ bool put_server(ResultRow *row) {
 
 } // namespace
 
+// From the slots, each under its lock; no lock on a sequence, and no page is read.
 UIDGEN_SQL_FUNCTION(uid_live_generators) {
     const ReturnSetInfo *result = new_result(fcinfo);
     const auto add = [result](Oid generator) { add_slot(result, generator, SlotKind::generator, put_live_generator); };
@@ -224,12 +232,14 @@ UIDGEN_SQL_FUNCTION(uid_live_generators) {
     return static_cast<Datum>(0);
 }
 
+// From the slots, each under its lock, and labels; no lock on a sequence, and no page is read.
 UIDGEN_SQL_FUNCTION(uid_live_segments) {
     const ReturnSetInfo *result = new_result(fcinfo);
     for_each_sequence([result](Oid sequence) { add_slot(result, sequence, SlotKind::segment, put_live_segment); });
     return static_cast<Datum>(0);
 }
 
+// From the slots, each under its lock; notes there what it shows.
 UIDGEN_SQL_FUNCTION(uid_counters) {
     const ReturnSetInfo *result = new_result(fcinfo);
     for_each_sequence([result](Oid sequence) {
@@ -239,6 +249,7 @@ UIDGEN_SQL_FUNCTION(uid_counters) {
     return static_cast<Datum>(0);
 }
 
+// From the server's state and all slots, each under its lock; notes what it shows.
 UIDGEN_SQL_FUNCTION(uid_server_counters) {
     add_row(new_result(fcinfo), put_server);
     return static_cast<Datum>(0);
