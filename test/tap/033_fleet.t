@@ -192,6 +192,8 @@ is($former->safe_psql('postgres', $nodes), $knew, '... and has granted nothing')
 $registry->stop;
 $members{c}->safe_psql('postgres', "SELECT uid_generator_create('astray')");
 poll_until('it is asked', sub { try_sql($members{c}, "SELECT uid_next('uid_generators.astray')"); (row('reason', $former) // '') eq 'proof' || row('fence', $former) > 0 });
+my $away = q{SELECT count(*) > 0 FROM uid_registry_status WHERE away_since IS NOT NULL};
+ok(poll_until('each member has asked it', sub { !grep { $_->safe_psql('postgres', $away) ne 't' } values %members }), 'members know of no registry');
 is($former->safe_psql('postgres', $nodes), $knew, 'nor when it is alone: members do not go back');
 isnt(state_of('astray'), 'granted', '... and newcomers of members wait');
 $former->stop('immediate');
