@@ -10,12 +10,13 @@ namespace uidgen::pg {
 constexpr int most_requests = 100; // of a call
 
 // The statement of a hello, which is not sent here. It also sets what the calls of the connection need. `ends_calls`:
-// it ends what this server has given up there.
+// it ends what this server has given up there. Reads the server's salt in shared memory.
 Statement make_hello(const core::FleetSeen &seen, bool ends_calls);
 // Parses the rows of a hello's answer. False: they are none.
 bool read_hello(const PGresult *rows, core::Hello *hello);
 
-// The statement of a call for all of them, which are prepared (core::prepare_call()). It is not sent here.
+// The statement of a call for all of them, which are prepared (core::prepare_call()), by them,
+// uidgen.registry_lease and this server's host and port. It is not sent here.
 Statement make_grant_call(const core::FleetSeen &seen, const Member *const *members, int count);
 
 // Parses the answer to the request of that index; false: there is none that can be read. Texts last as long as the

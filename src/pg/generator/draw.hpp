@@ -76,7 +76,8 @@ enum class Outcome : uint8_t {
 };
 
 // Begins a try: closes the entry's window, and reads the word, the grant and the clock. Joins or leaves the fleet if
-// the setting has changed. Logs that the clock went back or has caught up.
+// the setting has changed (join_or_leave_fleet(), which may read the page and worker_node). Logs that the clock went
+// back or has caught up, for which it may read catalogs.
 DrawReading begin_try(DrawCall *call) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Fixes the node of the try's ids: that of its grant, or the generator's own, for which it draws the number that nodes

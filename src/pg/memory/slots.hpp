@@ -147,8 +147,9 @@ struct SlotInit {
 // once.
 Slot *find_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The slot of that key, made ready with `init` unless another session has done so first. The caller holds
-// RowExclusiveLock on the sequence. Raises an error if there is no memory.
+// The slot of that key, made ready with `init` unless another session has done so first. Opens the area first
+// (open_area(), which may make it and read the file of grants). The caller holds RowExclusiveLock on the sequence.
+// Raises an error if there is no memory.
 Slot *make_slot(const SlotKey &key, const SlotInit &init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The slot of that key; if there is none, a stale one. The process has attached to the area. The caller holds

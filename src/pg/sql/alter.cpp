@@ -165,8 +165,8 @@ void drop_sequence(Oid sequence) { run_statement(psprintf("DROP SEQUENCE %s", qu
 
 } // namespace
 
-// Creates and locks the sequence, stores its label, and may raise its high-water mark and GRANT. A sequence that has no
-// label is one that was restored without it.
+// Creates and locks the sequence (define_sequence()), stores its label, and may raise its high-water mark and GRANT. A
+// sequence that has no label is one that was restored without it.
 UIDGEN_SQL_FUNCTION(uid_generator_create) {
     const char *name = PG_ARGISNULL(0) ? "<NULL>" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     const Oid schema = hold_names();

@@ -65,7 +65,8 @@ Oid lock_and_raise(Oid generator, Oid chosen) {
 
 } // namespace
 
-// Locks the choice, then both generators; raises the next one's high-water mark, and stores both labels.
+// Locks the choice, then both generators; raises the next one's high-water mark above the ids of the former one and of
+// lost generators (start_above()), and stores both labels.
 UIDGEN_SQL_FUNCTION(uid_default_set) {
     const Oid generator = PG_GETARG_OID(0);
     check_may_choose_default();
