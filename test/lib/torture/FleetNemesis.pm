@@ -198,7 +198,9 @@ sub put_back_member ($self, $dice)
 	$self->kill_server($node);
 	PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', $data);
 	rename $copy, $data or die "could not rename $copy: $!";
-	return $self->start;
+	$self->start;
+	# Its marks are as they were. So its ids go on below those since, but with other nodes.
+	$self->{servers}->write_target($member, $_, $node) foreach 0, 1;
 }
 
 # To other nodes.
