@@ -1,5 +1,5 @@
--- Reads the ids of uidgen in a database that cannot have the extension, such as a managed server or a warehouse. Plain
--- SQL for PostgreSQL 14 and later, with the names and results of the extension; it draws no ids.
+-- Reads the ids of uidgen in a database that cannot have the extension, such as a managed PostgreSQL. For PostgreSQL 14
+-- and later, with the names and results of the extension; it draws no ids.
 --
 --   CREATE SCHEMA uidgen;
 --   SET search_path = uidgen;
