@@ -17,9 +17,6 @@ use UidgenTest;
 my @of_any_server = qw(kill_backend kill_background kill_postmaster stop_immediate stop_fast freeze_session
   freeze_background freeze_server terminate cancel checkpoint);
 
-# A server is away, or its sessions are.
-my @away = qw(08001 08006 57P01 57P02 57P03);
-
 sub is_alone ($self)
 {
 	return $self->{setting}{registry} eq 'single';
@@ -170,7 +167,7 @@ sub clone_member ($self, $dice)
 	my $registry = $servers->{primary};
 	my $is_away = $dice->chance(30);
 	$self->{node} = $member->{node};
-	$self->in_force('clone_member', $is_away ? 'while the registry is away' : '', explains => \@away, marks => 'stall', after => 3);
+	$self->in_force('clone_member', $is_away ? 'while the registry is away' : '', explains => \@Nemesis::away, marks => 'stall', after => 3);
 	my $clone = $servers->add_node(PostgreSQL::Test::Cluster->new("clone$servers->{number}_" . ++$self->{clones}));
 	mkdir $clone->basedir;
 	$self->copy_running($member->{node}, $clone->data_dir) or return $self->found('a member cannot be copied');
@@ -192,9 +189,10 @@ sub put_back_member ($self, $dice)
 	my $member = $dice->one_of($self->{servers}->members);
 	my $node = $self->{node} = $member->{node};
 	my ($data, $copy) = ($node->data_dir, $node->data_dir . '.copy');
-	$self->in_force('put_back_member', '', explains => \@away, marks => 'stall crash', after => 3);
+	$self->in_force('put_back_member', '', explains => \@Nemesis::away, marks => 'stall crash', after => 3);
 	$self->copy_running($node, $copy) or return $self->found('a member cannot be copied');
 	sleep($dice->one_of(0.5, 2, 5));
+	$self->{servers}->hold_member($member);
 	$self->kill_server($node);
 	PostgreSQL::Test::Utils::system_or_bail('rm', '-rf', $data);
 	rename $copy, $data or die "could not rename $copy: $!";

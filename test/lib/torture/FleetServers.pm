@@ -99,6 +99,12 @@ sub life_ms
 	return 1000;
 }
 
+# Its sessions connect nowhere until write_target() says where to go.
+sub hold_member ($self, $member)
+{
+	write_file("$self->{directory}/target.$member->{name}.$_", "host=/nowhere\n$self->{targets}\n") foreach 0, 1;
+}
+
 sub assignment ($self, $number, $dice)
 {
 	my @names = sort keys %{ $self->{members} };

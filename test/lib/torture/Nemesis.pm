@@ -20,7 +20,7 @@ use Installation;
 use Trouble;
 
 # The server is away, or its sessions are.
-my @away = qw(08001 08006 57P01 57P02 57P03);
+our @away = qw(08001 08006 57P01 57P02 57P03);
 # A parallel worker that dies, or cannot start.
 my @outage = (@away, '55000', 'XX000');
 
