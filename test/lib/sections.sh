@@ -218,7 +218,7 @@ tap_files() {
 }
 
 # Runbooks, sweeps, and what waits for grants to end and begin: those that take longest first.
-slow='070 053 033 026 042 051 034 006 018 055 049 020'
+slow='070 053 033 026 042 034 006 018 055 049 020'
 slow_first() {
     for number in $slow; do
         printf '%s\n' "$@" | grep "/${number}_" || true

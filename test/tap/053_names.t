@@ -225,15 +225,13 @@ cmp_ok(sql('SELECT count(*) FROM planted', 'hostile'), '>', 60, 'functions and o
 
 # What functions run when they are called, and background processes. Functions pin their search_path, so names of
 # pg_catalog need no care there. Those of the extension have the schema in front.
-sql('CREATE DATABASE called');
 $start = -s $node->logfile;
-create_targets($node, 'called');
-my $catalog = catalog($node, 'called', 1);
-my @calls = map { my @all = one_by_one($_, $catalog); @all[ 0 .. ($#all < 2 ? $#all : 2) ] } @{ $catalog->{functions} };
-my @views = grep { $_->{kind} eq 'v' } @{ $catalog->{relations} };
-# Of the values of a column every fourth meets all statements.
-push @calls, map { my $n = 0; ("SELECT * FROM $_->{name}", grep { $n++ < 40 || $n % 8 < 2 } changes($_, $catalog)) } @views;
-run_calls($node, \@calls, dbname => 'called');
+create_targets($node, 'swept');
+my $catalog = catalog($node, 'swept');
+# The first calls of each function and relation, and some of the others.
+my @calls = map { my $n = 0; grep { $n++ < 3 || $n % 8 == 0 } one_by_one($_, $catalog) } @{ $catalog->{functions} };
+push @calls, map { my $n = 0; grep { $n++ < 40 || $n % 8 < 2 } changes($_, $catalog) } @{ $catalog->{relations} };
+my @usual = run_calls($node, \@calls);
 my %from;
 foreach my $tree (grep { $_->{CONTEXT} } logged_trees($start))
 {
@@ -243,20 +241,19 @@ foreach my $tree (grep { $_->{CONTEXT} } logged_trees($start))
 	push @{ $from{ $where // 'C' } }, map { { %$_, typed => $untyped !~ /'|\bNULL\b/ } } calls_of(parsed($tree->{DETAIL}));
 }
 cmp_ok(scalar keys %from, '>', 10, 'the log has statements of many functions');
-is(join("\n", map { inexact('called', $_, @{ $from{$_} }) } sort keys %from), '', 'what they call of the extension gets arguments of exactly its types');
+is(join("\n", map { inexact('swept', $_, @{ $from{$_} }) } sort keys %from), '', 'what they call of the extension gets arguments of exactly its types');
 
 # The same calls once more, where all names of pg_catalog and of the extension mean something else along the search_path.
 {
-	my $quiet = "SET debug_print_parse = off;\n";
-	my $in_front = plant($node, 'called', $quiet);
+	my $in_front = "SET debug_print_parse = off;\n" . plant($node, 'swept');
 	$start = -s $node->logfile;
-	run_calls($node, [ 'SELECT now()', 'SELECT 1::regclass = 1::oid', 'SELECT * FROM worker_node', 'DELETE FROM worker_node' ],
-		dbname => 'called', setup => $in_front);
-	is(planted_calls($node, $start), 'a change, now, oid, operator, regclass, worker_node', 'what is planted works');
+	run_calls($node, [ 'SELECT now()', 'SELECT 1::regclass = 1::oid', 'SELECT max(i) FROM things.plain', q{SELECT 'x'::text || 'y'::text}, 'SELECT * FROM worker_node',
+		'DELETE FROM worker_node', 'SELECT 1::oid::pg_catalog.oid' ], setup => $in_front);
+	is(planted_calls($node, $start), 'a change, max, now, oid, operator, regclass, text, worker_node', 'what is planted works');
 	$start = -s $node->logfile;
-	run_calls($node, \@calls, dbname => 'called', setup => $in_front);
+	sweep_as_before($node, 'with planted objects', \@calls, \@usual, setup => $in_front);
 	is(planted_calls($node, $start), '', 'nothing planted has run');
-	is(sql('SELECT is_called FROM planted.worker_node_id_seq', 'called'), 'f', '... and no sequence has moved');
+	is(sql('SELECT is_called FROM planted.worker_node_id_seq', 'swept'), 'f', '... and no sequence has moved');
 }
 
 $node->stop;

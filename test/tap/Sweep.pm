@@ -1,13 +1,13 @@
 # Calls of everything that the extension has, as the catalog lists it, with values of each type. 042_sweep.t and
-# 051_sweep_settings.t run them.
+# 053_names.t run them.
 #
 #   my $node = new_sweep_server($name, $conf);   # with roles that call
-#   create_targets($node, $database);            # the extension, and objects that values name
+#   create_targets($node, $database);            # a database with the extension, and objects that values name
 #   my $catalog = catalog($node, $database);     # functions, relations, and values of each type
 #   my @calls = one_by_one($function, $catalog); # each parameter through all its values
-#   my @states = run_calls($node, \@calls, dbname => $database, user => 'visitor', ...);   # one SQLSTATE for each
+#   my @states = run_calls($node, \@calls, user => 'visitor', ...);    # one SQLSTATE for each
 #   sweep($node, 'what it is', \@calls, ...);     # the same as an assertion: none ends with an SQLSTATE that it must not
-#   my @lines = differences($node, \@calls, \@usual, \@states, $setup, $other_setup, ...);   # of outcomes
+#   sweep_as_before($node, 'what it is', \@calls, \@states, setup => $sql, ...);   # ... and no outcome differs
 #   check_end_of_sweep($node, @databases);       # drops the databases, and stops the server
 #
 # A call is SQL text. It names everything with its schema, so it means the same under every search_path.
@@ -22,12 +22,12 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
 
-our @EXPORT = qw($home $quoted_home create_targets catalog untyped_parameters one_by_one at_random with_huge_arguments changes
-  triggers plant planted_calls new_sweep_server run_calls run_in_single_user_mode is_bad is_bad_end bad_calls sweep
-  differences check_end_of_sweep);
+our @EXPORT = qw($quoted_home create_targets catalog untyped_parameters one_by_one at_random with_huge_arguments changes
+  triggers plant planted_calls new_sweep_server run_calls run_in_single_user_mode is_bad sweep sweep_as_before
+  check_end_of_sweep);
 
 # A name that goes wrong wherever it is not quoted.
-our $home = q{O'Neill "uid".$1};
+my $home = q{O'Neill "uid".$1};
 our $quoted_home = '"' . $home =~ s/"/""/gr . '"';
 
 # Limits of identifiers, of quoting, of format strings and of memory. Names that mean something come last.
@@ -137,10 +137,10 @@ END
 	return $node;
 }
 
-# Values that name objects. "dropped" and the temporary objects of another session are made by the caller. With
-# renamed => 1 the extension's schema got its name after it.
+# Values that name objects. With renamed => 1 the extension's schema got its name after it.
 sub create_targets ($node, $database, %opts)
 {
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
 	my $first_name = $opts{renamed} ? 'former' : $quoted_home;
 	$node->safe_psql($database, "CREATE SCHEMA $first_name; CREATE EXTENSION uidgen SCHEMA $first_name");
 	$node->safe_psql($database, "ALTER SCHEMA former RENAME TO $quoted_home") if $opts{renamed};
@@ -198,9 +198,15 @@ INSERT INTO things.t_sequence VALUES ('seg', 11, 10);
 SQL
 }
 
-# Functions, relations and values as a hash. $dropped: the oid of a relation that is gone.
-sub catalog ($node, $database, $dropped)
+# Sessions that have temporary objects.
+my @others;
+
+# Functions, relations and values as a hash.
+sub catalog ($node, $database)
 {
+	my $dropped = $node->safe_psql($database, "CREATE SEQUENCE dropped; SELECT 'dropped'::regclass::oid; DROP SEQUENCE dropped");
+	push @others, hold_open($node, dbname => $database);
+	$others[-1]->query_safe('CREATE TEMP TABLE theirs (id bigserial)');
 	my $found = JSON::PP::decode_json(
 		$node->safe_psql($database, <<'SQL'));
 WITH member AS (
@@ -218,7 +224,7 @@ SELECT json_build_object(
       FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
      WHERE p.oid IN (SELECT objid FROM member WHERE classid = 'pg_proc'::regclass)),
   'relations', (
-    SELECT json_agg(json_build_object('name', format('%I.%I', n.nspname, c.relname), 'kind', c.relkind,
+    SELECT json_agg(json_build_object('name', format('%I.%I', n.nspname, c.relname), 'kind', c.relkind, 'has_rows', pg_relation_is_updatable(c.oid, true) <> 0,
              'columns', (SELECT json_agg(json_build_object('name', quote_ident(a.attname), 'type', t.typname) ORDER BY a.attnum)
                            FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
                           WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '')) ORDER BY c.relname)
@@ -355,6 +361,7 @@ sub changes ($relation, $catalog)
 		"ALTER SEQUENCE $name MAXVALUE 1000 START 5 RESTART", "ALTER SEQUENCE $name AS smallint", "SELECT pg_catalog.nextval(" . literal($name, 'regclass') . ")",
 		"SELECT pg_catalog.setval(" . literal($name, 'regclass') . ", 9223372036854775807)", "REINDEX TABLE $name", "CLUSTER $name", "ANALYZE $name",
 		"ALTER TABLE $name ENABLE ROW LEVEL SECURITY", "ALTER TABLE $name SET UNLOGGED", "CREATE RULE r AS ON UPDATE TO $name DO INSTEAD NOTHING");
+	return @statements if !$relation->{has_rows};
 	foreach my $i (0 .. $#columns)
 	{
 		foreach my $value ('NULL', @{ $catalog->{values}{ $relation->{columns}[$i]{type} } })
@@ -407,11 +414,10 @@ sub triggers ($catalog)
 	return (\@definitions, \@firing);
 }
 
-# Runs a setup and calls in single-user mode, each call rolled back, and returns a line for each that failed: its
-# SQLSTATE and its message.
-sub run_in_single_user_mode ($node, $database, $setup, @calls)
+# Runs calls in single-user mode, each rolled back, and returns a line for each that failed: its SQLSTATE and its message.
+sub run_in_single_user_mode ($node, $database, @calls)
 {
-	my $input = join '', map { "$_;\n\n" } $setup, map { ('BEGIN', $_, 'ROLLBACK') } @calls;
+	my $input = join '', map { "$_;\n\n" } map { ('BEGIN', $_, 'ROLLBACK') } @calls;
 	my ($output, $messages) = ('', '');
 	my $is_done = IPC::Run::run([ 'postgres', '--single', '-j', '-D', $node->data_dir, $database ],
 		'<', \"$input;\n\nSELECT 'reached' AS the_end;\n\n", '>', \$output, '2>', \$messages);
@@ -423,17 +429,28 @@ sub run_in_single_user_mode ($node, $database, $setup, @calls)
 my $longest_message = 3000;
 my @long_messages;
 
+# What each session begins with. Its own temporary objects have other oids each time, so no value names them, but
+# functions may meet them. What waits for a prepared transaction fails soon.
+my $usual_setup = <<'END';
+SET client_min_messages = error;
+SET statement_timeout = '15s';
+SET lock_timeout = '50ms';
+CREATE TEMP TABLE mine (id bigserial);
+END
+
 # Runs calls in one session, and returns the SQLSTATE of each. A session that does not reach the end dies.
-#   user       => 'visitor'       who connects
-#   setup      => statements at the begin of the session
+#   dbname     => 'other'         the database, if it is not "swept"
+#   user       => 'visitor'       who connects, if not the superuser of the test
+#   setup      => statements that the session runs first
 #   committed  => 1               each call is a transaction of its own; otherwise each is rolled back
-#   after      => [ statements ]  run in the transaction of a call that succeeded; only their worst SQLSTATE is told
+#   after      => [ statements ]  run in the transaction of a call that succeeded; their worst SQLSTATE is told
 #   verbose    => \$text          takes the messages
 sub run_calls ($node, $calls, %opts)
 {
 	my $script = PostgreSQL::Test::Utils::tempdir() . '/calls.sql';
+	my $user = $opts{user} // 'superuser';
 	my $verbosity = $opts{verbose} ? 'verbose' : 'default';
-	my $text = "\\set VERBOSITY $verbosity\n\\set SHOW_CONTEXT never\n\\o /dev/null\n\\set ON_ERROR_STOP on\nSET client_min_messages = error;\nSET statement_timeout = '15s';\n" . ($opts{setup} // '') . "\\set ON_ERROR_STOP off\n";
+	my $text = "\\set VERBOSITY $verbosity\n\\set SHOW_CONTEXT never\n\\o /dev/null\n\\set ON_ERROR_STOP on\n$usual_setup" . ($opts{setup} // '') . "\\set ON_ERROR_STOP off\n";
 	foreach my $i (0 .. $#$calls)
 	{
 		my $statement = "$calls->[$i];\n\\echo $i :SQLSTATE\n";
@@ -447,9 +464,9 @@ sub run_calls ($node, $calls, %opts)
 	append_to_file($script, "$text\\echo end\n");
 
 	my ($output, $messages) = ('', '');
-	local $ENV{PGOPTIONS} = '-c log_min_messages=log' if !defined $opts{user};
+	local $ENV{PGOPTIONS} = '-c log_min_messages=log' if $user eq 'superuser';
 	IPC::Run::run(
-		[ $node->installed_command('psql'), '-XAtq', ($opts{user} ? ('-U', $opts{user}) : ()), '-d', $node->connstr($opts{dbname}), '-f', $script ],
+		[ $node->installed_command('psql'), '-XAtq', ($user eq 'superuser' ? () : ('-U', $user)), '-d', $node->connstr($opts{dbname} // 'swept'), '-f', $script ],
 		'<', '/dev/null', '>', \$output, '2>', \$messages);
 	${ $opts{verbose} } = $messages if $opts{verbose};
 	push @long_messages, map { substr($_, 0, 300) } grep { length > $longest_message } split /\n/, $messages;
@@ -457,7 +474,7 @@ sub run_calls ($node, $calls, %opts)
 	foreach my $line (split /\n/, $output)
 	{
 		my ($i, $state) = $line =~ /^(\d+) (\w{5})$/ or next;
-		$states[$i] = $state if !defined $states[$i] || $states[$i] eq '00000';
+		$states[$i] = $state if !defined $states[$i] || $states[$i] eq '00000' || is_bad($state);
 	}
 	die 'the session ended after call ' . $#states . ': ' . ($calls->[ @states ] // '') . "\n" . substr($messages, -500)
 	  unless $output =~ /^end$/m && @states == @$calls;
@@ -492,20 +509,23 @@ sub sweep ($node, $what, $calls, %opts)
 	return @states;
 }
 
-# Calls with another outcome after another setup than both before and after that: what depends on the time, or on what
-# calls have left, may differ once.
-sub differences ($node, $calls, $usual, $states, $setup, $other_setup, %opts)
+# No call has another outcome after the setup than without it, both before and after that: what depends on the time, or on
+# what calls have left, may differ once. The option but is a pattern of calls that may differ.
+sub sweep_as_before ($node, $what, $calls, $usual, %opts)
 {
-	my @again = map { $calls->[$_] } grep { $states->[$_] ne $usual->[$_] } 0 .. $#$calls;
-	my ($before, $other, $after) = map { [ run_calls($node, \@again, %opts, setup => $_) ] } $setup, $other_setup, $setup;
-	return map { "usually $before->[$_], now $other->[$_]: $again[$_]" }
-	  grep { $other->[$_] ne $before->[$_] && $other->[$_] ne $after->[$_] } 0 .. $#again;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $but = $opts{but} // qr/^$/;
+	my @states = sweep($node, $what, $calls, %opts);
+	my @again = map { $calls->[$_] } grep { $states[$_] ne $usual->[$_] && $calls->[$_] !~ $but } 0 .. $#$calls;
+	my ($before, $other, $after) = map { [ run_calls($node, \@again, %opts, setup => $_) ] } '', $opts{setup}, '';
+	my @differ = grep { $other->[$_] ne $before->[$_] && $other->[$_] ne $after->[$_] } 0 .. $#again;
+	is(join("\n", map { "usually $before->[$_], now $other->[$_]: $again[$_]" } @differ), '', '... have the same outcome');
 }
 
 # Plants every function, operator, relation and type of pg_catalog and of the extension that SQL can name. Each notes in the
 # server's log that it was called. Operators also for pairs of types that pg_catalog has none for, which would be better
 # matches. Returns the setup of a session that has all of it in front of everything along its search_path.
-sub plant ($node, $database, $setup)
+sub plant ($node, $database)
 {
 	$node->safe_psql($database, <<'SQL');
 SET debug_print_parse = off;
@@ -586,7 +606,7 @@ $$;
 CREATE SEQUENCE planted.worker_node_id_seq;
 SQL
 	# Relations and types of pg_temp come before all others, unless a search_path says otherwise.
-	return $setup . <<'SQL' . "SET search_path = planted, $quoted_home, pg_catalog;\n";
+	return <<'SQL' . "SET search_path = planted, $quoted_home, pg_catalog;\n";
 DO $$
 DECLARE
   p record;
@@ -609,6 +629,7 @@ sub planted_calls ($node, $from)
 # Each row has its sequence, the extension can be dropped, and no process of the server had an internal error.
 sub check_end_of_sweep ($node, @databases)
 {
+	$_->quit foreach splice @others;
 	foreach my $database (@databases)
 	{
 		my $rows = sub { "SELECT count(*) FROM $_[0] WHERE $_[1] NOT IN (SELECT oid FROM pg_class WHERE relkind = 'S')" };
