@@ -321,9 +321,9 @@ BEGIN ATOMIC
   SELECT uid_internal.uid_move(table_name, column_name, true, generator, NULL::bigint, dry_run);
 END;
 COMMENT ON FUNCTION uid_adopt(regclass, name, regclass, boolean) IS
-  'Lets a column that has a sequence draw from uidgen: uid_next() of a generator (NULL: the default one), or '
-  'segment_next() of any other sequence. Returns the statements, and runs them only with dry_run => false; fails '
-  'unless new ids are above those in the column. Only the owner of the table may call it.';
+  'Lets an integer column, with or without a sequence, draw from uidgen: uid_next() of a generator (NULL: the '
+  'default one), or segment_next() of any other sequence. Returns the statements, and runs them only with dry_run => '
+  'false; fails unless new ids are above those in the column. Only the owner of the table may call it.';
 
 CREATE FUNCTION uid_release(table_name regclass, column_name name, start bigint DEFAULT NULL,
     dry_run boolean DEFAULT true) RETURNS SETOF text
