@@ -19,7 +19,8 @@ void request_memory() {
     server_state_request_memory();
 }
 
-// Hook of the server's start: makes that memory. The postmaster also discards a file of grants that does not count.
+// Hook of the server's start: makes that memory (server_state_preload()). The postmaster also discards a file of grants
+// that does not count (grant_file_discard_invalid()).
 void attach_memory() {
     if (next_shmem_startup_hook != nullptr)
         next_shmem_startup_hook();
@@ -42,8 +43,8 @@ void schema_changed(Datum, SysCacheIdentifier, uint32) { forget_all_names(); }
 void roles_changed(Datum, SysCacheIdentifier, uint32) { session_roles_changed(); }
 
 // Before the transaction's locks are released: voids the checks of this session's entries, and notes in slots which
-// rows of worker_node are owed; after a rollback, marks slots stale of sequences that it has created, each under its
-// lock.
+// rows of worker_node are owed; by atomics; wakes the node writer (node_writer_transaction_ended()). After a rollback,
+// marks slots stale of sequences that it has created, each under its lock and the state's (session_rolls_back()).
 void transaction_event(XactEvent event, void *) {
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
         return;
@@ -54,7 +55,7 @@ void transaction_event(XactEvent event, void *) {
 }
 
 // At the rollback of a savepoint: voids the checks of this session's entries, and marks slots stale of sequences that
-// it has created, each under its lock.
+// it has created, each under its lock and the state's (session_rolls_back()).
 void subtransaction_event(SubXactEvent event, SubTransactionId mine, SubTransactionId, void *) {
     if (event == SUBXACT_EVENT_ABORT_SUB)
         session_rolls_back(mine);

@@ -3,7 +3,7 @@
 //
 // A process holds at most one lock of each kind, so all locks of a kind are one to the analysis. It does not notice if
 // a function reads a slot under the lock of another slot. It looks at one function at a time. So each declaration says
-// which locks the function takes, requires and forbids.
+// which locks the function requires and forbids; src/README.md, Who may touch what, says how to read it.
 #pragma once
 
 #include "postgres.hpp"

@@ -29,7 +29,8 @@ struct Agenda {
     int count;
 };
 
-// Copies what is asked for from all slots, each under its lock. In the current memory context.
+// Copies what is asked for from all slots, each under its lock, after a look at the server state (usual_length_us()).
+// In the current memory context.
 Agenda make_agenda() EXCLUDES(slot_lock, state_lock);
 
 // By the monotonic clock. If an ask is due: it and those that go along come first in the agenda, at most so many.
@@ -43,7 +44,7 @@ int64_t next_due_us(const Agenda &agenda);
 void note_refused(Member *member);
 void note_granted(Ask *ask);
 
-// Every member is due at once: publishes so in the slots, each under its lock.
+// Every member is due at once: publishes so in the slots, each under its lock (membership_publish()).
 void ask_everything_again() EXCLUDES(slot_lock, state_lock);
 
 // Before a call, in the copy of the member: what the call says of the generator, with a fresh token
@@ -57,14 +58,15 @@ struct Taken {
 };
 
 // Asks the registry, on the open connection, for grants for all of them, which are prepared and stored. Waits for the
-// answer. Null: *error says why.
+// answer (connection_run()). Null: *error says why.
 const PGresult *call_for_grants(const core::FleetSeen &seen, Ask *const *asks, int count, GrantError *error)
     EXCLUDES(grant_file_lock, slot_lock, state_lock);
 // Takes the rows of call_for_grants() into the copies of the members and *taken. Under lock_grant_file(), because the
 // caller then stores and publishes them. Logs lost nodes.
 void accept_grants(Ask *const *asks, int count, const PGresult *rows, const core::Hello &hello, Taken *taken);
 
-// Asks the registry, on the open connection, for a block, and waits. The answer is in *ask and *taken, and not stored.
+// Asks the registry, on the open connection, for a block, and waits (connection_run()). The answer is in *ask and
+// *taken, and not stored.
 void call_for_block(Ask *ask, const core::Hello &hello, Taken *taken) EXCLUDES(grant_file_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

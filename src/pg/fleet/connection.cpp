@@ -42,8 +42,8 @@ void wait_for(bool (*is)(const Host &), int64_t us) EXCLUDES(grant_file_lock, sl
     CHECK_FOR_INTERRUPTS();
 }
 
-// Sends and receives until all hosts are idle or closed, or the time is over; once one is idle, for that long at most.
-// Closes those that time out.
+// Sends, receives and waits until all hosts are idle or closed, or the time is over; once one is idle, for that long at
+// most. Closes those that time out.
 void run_hosts(int64_t timeout_us, int64_t once_idle_us) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     int64_t until_us = monotonic_us() + timeout_us;
     while (any_host(is_busy) && !ShutdownRequestPending) {

@@ -13,8 +13,8 @@
 
 namespace uidgen::pg {
 
-// Limits what memory this process may take from now on, where the system tells what it has. libpq keeps a message of
-// any length, and copies it. Without the memory it gives the connection up.
+// Limits what memory this process may take from now on (setrlimit), where a file of /proc tells what it has. libpq
+// keeps a message of any length, and copies it. Without the memory it gives the connection up.
 void connection_limit_memory();
 
 // The registry that an inquiry has found.

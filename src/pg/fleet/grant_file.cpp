@@ -138,7 +138,7 @@ const char *read_whole(int file, StringInfo content) {
 // Writing
 // ---------------------------------------------------------------------------------------------------------
 
-// Writes all to the new, open file, whose identity it puts into the header. False: errno says why.
+// Writes all to the new, open file, whose identity (identify()) it puts into the header. False: errno says why.
 bool write_content(int file, StringInfo content) {
     auto *header = reinterpret_cast<Header *>(content->data);
     if (!identify(file, &header->identity))
@@ -183,8 +183,8 @@ template <typename PutRecords> void put_batch(StringInfo content, const core::Fl
     is_there->sum = sum_of(is_there, length_of(batch));
 }
 
-// Writes a file whose grants do not count again, without them: a server never goes back to an earlier registry of its
-// fleet. Needs no lock: the server is starting, or makes the area.
+// Writes a file whose grants do not count again, without them (write_file()): a server never goes back to an earlier
+// registry of its fleet. Needs no lock: the server is starting, or makes the area.
 bool keep_seen(StringInfo content) {
     core::FleetSeen seen = {};
     for_each_batch(*content, [&seen](const Batch &batch) { seen = batch.seen; });
@@ -194,8 +194,8 @@ bool keep_seen(StringInfo content) {
     return seen.fleet != 0 && write_file(content);
 }
 
-// Reads the file, without a lock. False: there is none that counts. Of one that does not, it leaves no more than what
-// the server has seen, and logs why.
+// Reads the file, without a lock. False: there is none that counts. Of one that does not (why_foreign()), it leaves no
+// more than what the server has seen, in a new file, or removes it, and logs why.
 bool read_or_discard_file(StringInfo content) {
     const int file = OpenTransientFile(file_name, O_RDONLY | PG_BINARY);
     if (file < 0)
@@ -227,8 +227,8 @@ const core::Holding &next_of(const Member &member, const List *changed) {
     return member.holding;
 }
 
-// Writes a new file with all memberships, which it copies under the slots' locks. That of a server in recovery gets no
-// batches afterwards, because it is of no timeline.
+// Writes a new file with all memberships (write_file()), which it copies under the slots' locks. That of a server in
+// recovery gets no batches afterwards, because it is of no timeline.
 bool write_whole(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock)
     EXCLUDES(slot_lock, state_lock) {
     MemberState *fleet = &server_state->fleet;

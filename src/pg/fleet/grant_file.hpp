@@ -33,7 +33,8 @@ namespace uidgen::pg {
 // that says why. What the server has seen of its fleet stays, because it must not go back to an earlier registry.
 void grant_file_discard_invalid();
 
-// While the area is made (under area.making): reads the file, and restores what it says into slots and server state.
+// While the area is made (under area.making): reads the file or discards it, and restores what it says into slots
+// (membership_restore()) and server state.
 void grant_file_restore() EXCLUDES(table_lock, slot_lock, state_lock);
 
 // Takes the lock of the file of grants. It is held while memberships are changed, stored and published, so that they do
@@ -47,7 +48,7 @@ GrantError grant_file_store(const core::FleetSeen &seen, const List *changed) RE
     EXCLUDES(slot_lock, state_lock);
 
 // For uid_fleet_move(), in a session: all memberships begin again (memberships_begin_again()), and the file has none of
-// the former ones. Takes the file's lock. Raises an error.
+// the former ones. Takes the file's lock, then in turn those of slots and state. Error if the file cannot be written.
 void grant_file_forget() EXCLUDES(grant_file_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

@@ -43,7 +43,7 @@ void fail_asks(Ask *const *asks, int count, const GrantError &error) {
     });
 }
 
-// Publishes the copies of members, which are stored, in their slots, each under its lock.
+// Publishes the copies of members, which are stored, in their slots, each under its lock (membership_publish()).
 void publish_members(Ask *const *asks, int count) REQUIRES(grant_file_lock) EXCLUDES(slot_lock, state_lock) {
     std::for_each_n(asks, count, [](const Ask *ask) { membership_publish(ask->member); });
 }
@@ -52,8 +52,8 @@ void publish_members(Ask *const *asks, int count) REQUIRES(grant_file_lock) EXCL
 // an atomic; under lock_grant_file(), so that it stays so.
 bool is_moved() { return server_state->fleet.moves.load(std::memory_order_relaxed) != moves; }
 
-// Writes what the calls will say to the file of grants, under its lock, and publishes it. False: it could not be
-// written, or the server has moved.
+// Writes what the calls will say to the file of grants, under its lock, and publishes it in the slots
+// (publish_members()). False: it could not be written, or the server has moved.
 bool prepare_and_store(Ask *const *asks, int count) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     List *members = NIL;
     GrantError error = {};
@@ -74,7 +74,8 @@ bool prepare_and_store(Ask *const *asks, int count) EXCLUDES(grant_file_lock, sl
     return counts && error.at_us == 0;
 }
 
-// Stores in the file of grants what answers have shown and changed, and sets what the server has seen of its fleet.
+// Stores in the file of grants what answers have shown and changed (grant_file_store()), and sets in the server state
+// what the server has seen of its fleet.
 GrantError store_answers(const core::FleetSeen &known, const Taken &taken) REQUIRES(grant_file_lock)
     EXCLUDES(slot_lock, state_lock) {
     const bool is_news = taken.changed != NIL || memcmp(&known, &taken.seen, sizeof(known)) != 0;
@@ -86,8 +87,9 @@ GrantError store_answers(const core::FleetSeen &known, const Taken &taken) REQUI
     return error;
 }
 
-// Stores and publishes what answers have shown and changed, under the file's lock. A grant does not count if it
-// could not be stored; the repeat of the call gets it again. A node that was taken is dropped at once.
+// Stores (store_answers()) and publishes in the slots (publish_members()) what answers have shown and changed, under
+// the file's lock. A grant does not count if it could not be stored; the repeat of the call gets it again. A node that
+// was taken is dropped at once.
 void take_answers(Ask *const *asks, int count, const PGresult *rows) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     auto *before = static_cast<Member *>(palloc(sizeof(Member) * static_cast<Size>(count)));
     std::transform(asks, asks + count, before, [](const Ask *ask) { return ask->member; });
@@ -113,15 +115,16 @@ bool is_away(const GrantError &error) {
     return error.why == core::Why::outdated || error.why == core::Why::other_fleet;
 }
 
-// Closes the connection, and notes, in the log and the status, that the registry cannot be used: the next attempt is
-// after a pause.
+// Closes the connection, and notes, in the log and the status (note_away()), that the registry cannot be used: the next
+// attempt is after a pause.
 void give_up_registry(const GrantError &error) EXCLUDES(state_lock) {
     failed_at_us = monotonic_us();
     note_away(error);
     connection_close();
 }
 
-// Asks the registry in one call, waits, and stores and publishes the answers. Without an open connection they stay due.
+// Asks the registry in one call (call_for_grants()), waits, and stores and publishes the answers (take_answers()). May
+// find the registry away (give_up_registry()). Without an open connection the asks stay due.
 void fetch_grants(Ask *const *asks, int count) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     GrantError error = {};
     if (count == 0 || !connection_is_open())
@@ -139,8 +142,9 @@ void fetch_grants(Ask *const *asks, int count) EXCLUDES(grant_file_lock, slot_lo
         give_up_registry(asks[0]->error);
 }
 
-// Asks the registry for a block, and waits. What a server has seen by a block must last over a restart, too, before a
-// value of it is drawn: that goes to the file of grants, under its lock.
+// Asks the registry for a block (call_for_block()), and waits. May find it away (give_up_registry()). What a server has
+// seen by a block must last over a restart, too, before a value of it is drawn: that goes to the file of grants, under
+// its lock (store_answers()).
 void fetch_block(Ask *ask) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     if (!connection_is_open())
         return;
@@ -160,8 +164,8 @@ void fetch_block(Ask *ask) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
 // Whether an answer may come to the same request later. An error of the connection has closed it.
 bool may_pass(const GrantError &error) { return error.why == core::Why::granted || is_away(error); }
 
-// Answers in the place of the block, under the slot's lock. After a refusal sessions fail at once for a second. After
-// an error that passes by itself the registrar waits so long.
+// Answers in the place of the block, under the slot's lock (block_note()). After a refusal sessions fail at once for a
+// second. After an error that passes by itself the registrar waits so long.
 void end_block(Ask *ask) EXCLUDES(slot_lock, state_lock) {
     BlockAnswer *answer = &ask->block.answer;
     const BlockState failed = may_pass(ask->error) ? BlockState::asked : BlockState::refused;
@@ -171,8 +175,8 @@ void end_block(Ask *ask) EXCLUDES(slot_lock, state_lock) {
     block_note(ask->block);
 }
 
-// Publishes a refusal in the member's slot, under its lock. False: it was granted, or refused before, so the log needs
-// no line.
+// Publishes a refusal in the member's slot, under its lock (membership_publish()). False: it was granted, or refused
+// before, so the log needs no line.
 bool end_member(Ask *ask) EXCLUDES(slot_lock, state_lock) {
     const bool is_news = ask->member.notes.pause_us == 0;
     if (ask->error.at_us == 0)
@@ -183,8 +187,9 @@ bool end_member(Ask *ask) EXCLUDES(slot_lock, state_lock) {
     return is_news;
 }
 
-// Publishes what came of those that are over, in their slots and in the status. The log names the first of several
-// errors of a generator, and the first of several generators that one call has refused for the same reason.
+// Publishes what came of those that are over, in their slots (end_block(), end_member()) and in the status
+// (note_error()). The log names the first of several errors of a generator, and the first of several generators that
+// one call has refused for the same reason.
 void end_asks(Ask *const *asks, int count) EXCLUDES(slot_lock, state_lock) {
     const Ask *logged = nullptr;
     int others = 0;
@@ -211,7 +216,8 @@ void end_asks(Ask *const *asks, int count) EXCLUDES(slot_lock, state_lock) {
         ereport(LOG, (errmsg("%d other generators get no grant for the same reason", others)));
 }
 
-// Asks the registry for what is due: renewals, then newcomers, then blocks. Stores and publishes what comes of it.
+// Asks the registry for what is due: renewals, then newcomers (prepare_and_store(), fetch_grants()), then blocks
+// (fetch_block()). Stores and publishes what comes of it (end_asks()).
 void ask_registry(Ask **asks, int count) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     Ask **const end = asks + count;
     Ask **const blocks = std::partition(asks, end, [](const Ask *ask) { return !ask->is_block; });
@@ -229,8 +235,8 @@ void ask_registry(Ask **asks, int count) EXCLUDES(grant_file_lock, slot_lock, st
 // The connection
 // ---------------------------------------------------------------------------------------------------------
 
-// The registry cannot be used: every member, and every session that waits for a block, learns why by its slot.
-// give_up_registry() follows.
+// The registry cannot be used: every member, and every session that waits for a block, learns why by its slot
+// (membership_publish(), block_note()). Then give_up_registry().
 void publish_error(const GrantError &error) EXCLUDES(slot_lock, state_lock) {
     for_each_member([&error](Member member) {
         member.error = error;
@@ -244,7 +250,8 @@ void publish_error(const GrantError &error) EXCLUDES(slot_lock, state_lock) {
     give_up_registry(error);
 }
 
-// Asks all hosts of the connection string, and waits. Publishes the status, or the error.
+// Asks all hosts of the connection string, and waits (connection_inquire()). Sets the status (note_connected(),
+// note_clocks()), or has all know the error (publish_error()).
 void connect_to_registry() EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     GrantError error;
     if (connection_inquire(fleet_seen(), &found, &error)) {
@@ -270,7 +277,7 @@ int64_t attempt_in_us(bool wanted) {
 }
 
 // After SIGHUP or uid_fleet_move(): reads the configuration file. Another connection string closes the connection, ends
-// the pause after a failure, and makes all due, in the slots.
+// the pause after a failure, sets the status, and makes all due, in the slots (ask_everything_again()).
 void reload_settings() EXCLUDES(slot_lock, state_lock) {
     ProcessConfigFile(PGC_SIGHUP);
     if (!connection_use(settings::registry))
@@ -284,7 +291,8 @@ void reload_settings() EXCLUDES(slot_lock, state_lock) {
 // The process
 // ---------------------------------------------------------------------------------------------------------
 
-// Makes one attempt for what is due, with all that ask_registry() touches, or sleeps.
+// Makes one attempt for what is due (connect_to_registry(), ask_registry()), or closes the connection and sleeps
+// (connection_nap()).
 void attempt_or_sleep(Agenda *agenda) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     const int64_t pause = attempt_in_us(agenda->wanted);
     const int count = pause <= 0 ? take_due_asks(agenda, at_once) : 0;
@@ -307,7 +315,9 @@ void attempt_or_sleep(Agenda *agenda) EXCLUDES(grant_file_lock, slot_lock, state
         note_back();
 }
 
-// One round: reads changed settings, looks at all slots, asks or sleeps. False: the process may end.
+// One round: reads changed settings (reload_settings()), looks at all slots (make_agenda()), asks or sleeps
+// (attempt_or_sleep()). Out of the fleet, it sets atomics of slots (memberships_rest()). False: the process has
+// resigned (worker_resigns()), and may end.
 bool registrar_round() EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     const uint64_t moved = server_state->fleet.moves.load(std::memory_order_relaxed);
     if (ConfigReloadPending || moved != moves) { // the line may have been changed just before
@@ -324,7 +334,8 @@ bool registrar_round() EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     return true;
 }
 
-// The registrar's loop of rounds, until it may end or is asked to.
+// The registrar's loop of registrar_round(), in a memory context of its own, until it may end or is asked to. Then
+// closes the connection, and sets the status (note_disconnected()).
 void serve_members() EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     MemoryContext context = AllocSetContextCreate(TopMemoryContext, "uidgen registrar", ALLOCSET_DEFAULT_SIZES);
     MemoryContextSwitchTo(context);
@@ -336,7 +347,8 @@ void serve_members() EXCLUDES(grant_file_lock, slot_lock, state_lock) {
 
 } // namespace
 
-// The process of the registrar, from its start to its end, without a database connection.
+// The process of the registrar, from its start to its end: limits its memory (connection_limit_memory()), and then
+// serve_members(). Without a database connection.
 UIDGEN_WORKER_MAIN(uidgen_registrar_main) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);

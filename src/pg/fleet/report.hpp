@@ -16,7 +16,8 @@ const char *conninfo_redacted(const char *conninfo);
 void note_connected(const Found &found) EXCLUDES(state_lock);
 // The registry has answered a call, and not as a former registry does: if it was away, logs it and sets the status.
 void note_back() EXCLUDES(state_lock);
-// The setting has changed, or the registrar ends: sets the status.
+// The setting has changed, or the registrar ends: sets the status in shared memory, as those below do
+// (registrar_status_set()).
 void note_disconnected() EXCLUDES(state_lock);
 // The registry cannot be used: sets the status, and logs it the first time.
 void note_away(const GrantError &error) EXCLUDES(state_lock);

@@ -144,7 +144,8 @@ int64_t refill_ring(GeneratorState *generator) REQUIRES_SHARED(slot_lock) {
     return cached.schedule_us > 0 ? Min(cached.schedule_us, longest_nap_us) : longest_nap_us;
 }
 
-// Looks at each slot under its lock. A session makes a slot ready under that, and wakes the refiller afterwards.
+// Whether any is in use: looks at each slot under its lock. A session makes a slot ready under that, and wakes the
+// refiller afterwards.
 bool has_any_ring() EXCLUDES(slot_lock, state_lock) {
     bool any = false;
     for_each_slot(SlotKind::generator,
@@ -153,7 +154,7 @@ bool has_any_ring() EXCLUDES(slot_lock, state_lock) {
 }
 
 // The refiller's loop: fills the ring of each slot under the slot's lock, and sleeps without it. Runs until asked to
-// stop, or until no generator in cached mode is in use.
+// stop, or until no generator in cached mode is in use: then it resigns (worker_resigns()).
 void refill_rings() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     while (!ShutdownRequestPending) {
         bool found = false;
@@ -172,6 +173,7 @@ void refill_rings() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
 
 } // namespace
 
+// The process of the refiller, from its start to its end: refill_rings(), without a database connection.
 UIDGEN_WORKER_MAIN(uidgen_refiller_main) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, no_signal_handler());

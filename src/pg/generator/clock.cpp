@@ -120,7 +120,7 @@ namespace {
 
 // The way out of ids that are far ahead of the clock: another generator like this one, whose epoch is earlier by as
 // much. So its ids of the present time are above them. In a fleet all members need one epoch, because only ids of one
-// layout are kept apart. The text of a hint: reads catalogs, labels, the slot and the page.
+// layout are kept apart. The text of a hint: reads labels, and by high_water_mark_of() the slot and the page.
 const char *draw_from_another(const SessionEntry *entry) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const GeneratorConfig &config = generator_of(entry->slot).config;
     const core::Layout &layout = config.layout;

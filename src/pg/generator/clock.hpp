@@ -27,8 +27,8 @@ inline bool is_behind(uint64_t changes) { return changes % 2 == 1; }
 // position, so an error loses none.
 void note_clock_change(const SessionEntry *entry, uint64_t changes, const core::ClockState &view);
 
-// Whether the outcome is `done`. For one that ends the call: counts the refusal in the slot, and raises the error,
-// for whose hint it reads the page.
+// Whether the outcome is `done`. For one that ends the call: counts the refusal in the slot, and raises the error, for
+// which it may read the page and the slot, each under its lock (clock_hint()).
 bool conclude_try(DrawCall *call, const DrawReading &reading, const core::Decision &decision, Outcome outcome)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

@@ -18,8 +18,8 @@ constexpr uint32_t many_tries = 1000;
 constexpr int64_t grace_us = 1000 * us_per_ms;
 
 // A generator that joins while the clock is behind its ids needs no grant yet. But the registry must learn at once
-// which node they have. It would refuse to reach further than a grant. So this asks the registrar, by atomics of the
-// slot, and does not wait.
+// which node they have. It would refuse to reach further than a grant. So this asks the registrar (membership_want()),
+// and does not wait. Takes the state's lock for the moment (usual_length_us()).
 void join_while_behind(Slot *slot, const DrawReading &reading, int64_t behind_ticks) {
     const core::Layout &layout = generator_of(slot).config.layout;
     if (reading.grant.in_fleet && !reading.grant.view.granted && behind_ticks * layout.tick_us <= usual_length_us())
@@ -34,8 +34,8 @@ Outcome wait_for_clock(DrawCall *call, int64_t missing_us) EXCLUDES(page_lock, t
     return may_wait ? Outcome::again : Outcome::ahead;
 }
 
-// Asks the registrar for a grant that reaches above the tick, by atomics of the slot, and sleeps once for the view to
-// change.
+// Asks the registrar for a grant that reaches above the tick, by atomics of the slot (membership_want()), and sleeps
+// once for the view to change (membership_wait()).
 Outcome wait_for_grant(DrawCall *call, const GrantView &seen, int64_t wanted_tick)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Slot *slot = call->entry->slot;
@@ -79,7 +79,7 @@ void open_window_after(SessionEntry *entry, const DrawReading &reading, uint64_t
 }
 
 // Takes positions from the word, an atomic of the slot, and opens a window on those that follow. Writes the next lease
-// on the page if it is due.
+// if it is due (write_lease()).
 Outcome take_positions(const DrawCall &call, const DrawReading &reading, const core::Decision &decision, Drawn *drawn)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Slot *slot = call.entry->slot;

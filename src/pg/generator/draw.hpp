@@ -14,9 +14,10 @@ struct Drawn {
     core::IdEncoder encoder;
 };
 
-// Takes up to `want` positions (>= 1). Waits for the clock, for durability or for the ring as needed. An error takes
-// none. Leaves a window for the next calls within the same tick, unless it drew from the backup worker; in cached mode
-// for half of max_staleness (docs/design.md, P4). A lease is written under the lock of the page, which it takes.
+// Takes up to `want` positions (>= 1), by the parts below: begin_try(), verify_clock(), limit_to_ring(), fix_node(),
+// execute_decision(), conclude_try(). Waits for the clock, for durability, for the ring or for a grant as needed. An
+// error takes none. Leaves a window for the next calls within the same tick, unless it drew from the backup worker; in
+// cached mode for half of max_staleness (docs/design.md, P4). Under no lock but those that the parts take.
 Drawn draw_ids(SessionEntry *entry, uint64_t want) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -42,11 +43,13 @@ struct NodeGrant {
 };
 
 // The grant to draw with, read under the slot's lock. Joins the fleet or leaves it first, if the setting has changed:
-// in the slot; to join, it reads the page and worker_node, too.
+// in the slot. To join, it reads the page and worker_node, and wakes the registrar (membership_request()); to leave, it
+// draws an id for a row (draw_own_row_again()).
 NodeGrant join_or_leave_fleet(SessionEntry *entry) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Notes in the slot that this transaction draws with the grant's node. If the generator's row of worker_node does not
-// show it yet, draws the id of a row, which the node writer will write.
+// Notes in this process that the transaction draws with the grant's node (note_node_in_use()). If the generator's row
+// of worker_node does not show it yet, notes that in the slot, and draws an id for a row, which the node writer will
+// write (draw_row_of_grant()).
 void show_node(SessionEntry *entry, const GrantView &grant) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The grant of a generator for a reader that has no entry; in a fleet none before the first draw there.
@@ -76,19 +79,21 @@ enum class Outcome : uint8_t {
 };
 
 // Begins a try: closes the entry's window, and reads the word, the grant and the clock. Joins or leaves the fleet if
-// the setting has changed (join_or_leave_fleet(), which may read the page and worker_node). Logs that the clock went
-// back or has caught up, for which it may read catalogs.
+// the setting has changed (join_or_leave_fleet()). Logs that the clock went back or has caught up, and counts it in an
+// atomic of the slot (note_clock_change()).
 DrawReading begin_try(DrawCall *call) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Fixes the node of the try's ids: that of its grant, or the generator's own, for which it draws the number that nodes
-// follow from if there is none yet. Warns of a datacenter id that is not used. It comes before positions are taken, so
-// that no draw fails or sleeps between a position and its node; and before the first lease, so that no crash keeps the
-// lease and loses the number.
+// Fixes the node of the try's ids: that of its grant (show_node()), or the generator's own, for which it draws the
+// number that nodes follow from if there is none yet (own_node_for()). Notes its use in this process
+// (note_node_in_use()). Warns of a datacenter id that is not used. It comes before positions are taken, so that no draw
+// fails or sleeps between a position and its node; and before the first lease, so that no crash keeps the lease and
+// loses the number.
 core::IdEncoder fix_node(SessionEntry *entry, const DrawReading &reading, bool by_backup = false)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // In cached mode: limits a decision to take to what is in the ring. False: the ring was empty, and the call has filled
-// it in the slot, or slept once for the refiller. It is an error if the policy says so.
+// it in the slot, or slept once for the refiller, which it wakes when the ring runs low. It is an error if the policy
+// says so.
 bool limit_to_ring(DrawCall *call, const core::ClockState &state, core::Decision *decision)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
@@ -99,22 +104,23 @@ void note_passed_over(GeneratorState *generator, const core::Run &run);
 // draw or fill it.
 uint64_t ids_in_ring(const GeneratorState &generator);
 
-// Does what was decided: takes positions, writes a lease, makes it durable, or waits once. `drawn` has the encoder, and
-// gets the run if the outcome is `done`.
+// Does what was decided: takes positions (take_positions()), writes a lease (write_lease()), makes it durable
+// (confirm_lease()), or waits once, for the clock or a grant, which it asks the registrar for (wait_for_grant()).
+// `drawn` has the encoder, and gets the run if the outcome is `done`.
 Outcome execute_decision(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Between two tries of a call: honours cancel, and ends a call that has tried for too long.
 void before_next_try(DrawCall *call);
 
-// Writes a lease inside the grant, unless another session has: under the exclusive lock of the page, which it takes, on
-// the page, in the log and in the slot's word. May start the registrar. What is needed later does not wait for the
-// flush.
+// Writes a lease inside the grant, unless another session has: under the exclusive lock of the page, which it takes
+// (lock_matched_page()), on the page, in the log and in the slot's word. In a fleet it starts the registrar if none
+// runs. What is needed later does not wait for the flush.
 void write_lease(const DrawCall &call, const DrawReading &reading, int64_t until_tick, Needed needed)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Flushes the log, waits for the standby, and confirms the lease in the slot's word. The time that this takes does not
-// count against the call's bound.
+// Flushes the log, waits for the standby (make_durable()), and confirms the lease in the slot's word. The time that
+// this takes does not count against the call's bound.
 void confirm_lease(DrawCall *call, core::Durability level) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // For how long the call has waited. The first time it is 0.

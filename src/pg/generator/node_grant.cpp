@@ -14,7 +14,7 @@ using core::no_node;
 // The node that the generator may have drawn with outside the fleet. Without a number of this incarnation it is known
 // from the policy, or from the generator's row. A generator with a grant has been outside since if it has a number of
 // its own and shows no node of the fleet, or has leased ticks at or above the grant's end. Its grant covers the rest.
-// Reads the slot, under its lock, and worker_node.
+// Reads the slot, under its lock, and worker_node (former_node()).
 int64_t node_before_joining(const SessionEntry *entry, int64_t mark)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const GeneratorState &generator = generator_of(entry->slot);
@@ -40,8 +40,8 @@ int64_t node_before_joining(const SessionEntry *entry, int64_t mark)
     return has_grant && !is_beyond && node == member.holding.grant.node ? no_node : node;
 }
 
-// What the registrar is to ask for the generator of an open entry, whose high-water mark is `mark`. Reads the slot,
-// catalogs and worker_node.
+// What the registrar is to ask for the generator of an open entry, whose high-water mark is `mark`. By the slot,
+// catalogs and node_before_joining().
 GrantRequest request_of(const SessionEntry *entry, int64_t mark)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const GeneratorConfig &config = generator_of(entry->slot).config;
@@ -62,7 +62,7 @@ GrantRequest request_of(const SessionEntry *entry, int64_t mark)
 }
 
 // uidgen.registry was reset. Notes that in atomics of the slot, and draws the id of a row of worker_node that shows the
-// generator's own node again.
+// generator's own node again (draw_own_row_again()).
 void leave_fleet(SessionEntry *entry) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     membership_of(entry->slot).is_requested.store(false, std::memory_order_relaxed);
     if (generator_of(entry->slot).granted_node.exchange(no_node, std::memory_order_relaxed) != no_node)

@@ -17,8 +17,8 @@ bool is_attached = false;
 bool birth_is_known = false;
 uint64_t database_born = 0;
 
-// Keeps in this process when its database was made, from the time of a file: the database's directory is made with the
-// database, and this file in it. Some processes have no database.
+// Keeps in this process when its database was made, from the birth of a file, which it looks at once: the database's
+// directory is made with the database, and this file in it. Some processes have no database.
 void learn_birth() {
     if (likely(birth_is_known) || !OidIsValid(MyDatabaseId))
         return;
@@ -47,9 +47,9 @@ void leave_area(int, Datum) {
     ConditionVariableCancelSleep();
 }
 
-// Joins the area of that handle or, without one, makes it: no other process uses it before its handle is there. If an
-// error comes first, a new area goes with the mapping, and the next process forgets what was in it. To make it the
-// caller holds area.making.
+// Joins the area of that handle, after learn_birth(), or without one makes it and restores memberships: no other
+// process uses it before its handle is there. If an error comes first, a new area goes with the mapping, and the next
+// process forgets what was in it. To make it the caller holds area.making.
 void join_area(dsa_handle handle) UNCHECKED {
     AreaState *state = &server_state->area;
     const dshash_parameters parameters = table_parameters();

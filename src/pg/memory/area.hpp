@@ -30,7 +30,7 @@ inline bool same_key(const SlotKey &a, const SlotKey &b) {
 // may raise an error. One that has attached to the area has made it.
 SlotKey slot_key(Oid sequence);
 
-// Compares the key with what this process knows of its database. Reads no catalog.
+// Compares the key with what this process knows of its database (slot_key()). Reads no catalog.
 inline bool is_of_this_database(const SlotKey &key) { return same_key(key, slot_key(key.sequence)); }
 
 enum class SlotKind : uint32_t { generator, segment };
@@ -53,11 +53,13 @@ constexpr char of_slot_table[] = "the table of generators and segments"; // for 
 [[gnu::visibility("hidden")]] extern dsa_area *area;
 [[gnu::visibility("hidden")]] extern dshash_table *slot_table;
 
-// Attaches this process to the area, if it was made, and touches no slot. False: the server has no slot yet.
+// Attaches this process to the area, if it was made, and first to the server state (attach_server_state()). It looks at
+// a file of the database (slot_key()), maps memory, keeps in TopMemoryContext what it knows, and touches no slot.
+// False: the server has no slot yet.
 bool attach_area();
 
-// Attaches this process to the area. If there is none, it makes it under area.making, and fills its slots from the file
-// of grants. The caller holds no lock but sequences'.
+// Attaches this process to the area (attach_area()). If there is none, it makes it under area.making, and fills its
+// slots from the file of grants. The caller holds no lock but sequences'.
 void open_area();
 // For _PG_init, in this process only: what open_area() calls to fill a new area, before any other process sees it.
 void area_restore_by(void (*restore)());

@@ -42,7 +42,7 @@ bool has_member(const Slot *slot) REQUIRES_SHARED(slot_lock) {
     return slot->phase > SlotPhase::dropped && membership_of(slot).fields.number != 0;
 }
 
-// Calls is_over() until it is true, each time that the variable is broadcast, or until the time is over.
+// Sleeps, and calls is_over() each time that the variable is broadcast, until it is true or the time is over.
 template <typename Condition>
 void wait_for_broadcast(ConditionVariable *changed, int64_t timeout_us, Condition is_over)
     EXCLUDES(page_lock, slot_lock, state_lock) {

@@ -37,7 +37,8 @@ struct GrantRequest {
     char database[NAMEDATALEN];
 };
 
-// The usual length of this server's grants: by the setting, and by the longest that the registry has said it gives.
+// The usual length of this server's grants: by the setting, and by the longest that the registry has said it gives
+// (fleet_seen()).
 int64_t usual_length_us() EXCLUDES(state_lock);
 
 // What the registrar keeps about a member, as long as it is the same.
@@ -92,11 +93,11 @@ bool is_in_fleet();
 // The setting changes: sets an atomic of shared memory for is_in_fleet(). Does nothing but in the postmaster.
 void set_in_fleet(bool in_fleet);
 
-// Says what is asked of the registry, and wakes the registrar. A new membership begins if the layout differs, or if the
-// generator never leased and the membership comes from the file: the grant there is not its own.
+// Says in the slot what is asked of the registry, and wakes the registrar. A new membership begins if the layout
+// differs, or if the generator never leased and the membership comes from the file: the grant there is not its own.
 void membership_request(Slot *slot, const GrantRequest &request) EXCLUDES(slot_lock, state_lock);
 
-// What the slot's membership lets a session draw with now.
+// What the slot's membership, read under the slot's lock, lets a session draw with now.
 GrantView membership_view(Slot *slot) EXCLUDES(slot_lock, state_lock);
 // What these let a session draw with. Touches its argument only: a copy, or a slot's fields under its lock.
 GrantView grant_view_of(const MembershipFields &fields);
@@ -113,8 +114,8 @@ inline void membership_note_use(Slot *slot, int64_t now_us) {
     membership_of(slot).used_at_us.store(now_us, std::memory_order_relaxed);
 }
 
-// Asks the registrar for a grant that reaches above `lowest` (ticks), by atomics of the slot, without a lock. Starts
-// the registrar if none runs. Returns at once.
+// Asks the registrar for a grant that reaches above `lowest` (ticks), by atomics of the slot, without a lock. Wakes the
+// registrar. Returns at once.
 void membership_want(Slot *slot, int64_t lowest);
 
 // Sleeps, under no LWLock, until membership_view() changes, or the time is over. Honours cancel.
@@ -138,10 +139,10 @@ inline bool is_in_use(const Member &member, int64_t now_us, int64_t length_us) {
     return member.requested && member.used_at_us != 0 && now_us - member.used_at_us < idle_lengths * length_us;
 }
 
-// Copies the slot's membership. False: the slot's generator is not a member.
+// Copies the slot's membership, under the slot's lock. False: the slot's generator is not a member.
 bool membership_copy(Slot *slot, Member *copy) EXCLUDES(slot_lock, state_lock);
 
-// Calls visit(member) for each member of the server, without a lock.
+// Calls visit(member) for each member of the server, without a lock, after copying each under its slot's.
 template <typename Visit> void for_each_member(Visit visit) EXCLUDES(slot_lock, state_lock) {
     Member member;
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot))
@@ -167,8 +168,8 @@ void membership_publish(const Member &member) EXCLUDES(slot_lock, state_lock);
 // draw of each generator asks, and starts a registrar.
 void memberships_rest();
 
-// uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of. Changes shared
-// memory, and wakes sessions; under lock_grant_file() the caller writes the file afterwards.
+// uid_fleet_move(): every generator of this server begins again, in whatever fleet the registry is of. Changes slots
+// and server state, each under its lock; under lock_grant_file() the caller writes the file afterwards.
 void memberships_begin_again() REQUIRES(grant_file_lock) EXCLUDES(slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -230,8 +231,8 @@ struct BlockSlot {
 inline BlockPlace &block_place_of(Slot *segment) { return reinterpret_cast<BlockSlot *>(segment)->block; }
 inline const BlockPlace &block_place_of(const Slot *segment) { return block_place_of(const_cast<Slot *>(segment)); }
 
-// Asks for a block of `count` values, unless one is asked for or ready, or was refused less than a second ago. Starts
-// the registrar if none runs. Then sleeps until no block is asked for any more, or the time is over. Honours cancel.
+// Asks for a block of `count` values in the slot, unless one is asked for or ready, or was refused less than a second
+// ago. Wakes the registrar. Then sleeps until no block is asked for any more, or the time is over. Honours cancel.
 // `config` is the slot's.
 BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t shown, int64_t wait_us)
     EXCLUDES(page_lock, slot_lock, state_lock);
@@ -261,7 +262,7 @@ struct AskedBlock : BlockFields {
 // Copies what the slot's segment asks the registry for. False: it asks for no block.
 bool block_copy(Slot *segment, AskedBlock *asked) EXCLUDES(slot_lock, state_lock);
 
-// Calls visit(asked) for each block that is asked for, without a lock.
+// Calls visit(asked) for each block that is asked for, without a lock, after copying each under its slot's.
 template <typename Visit> void for_each_asked_block(Visit visit) EXCLUDES(slot_lock, state_lock) {
     AskedBlock asked;
     for (Slot *slot = first_slot(SlotKind::segment); slot != nullptr; slot = next_slot(slot))

@@ -51,7 +51,8 @@ inline NodeDraw *find_node_draw(Slot *slot, int64_t drawn_for) {
     return draw;
 }
 
-// A place of the slot for a draw to come, which no other session gets. Raises an error if the area gets no memory.
+// A place of the slot for a draw to come, which no other session gets: found or added under the state's lock. Raises an
+// error if the area gets no memory for another one.
 NodeDraw *claim_node_place(Slot *slot) EXCLUDES(slot_lock, state_lock);
 
 // The row of worker_node of a draw.
@@ -61,17 +62,18 @@ struct DrawnRow {
 };
 
 // Fills the place that was claimed, and returns it; or gives it up, and returns the one that another session has filled
-// for the same. That one has another row from now on, if it is for grants. Changes shared memory only.
+// for the same. That one has another row from now on, if it is for grants. Under the state's lock, which it takes.
 NodeDraw *fill_node_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const core::Node &node, const DrawnRow &row)
     EXCLUDES(slot_lock, state_lock);
 
-// The node has another row from now on, in shared memory: the node writer will write it.
+// The node has another row from now on, which the node writer will write: noted under the state's lock.
 void set_node_row(NodeDraw *draw, const DrawnRow &row) EXCLUDES(slot_lock, state_lock);
 
 // For slots.cpp, as the next one. Both do nothing for a segment. The nodes of emptied places are given back when the
 // locks are released.
 void empty_node_places(Slot *slot) REQUIRES(state_lock);
-// Gives the nodes of emptied places back to the table of slots, which counts who has which (give_back_node()).
+// Gives the nodes of emptied places back to the table of slots, which counts who has which (give_back_node()): each
+// under the state's lock, and then that of the table's row.
 void give_back_nodes(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

@@ -17,8 +17,9 @@ constexpr Size bytes_of(SlotKind kind) {
 // Memory
 // ---------------------------------------------------------------------------------------------------------
 
-// A slot that is free but not on the list of free ones. Locks and condition variables are initialised once, because a
-// process may look at a slot at any time from then on.
+// A slot in new memory of the area, which is free but not on the list of free ones. The state's lock guards the list of
+// all. Locks and condition variables are initialised once, because a process may look at a slot at any time from then
+// on.
 Slot *new_slot(SlotKind kind) REQUIRES(table_lock) EXCLUDES(state_lock) UNCHECKED {
     const dsa_pointer memory = allocate_in_area(bytes_of(kind) + core::cache_line, "slots of generators and segments");
     const dsa_pointer self = TYPEALIGN(core::cache_line, memory); // aligns the address, too
@@ -35,7 +36,7 @@ Slot *new_slot(SlotKind kind) REQUIRES(table_lock) EXCLUDES(state_lock) UNCHECKE
     return slot;
 }
 
-// A free slot, whether it was used before or is new. Raises an error if there is no memory.
+// A free slot, from the list of free ones under the state's lock, or a new one. Raises an error if there is no memory.
 Slot *take_free_slot(SlotKind kind) REQUIRES(table_lock) EXCLUDES(state_lock) {
     lock_state();
     auto *slot = in_area<Slot>(lists_of(kind).first_free);
@@ -109,7 +110,7 @@ void note_dropped(const Slot &slot) REQUIRES_SHARED(slot_lock) {
                        std::memory_order_relaxed);
 }
 
-// Gives a free slot to a sequence. It is stale until make_slot_ready().
+// Gives a free slot to a sequence, under both locks of (5). It is stale until make_slot_ready().
 void begin_slot_use(Slot *slot, const SlotKey &key) REQUIRES(table_lock) EXCLUDES(slot_lock, state_lock) {
     lock_slot_and_state(slot);
     slot->key = key;
@@ -136,8 +137,8 @@ uint64_t ids_by_words(Slot *slot) REQUIRES_SHARED(slot_lock) {
     return slot->passed_over.handed_out(word_of(slot).last() + 1) + of_backup;
 }
 
-// A block of the registry is for the segment there that it was asked for. segment_attach() asks before it knows the
-// fleet.
+// Sets the slot's configuration. A block of the registry is for the segment there that it was asked for, so that of
+// another one is discarded. segment_attach() asks before it knows the fleet.
 void set_segment_config(Slot *slot, const SegmentConfig &config) REQUIRES(slot_lock) {
     SegmentConfig &own = segment_of(slot).config;
     if ((own.fleet != 0 && own.fleet != config.fleet) || strcmp(own.registry_name, config.registry_name) != 0)
@@ -145,7 +146,8 @@ void set_segment_config(Slot *slot, const SegmentConfig &config) REQUIRES(slot_l
     own = config;
 }
 
-// Fills a slot that is not ready, unless another session has done so.
+// Fills a slot that is not ready, unless another session has done so: under both locks of (5). Then gives its former
+// nodes back (give_back_nodes()).
 void make_slot_ready(Slot *slot, const SlotInit &init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     lock_slot_and_state(slot);
     if (slot->phase < SlotPhase::altered) {
@@ -165,7 +167,8 @@ void make_slot_ready(Slot *slot, const SlotInit &init) EXCLUDES(page_lock, table
     give_back_nodes(slot);
 }
 
-// Frees a slot that no session uses. What it has counted is added to what freed slots have.
+// Frees a slot that no session uses, under both locks of (5). What it has counted is added to what freed slots have,
+// and its last time to those of lost generators (note_dropped()).
 void end_slot_use(Slot *slot) REQUIRES(table_lock) EXCLUDES(slot_lock, state_lock) {
     lock_slot_and_state(slot);
     forget_membership_or_block(slot);
@@ -208,8 +211,8 @@ SlotRow *find_or_make_slot_row(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED
     return row;
 }
 
-// Changes in the table how many generators have a node, or, with no_node, how many of the layout have any, and returns
-// that.
+// Changes in the table of slots how many generators have a node, or, with no_node, how many of the layout have any, and
+// returns that. Raises an error if there is no memory for a row.
 int64_t change_node_count(const core::Layout &layout, int64_t node, int by)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     SlotRow *row = find_or_make_slot_row({.born = core::node_hash(layout, node)});

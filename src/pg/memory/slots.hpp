@@ -143,8 +143,8 @@ struct SlotInit {
 // For sessions that hold a lock on the sequence.
 // ---------------------------------------------------------------------------------------------------------
 
-// The slot of that key, by the table; null if there is none. Without a lock on the sequence it may be another one's at
-// once.
+// The slot of that key, in the table of slots; null if there is none. Without a lock on the sequence it may be another
+// one's at once.
 Slot *find_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The slot of that key, made ready with `init` unless another session has done so first. Opens the area first
@@ -158,16 +158,18 @@ Slot *claim_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lo
 
 // What the slot was made from has changed, or may have been rolled back: the next draw makes again what it draws with.
 // Statistics and membership stay, and the ranges of a segment that was only altered. If the sequence was dropped, they
-// are out of sight, unless the DROP is rolled back. Raises no error, and leaves the node to a later call. The caller's
-// lock on the sequence excludes other users, or no other session sees it; for `altered` RowExclusiveLock will do.
+// are out of sight, unless the DROP is rolled back. Takes both locks of (5), raises no error, and leaves the node to a
+// later call. The caller's lock on the sequence excludes other users, or no other session sees it; for `altered`
+// RowExclusiveLock will do.
 void mark_stale(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(slot_lock, state_lock);
 
-// Marks the slot stale, too, and gives its nodes back to the table. The caller's lock on the sequence excludes other
-// users. Not for a rollback, where no error may be raised.
+// Marks the slot stale, too (mark_stale()), and gives its nodes back to the table (give_back_nodes()). The caller's
+// lock on the sequence excludes other users. Not for a rollback, where no error may be raised.
 void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Frees the slot, if there is one. No session may use it: the caller's lock on the sequence excludes users. A generator
-// counts as lost.
+// Frees the slot, if there is one: under the lock of its row of the table, and both locks of (5). No session may use
+// it: the caller's lock on the sequence excludes users. A generator counts as lost (note_dropped()), and its nodes are
+// given back (give_back_nodes()).
 void free_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Notes in the server state how far the ids of a generator reach that the database has lost, or may lose: its sequence
@@ -241,10 +243,11 @@ int64_t slot_last_time(const Slot &slot) REQUIRES_SHARED(slot_lock);
 // The word that sessions draw from, which is in the slot: only an address, so no lock is needed.
 core::PositionAllocator<> &word_of(Slot *slot);
 
-// What a slot has counted since its sequence has it. Notes what it shows.
+// What a slot has counted since its sequence has it. Notes what it shows, in an atomic.
 Stats slot_counted(Slot *slot) REQUIRES_SHARED(slot_lock);
 
-// What all slots of the server have counted since its start, also those that were freed. Notes what it shows.
+// What all slots of the server have counted since its start, also those that were freed. Takes the state's lock, and
+// then each slot's. Notes what it shows, in atomics.
 Stats slots_counted() EXCLUDES(slot_lock, state_lock);
 
 } // namespace uidgen::pg

@@ -22,7 +22,8 @@ constexpr struct {
 // In the server state: only an address. All of it is atomic.
 WorkerState &state_of_worker(SingleWorker kind) { return server_state->workers[static_cast<uint32_t>(kind)]; }
 
-// True for one process, which then starts it. Relaxed: the time guards no other data, and the swap lets one through.
+// True for one process, which then starts it. Relaxed: the time, an atomic of the server state, guards no other data,
+// and the swap lets one through.
 bool take_start(WorkerState *own, int64_t now_us) {
     int64_t last = own->started_at_us.load(std::memory_order_relaxed);
     return (last == 0 || now_us - last > pause_us) &&
@@ -44,7 +45,7 @@ void resign_worker(SingleWorker kind) {
                                                         std::memory_order_relaxed);
 }
 
-// When the worker's process ends.
+// When the worker's process ends: resign_worker().
 void resign_at_exit(int, Datum kind) { resign_worker(static_cast<SingleWorker>(DatumGetInt32(kind))); }
 
 // Asks the postmaster for a worker. False: all of max_worker_processes run.
@@ -68,7 +69,8 @@ Latch *running_worker(SingleWorker kind) {
     return state_of_worker(kind).latch.load(std::memory_order_acquire);
 }
 
-// Starts one unless one was started less than a second ago. False: it was due, and none can be started.
+// Has the postmaster start one (start_worker()), unless one was started less than a second ago (take_start()). False:
+// it was due, and none can be started.
 bool start_if_due(SingleWorker kind) {
     return !take_start(&state_of_worker(kind), monotonic_us()) || start_worker(kind);
 }

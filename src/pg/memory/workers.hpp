@@ -30,8 +30,9 @@ enum class SingleWorker : uint32_t {
     node_writer, // writes rows of worker_node
 };
 
-// Wakes the worker by its latch, or has the postmaster start it if none runs, at most one a second. That second is not
-// waited for after worker_resigns(). Allocates nothing and raises no error. False: no background worker can be started.
+// Wakes the worker by its latch, or has the postmaster start it if none runs, at most one a second (an atomic of the
+// server state). That second is not waited for after worker_resigns(). Allocates nothing and raises no error. False: no
+// background worker can be started.
 bool wake_worker(SingleWorker kind);
 
 // Has the postmaster start the worker, as wake_worker() does, but leaves one alone that runs. So it may be called
@@ -39,14 +40,15 @@ bool wake_worker(SingleWorker kind);
 void start_worker_if_gone(SingleWorker kind);
 
 // For the worker's main function, after it has set its signal handlers: attaches to the server state, and registers the
-// process there until its end. If another one is running, this one ends.
+// process there, by an atomic, until its end. If another one is running, this one ends.
 void begin_as_worker(SingleWorker kind);
 
 // For a worker that has found no work: resigns, by an atomic of shared memory. False: has_work() is true by now,
 // and this process is the worker again.
 bool worker_resigns(SingleWorker kind, bool (*has_work)());
 
-// For one that can do only a part of the work: resigns, and starts the next one. False: there is no place for it.
+// For one that can do only a part of the work: resigns as above, and has the postmaster start the next one. False:
+// there is no place for it.
 bool worker_hands_over(SingleWorker kind);
 
 } // namespace uidgen::pg

@@ -63,14 +63,15 @@ template <typename Visit> void for_each_owed(Visit visit) EXCLUDES(state_lock) {
         }
 }
 
-// Whether any slot owes a row of worker_node, of whichever database.
+// Whether any slot owes a row of worker_node, of whichever database, by for_each_owed().
 bool any_owed() EXCLUDES(state_lock) {
     bool any = false;
     for_each_owed([&any](const Slot *, const NodeDraw *) { any = true; });
     return any;
 }
 
-// No row of that database is owed any more, until a generator there is used again.
+// No row of that database is owed any more, until a generator there is used again: noted in atomics, under the state's
+// lock.
 void forget_rows_of(Oid database) EXCLUDES(state_lock) {
     for_each_owed([database](const Slot *slot, NodeDraw *draw) REQUIRES(state_lock) {
         if (key_under_state(slot).database == database)
@@ -78,8 +79,8 @@ void forget_rows_of(Oid database) EXCLUDES(state_lock) {
     });
 }
 
-// The database of the row that is owed since longest, by the slots. Waits if all are put off, under no lock. Ends the
-// process if none is owed.
+// The database of the row that is owed since longest, by for_each_owed(). Waits if all are put off, under no lock. Ends
+// the process if none is owed.
 Oid wait_for_database() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     for (;;) {
         Oid database = InvalidOid;
@@ -102,8 +103,8 @@ Oid wait_for_database() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     }
 }
 
-// Copies from shared memory what slots of this database owe, and returns how many rows. Those of a former database with
-// the same oid are forgotten.
+// Copies, by for_each_owed(), what slots of this database owe, and returns how many rows. Those of a former database
+// with the same oid are forgotten.
 int collect_due_rows(DueRow *rows, int most) EXCLUDES(state_lock) {
     int count = 0;
     for_each_owed([&, now_us = monotonic_us()](Slot *slot, NodeDraw *draw) REQUIRES(state_lock) {
@@ -137,7 +138,8 @@ void put_row_off(NodeDraw *draw) REQUIRES(state_lock) {
         draw->row_owed.store(0, std::memory_order_relaxed);
 }
 
-// Tells shared memory that the row is written, or puts it off. Does nothing if there was another draw meanwhile.
+// Notes in shared memory, under the state's lock, that the row is written, or puts it off. Does nothing if there was
+// another draw meanwhile.
 void note_row_result(const DueRow &row) EXCLUDES(state_lock) {
     lock_state();
     const bool is_same = same_key(key_under_state(row.slot), slot_key(row.generator)) &&
@@ -159,7 +161,8 @@ bool is_in_container() {
            getenv("KUBERNETES_SERVICE_HOST") != nullptr;
 }
 
-// Writes the row of worker_node with that id, by a statement as the table's owner. False: another row has it.
+// Writes the row of worker_node with that id, by a statement as the table's owner. Looks at files (is_in_container()).
+// False: another row has it.
 bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
     const TimestampTz created = to_timestamptz(row.drawn_at_us);
@@ -184,8 +187,8 @@ bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
                        {INT8OID, Int64GetDatum(static_cast<int64>(server_state->place))}}) > 0;
 }
 
-// Writes the row of worker_node, and returns its id, which is drawn again if the sequence was set back, or if a row was
-// inserted by hand.
+// Writes the row of worker_node (insert_or_refresh()), and returns its id, which is drawn again (draw_node_id()) if the
+// sequence was set back, or if a row was inserted by hand.
 int64_t write_node_row(Oid schema, const DueRow &row) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     constexpr int tries = 100;
     const Oid table = required_table(schema, node_table_name);
@@ -203,8 +206,8 @@ int64_t write_node_row(Oid schema, const DueRow &row) EXCLUDES(page_lock, table_
     return id;
 }
 
-// Writes rows of worker_node, in the caller's transaction. A generator that is not visible has been dropped, or its
-// creation is not committed.
+// Writes rows of worker_node (write_node_row()), in the caller's transaction. A generator that is not visible has been
+// dropped, or its creation is not committed.
 void write_node_rows(DueRow *rows, int count) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const Oid schema = extension_schema();
     PushActiveSnapshot(GetTransactionSnapshot());
@@ -214,7 +217,8 @@ void write_node_rows(DueRow *rows, int count) EXCLUDES(page_lock, table_lock, sl
     PopActiveSnapshot();
 }
 
-// Writes all in one transaction of its own, or none. The failure of one row alone is logged. Touches no slot.
+// Writes all in one transaction of its own (write_node_rows()), or none. The failure of one row alone is logged.
+// Touches no slot.
 bool try_node_rows(DueRow *rows, int count) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     MemoryContext context = CurrentMemoryContext;
     volatile bool done = false;
@@ -250,8 +254,8 @@ void wait_for_more() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
         sleep_for(left_us, wait_event("UidgenNodeWriter"));
 }
 
-// Writes the rows of worker_node that slots of this database owe, and notes it there, until none is due any more, or
-// the time is over.
+// Writes the rows of worker_node that slots of this database owe (try_node_rows()), and notes it there, under the
+// state's lock, until none is due any more, or the time is over. Sleeps between two transactions (wait_for_more()).
 void write_due_rows(int64_t until_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     auto *rows = static_cast<DueRow *>(palloc(sizeof(DueRow) * most_rows));
     bool any = false;
@@ -293,8 +297,9 @@ void override_settings() {
             SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
-// Connects the writer to the database that slots owe a row for longest, and waits for one. A database that cannot be
-// connected to is left to a later transaction in it; the process that tried has ended.
+// Overrides settings, and connects the writer to the database that slots owe a row for longest, for which it may wait
+// (wait_for_database()). A database that cannot be connected to is left to a later transaction in it; the process that
+// tried has ended.
 void connect_to_database() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Oid &connects_to = server_state->writer_connects_to;
     forget_rows_of(connects_to);
@@ -338,7 +343,8 @@ void node_writer_transaction_ended() {
     (void)wake_worker(SingleWorker::node_writer);
 }
 
-// A process has one database. If rows are left, the next process goes on, or the postmaster starts this one again.
+// The process of the node writer: connects to a database (connect_to_database()), writes its rows (write_due_rows()),
+// and resigns. If rows are left, the next process goes on, or the postmaster starts this one again.
 UIDGEN_WORKER_MAIN(uidgen_node_writer_main) {
     pqsignal(SIGTERM, die);
     begin_as_worker(SingleWorker::node_writer);

@@ -20,8 +20,8 @@ namespace uidgen::pg {
 constexpr char node_table_name[] = "worker_node";
 
 // The generator's own node for this session. If no session has drawn it yet, it is drawn now from worker_node's
-// sequence, put into the slot and logged. Before the first lease, with the reading of the clock that the lease is for.
-// The caller holds RowExclusiveLock on the generator.
+// sequence (draw_node()), put into the slot and logged. Before the first lease, with the reading of the clock that the
+// lease is for. The caller holds RowExclusiveLock on the generator.
 NodeDraw *own_node_for(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The generator's own node for this session, if it was drawn; else another one that was; else null. Reads the slot,
@@ -29,11 +29,12 @@ NodeDraw *own_node_for(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_loc
 NodeDraw *own_node_so_far(Slot *slot);
 
 // The registry has granted another node to the generator in a slot: logs it, and draws the id of a new row of
-// worker_node for the slot. The caller holds RowExclusiveLock on the generator.
+// worker_node (draw_node_id()) for the slot (fill_node_place()). The caller holds RowExclusiveLock on the generator.
 void draw_row_of_grant(Slot *slot, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The generator draws without the registry again: if it has drawn so before, logs that node, and draws the id of a new
-// row of worker_node for the slot. The caller holds RowExclusiveLock on the generator.
+// row of worker_node (draw_node_id()) for the slot (set_node_row()). The caller holds RowExclusiveLock on the
+// generator.
 void draw_own_row_again(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
@@ -46,7 +47,8 @@ void draw_own_row_again(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, s
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The next value of worker_node's sequence, whose RowExclusiveLock and page it takes for the call only.
+// The next value of worker_node's sequence: moves that counter, and holds its RowExclusiveLock and its page for the
+// call only.
 int64_t draw_node_id(Oid schema) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The qualified name in the catalogs, as worker_node and the registry have it: the same whatever quote_all_identifiers

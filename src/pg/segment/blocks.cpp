@@ -5,10 +5,10 @@
 namespace uidgen::pg {
 namespace {
 
-// Moves the counter, logs the page and counts, under the page's lock. Does not flush: the caller makes *lsn durable. A
-// block of that length; a count of 0: too few values are left. If `shown` is not null, the counter may have lost values
-// that were handed out: if it does not stand beyond *shown, it is raised in any case, and the segment's own ranges are
-// discarded.
+// Moves the counter, logs the page and counts, under the page's lock (with_locked_page()). Does not flush: the caller
+// makes *lsn durable. A block of that length; a count of 0: too few values are left. If `shown` is not null, the
+// counter may have lost values that were handed out: if it does not stand beyond *shown, it is raised in any case, and
+// the segment's own ranges are discarded.
 core::PlannedRange reserve_values(const SessionEntry *entry, const core::SequenceRule &rule, const BlockLength &length,
                                   const int64_t *shown, uint64_t *lsn)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {

@@ -17,7 +17,7 @@ namespace uidgen::pg {
 core::PlannedRange reserve_block(const SessionEntry *entry, uint64_t count)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// How many values a range of the segment may have, by its slot and the settings.
+// How many values a range of the segment may have, by its slot and the settings (segment_config()).
 core::StepBounds step_bounds_of(const SessionEntry *entry, const core::SequenceRule &rule)
     EXCLUDES(slot_lock, state_lock);
 

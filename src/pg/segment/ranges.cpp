@@ -19,9 +19,10 @@ struct Reading {
     uint64_t limit;           // the first ordinal that this try does not hand out
 };
 
-// Closes the window, reads the ranges under the page's lock, shared, and then makes the one in use durable. The next
-// one is due unless it is reserved ahead already. While another session keeps moving the counter, it would be lost as
-// well. A session that does not see that it is due stops where it is, so that one session sees it.
+// Closes the window, reads the ranges under the page's lock, shared, and then makes the one in use durable, which it
+// notes in the slot's word. The next one is due unless it is reserved ahead already. While another session keeps moving
+// the counter, it would be lost as well. A session that does not see that it is due stops where it is, so that one
+// session sees it.
 Reading begin_segment_try(SessionEntry *entry) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     SegmentState &segment = segment_of(entry->slot);
     const core::Durability level = close_window(entry);
@@ -70,9 +71,10 @@ struct Reservation {
     int64_t shown;           // the counter
 };
 
-// Reserves the next range under the page's lock, unless another session has: moves the counter, logs the page, and puts
-// the range into the slot. Does not flush. No block of the registry is reserved ahead: while sessions draw, the next
-// one stays in its place (memberships.hpp). What is reserved ahead, no session waits for: it is durable soon.
+// Reserves the next range under the page's lock (lock_matched_page()), unless another session has: moves the counter,
+// logs the page, and puts the range into the slot. A block comes from its place in the slot (blocks_take()). Does not
+// flush. No block of the registry is reserved ahead: while sessions draw, the next one stays in its place
+// (memberships.hpp). What is reserved ahead, no session waits for: it is durable soon.
 Reservation reserve_range(const SessionEntry *entry, Needed needed)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Slot *slot = entry->slot;
@@ -115,8 +117,8 @@ Reservation reserve_range(const SessionEntry *entry, Needed needed)
     return result;
 }
 
-// Reserves the next range on the page, or asks the registry for a block, through the slot. If a value is needed, waits
-// for the block up to uidgen.max_wait, and raises an error when there is none.
+// Reserves the next range (reserve_range()), or asks the registrar for a block, through the slot (ask_for_block()). If
+// a value is needed, waits for the block up to uidgen.max_wait, and raises an error when there is none.
 void reserve_or_ask(const SessionEntry *entry, Needed needed, BlockWait *wait)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const Reservation reserved = reserve_range(entry, needed);

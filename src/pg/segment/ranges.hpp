@@ -20,9 +20,10 @@ struct SegmentValues {
     uint64_t count;
 };
 
-// The next values, up to `want` (>= 1), on the slow path of an open entry: moves the word, and first reserves a range
-// on the page, flushes or waits, if need be. Leaves a window for the next calls. Error when the sequence is used up, or
-// when the registry gives no block within uidgen.max_wait.
+// The next values, up to `want` (>= 1), on the slow path of an open entry: moves the word, and first makes a range
+// durable (begin_segment_try()), reserves one on the page, or asks the registrar for a block and waits
+// (reserve_or_ask()), if need be. Leaves a window for the next calls. Error when the sequence is used up, or when the
+// registry gives no block within uidgen.max_wait.
 SegmentValues draw_segment(SessionEntry *entry, uint64_t want) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // A copy of the slot's configuration of the segment, with the settings where it leaves the step to them.
@@ -34,9 +35,9 @@ struct BlockWait {
     Counters *counters;
 };
 
-// Asks the registrar for a block, in the slot, unless one is asked for or ready, and wakes it. Returns at once without
-// `wait`, else when there may be a block; then it is an error if the server is in no fleet, if the registry refuses, or
-// after uidgen.max_wait.
+// Asks the registrar for a block, in the slot, unless one is asked for or ready, and wakes it (blocks_ask()). Returns
+// at once without `wait`, else when there may be a block; then it is an error if the server is in no fleet, if the
+// registry refuses, or after uidgen.max_wait.
 BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count, int64_t shown, BlockWait *wait)
     EXCLUDES(page_lock, slot_lock, state_lock);
 

@@ -111,11 +111,12 @@ bool leader_excludes_draws(Oid sequence) {
     return holders > 0;
 }
 
-// Whether the transaction has given the sequence a new file. A parallel worker's relcache does not say so; with
-// wal_level=minimal it says so of a sequence that the leader has created, too. But four facts say it: this transaction
-// wrote the catalog row, the file is not the sequence's first, whose number is the sequence's oid, no other session
-// draws, and no generator draws from that file, as one may after RENAME or OWNER TO. (A slot's file changes with the
-// sequence's. The lock keeps other sessions from that, and the leader's own draws are refused.)
+// Whether the transaction has given the sequence a new file, by catalogs and, in a parallel worker, the lock manager
+// and the slot. A parallel worker's relcache does not say so; with wal_level=minimal it says so of a sequence that the
+// leader has created, too. But four facts say it: this transaction wrote the catalog row, the file is not the
+// sequence's first, whose number is the sequence's oid, no other session draws, and no generator draws from that file,
+// as one may after RENAME or OWNER TO. (A slot's file changes with the sequence's. The lock keeps other sessions from
+// that, and the leader's own draws are refused.)
 bool is_rewritten(Relation rel) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) UNCHECKED {
     const Oid sequence = RelationGetRelid(rel);
     if (!IsParallelWorker())
@@ -128,7 +129,7 @@ bool is_rewritten(Relation rel) EXCLUDES(page_lock, table_lock, slot_lock, state
 
 // Whether a rollback, or a crash that loses the commit, would take the page away: the transaction has created the
 // sequence, or has given it a new file. In a parallel worker it may have changed the rows only, but no other session
-// draws meanwhile. By catalogs and the slot, not by the page.
+// draws meanwhile. By catalogs and is_rewritten(), not by the page.
 bool has_uncommitted_page(Relation rel) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     return (IsParallelWorker() ? change_of_row_here(SEQRELID, RelationGetRelid(rel)) != RowHere::nothing
                                : made_in_this_transaction(rel)) ||

@@ -22,8 +22,9 @@ bool is_lease_sequence(Oid relation);
 void check_lease_sequence(Oid sequence);               // by pg_sequence: error if it is not
 [[noreturn]] void report_lease_sequence(Oid sequence); // the caller expected a segment
 
-// Opens a sequence to draw from it. The caller holds RowExclusiveLock on it. Error unless the current user has the
-// privilege, and such a sequence can be drawn from at all.
+// Opens a sequence to draw from it: a reference to its relcache entry, and for a generator check_not_rewritten(). The
+// caller holds RowExclusiveLock on it. Error unless the current user has the privilege, and such a sequence can be
+// drawn from at all.
 Relation open_to_draw(Oid sequence, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Whether the transaction has created it, by relcache and catalogs. In a parallel worker not if it has altered it as
@@ -31,7 +32,8 @@ Relation open_to_draw(Oid sequence, SlotKind kind) EXCLUDES(page_lock, table_loc
 bool made_in_this_transaction(Relation sequence);
 
 // Error if the open transaction gave the sequence a new file. A rollback would restore the old page, below what was
-// leased on the new one. (A segment behaves as nextval does.) By catalogs and the slot, under a lock on the sequence.
+// leased on the new one. (A segment behaves as nextval does.) By catalogs and the slot, under its lock; the caller
+// holds a lock on the sequence.
 void check_not_rewritten(Relation rel) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 [[noreturn]] void report_altered_here(Oid sequence); // the open transaction has altered the generator, or its sequence
 
@@ -49,9 +51,10 @@ void lock_sequence(Oid sequence, LOCKMODE mode) EXCLUDES(page_lock, table_lock, 
 void lock_first(Oid relation, LOCKMODE mode) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Takes a heavyweight lock that excludes draws, on all of these or on none, to the end of the transaction, without
-// making sessions that draw queue behind it for longer than half a second: it waits in short attempts, and lets them
-// draw between two attempts, for as long as lock_timeout says (0: without limit). Where draws wait for the clock or for
-// a grant, attempts are as long as their waits. Error if the first one was dropped meanwhile.
+// making sessions that draw queue behind it for longer than half a second: it waits in short attempts, each in a
+// subtransaction by lock_first(), and sleeps between them, so that they draw, for as long as lock_timeout says (0:
+// without limit). Where draws wait for the clock or for a grant, as their slots say, attempts are as long as their
+// waits. Error if the first one was dropped meanwhile.
 void lock_sequences(std::initializer_list<Oid> sequences, LOCKMODE mode)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
@@ -87,8 +90,8 @@ SequencePage lock_page_for_reading(Relation sequence) ACQUIRE_SHARED(page_lock)
 // The same with an exclusive lock. Before it locks, it allocates memory and begins a record of the log.
 SequencePage lock_page_for_writing(Relation sequence) ACQUIRE(page_lock) EXCLUDES(table_lock, slot_lock, state_lock);
 
-// For a reservation: an exclusive lock. If another command has moved the counter, the slot adopts the page. A new
-// file's may be logged once more (docs/design.md, P1 7).
+// For a reservation: lock_page_for_writing(), after a look at catalogs and the slot. If another command has moved the
+// counter, the slot adopts the page (adopt_page()). A new file's may be logged once more (docs/design.md, P1 7).
 SequencePage lock_matched_page(Slot *slot, Relation sequence) ACQUIRE(page_lock)
     EXCLUDES(table_lock, slot_lock, state_lock);
 
@@ -107,12 +110,12 @@ struct PagePlace {
 bool find_expected_page(const Slot *slot, Relation sequence, PagePlace *place)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Has the slot adopt the page, if that is not what the slot expects, under the exclusive lock of the page.
+// Has the slot adopt the page, if that is not what the slot expects, by lock_matched_page().
 void match_page(Slot *slot, Relation sequence) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Whether the page is what the slot expects, without the relation: for a session that holds a lock on the sequence, and
-// knows that the relation has not changed since the place was noted. Changes nothing. False also if the page is not
-// there any more: then find_expected_page() finds it.
+// knows that the relation has not changed since the place was noted. Takes the page's shared lock for the moment, and
+// changes nothing. False also if the page is not there any more: then find_expected_page() finds it.
 bool is_page_expected(const Slot *slot, const PagePlace &place) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 PageState read_page(const SequencePage &page) REQUIRES_SHARED(page_lock);
@@ -136,7 +139,7 @@ PageState page_state(Relation sequence) EXCLUDES(page_lock, table_lock, slot_loc
 //      returns as if the standby had answered.
 //   2. Its queue allows each LSN once, but all sessions that need one range wait for the same record.
 //
-// Counts the waits. Flushes the log, and sleeps until the standby has it.
+// Counts the waits. Flushes the log, and sleeps until the standby has it, for which it takes SyncRepLock for moments.
 core::Durability make_durable(Counters *counters, uint64_t lsn, core::Durability level)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

@@ -63,7 +63,7 @@ void check_new_segment(const char *name, int64_t increment) {
                  errhint("Use an increment of at most 9223372036854775806.")));
 }
 
-// By labels: error unless the sequence is that of the segment, and if_not_exists; else a NOTICE.
+// By find_segment(): error unless the sequence is that of the segment, and if_not_exists; else a NOTICE.
 void notify_or_refuse_existing(const char *name, Oid sequence, bool if_not_exists) {
     if (find_segment(cstring_to_text(name)) != sequence)
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),

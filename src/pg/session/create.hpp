@@ -13,16 +13,17 @@ struct SequenceOptions {
     bool cycle = false;
 };
 
-// The sequence of that name, of at most 63 bytes. The caller creates and owns it, unless there is one: by CREATE
-// SEQUENCE, under a lock on the name to the end of the transaction. Needs an active snapshot.
+// The sequence of that name, of at most 63 bytes. The caller creates and owns it, unless there is one: by statements,
+// CREATE SEQUENCE and for a generator setval, under a lock on the name to the end of the transaction. Needs an active
+// snapshot.
 Oid create_sequence(core::DefinitionKind kind, const char *name, const SequenceOptions &options);
 
 // The definition of a segment that has all defaults.
 core::Definition new_segment(const char *name);
 
-// Creates a segment and its sequence, and returns that. A sequence of the caller's that has no label, because it was
-// restored without it, becomes the segment as it is. Error if the segment exists, or with if_not_exists a NOTICE. Locks
-// the name, and the sequence by define_sequence(). After hold_names().
+// Creates a segment and its sequence (create_sequence(), define_segment()), unless find_segment() finds it, and returns
+// that. A sequence of the caller's that has no label, because it was restored without it, becomes the segment as it is.
+// Error if the segment exists, or with if_not_exists a NOTICE. After hold_names().
 Oid create_segment(const core::Definition &definition, const SequenceOptions &options, bool if_not_exists)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

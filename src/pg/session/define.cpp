@@ -101,8 +101,8 @@ void wait_out_lead(Oid generator, const core::Layout &layout, int64_t mark, int6
     }
 }
 
-// Error if a generator may not change from one configuration to the other. Waits for the clock, up to
-// uidgen.max_wait, where max_ahead becomes shorter. Under lock_generator().
+// Error if a generator may not change from one configuration to the other, by high_water_mark_of(). Waits for the
+// clock, up to uidgen.max_wait, where max_ahead becomes shorter. Under lock_generator().
 void wait_for_change(Oid generator, const GeneratorConfig &former, const GeneratorConfig &wanted)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const int64_t mark = high_water_mark_of(generator);
@@ -121,7 +121,7 @@ void wait_for_change(Oid generator, const GeneratorConfig &former, const Generat
 }
 
 // Error if the sequence, whose label is lost, has drawn in another layout: in this one the counter is far ahead of the
-// clock, so that it would never draw. Reads the page and the slot. The caller has locked the sequence.
+// clock, so that it would never draw. By high_water_mark_of(). The caller has locked the sequence.
 void check_counter(Oid generator, const GeneratorConfig &config)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const core::Layout &layout = config.layout;
@@ -135,8 +135,8 @@ void check_counter(Oid generator, const GeneratorConfig &config)
                         errhint("Pass every field that the generator had in the original database.")));
 }
 
-// Whether the generator has drawn. If not, locks it by lock_generator(), and so waits for sessions that are about to
-// draw. Of one that has drawn the lock could last long, for nothing.
+// Whether the generator has drawn (high_water_mark_of()). If not, locks it by lock_generator(), and so waits for
+// sessions that are about to draw. Of one that has drawn the lock could last long, for nothing.
 bool has_drawn_or_lock(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (high_water_mark_of(generator) > core::no_lease_yet)
         return true;
@@ -145,7 +145,8 @@ bool has_drawn_or_lock(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock,
 }
 
 // By statement: a restore takes the default from the builtin generator, as that is made. Locks the choice of the
-// default and the builtin generator, and changes that one's label. The caller has locked the sequence.
+// default, and the builtin generator if that has not drawn (has_drawn_or_lock()), and changes that one's label
+// (move_default()). The caller has locked the sequence.
 void take_default(Oid generator, const Extension &extension) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (creating_extension && CurrentExtensionObject == extension.oid)
         return; // the builtin one
@@ -165,8 +166,9 @@ void take_default(Oid generator, const Extension &extension) EXCLUDES(page_lock,
     move_default(builtin);
 }
 
-// Frees the slot that the sequence may have, made from an earlier definition, or of a sequence that had its oid. Has
-// the table of slots forget the default, and may take it (take_default()). Under a lock that excludes draws.
+// Frees the slot that the sequence may have, made from an earlier definition, or of a sequence that had its oid
+// (forget_generator()). Has the table of slots forget the default, and may take it (take_default()). Under a lock that
+// excludes draws.
 void begin_generator(Oid generator, const core::Definition &definition, const Extension &extension)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const GeneratorConfig config = generator_config_of(definition);
@@ -182,7 +184,8 @@ void begin_generator(Oid generator, const core::Definition &definition, const Ex
 // Segments and keys
 // ---------------------------------------------------------------------------------------------------------
 
-// Has the next draw make the segment's slot again, if there is one. The caller holds a lock on the sequence.
+// Has the next draw make the segment's slot again, if there is one (mark_stale()). The caller holds a lock on the
+// sequence.
 void mark_segment_stale(Oid sequence, SlotPhase to = SlotPhase::stale)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (Slot *slot = find_slot(slot_key(sequence), SlotKind::segment))
@@ -212,7 +215,8 @@ void check_key_is_new(Oid sequence, const core::KeyDefinition &key) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Everything that a first definition does but for the label itself. Locks the sequence against draws, and the
-// extension, to the end of the transaction; writes the dependency, and frees the slot or marks it stale.
+// extension, to the end of the transaction; writes the dependency, and frees the slot (begin_generator()) or marks it
+// stale (mark_segment_stale()).
 void begin_definition(Oid sequence, const core::Definition &definition)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     lock_sequence(sequence, excludes_draws);

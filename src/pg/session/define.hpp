@@ -18,13 +18,14 @@
 namespace uidgen::pg {
 
 // The hook of the label provider, which makes a label take effect that PostgreSQL is about to store. null: it is to be
-// removed. Under the lock of SECURITY LABEL on the object, ShareUpdateExclusiveLock. Locks the sequence against draws,
-// and changes its dependency and its slot.
+// removed. Under the lock of SECURITY LABEL on the object, ShareUpdateExclusiveLock. Excludes draws, and changes its
+// dependency and its slot (begin_definition(), end_definition()).
 void accept_label(const ObjectAddress *object, const char *label)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Defines what a sequence is that has no label yet, and stores the label. Locks the sequence against draws, and the
-// extension, to the end of the transaction; frees the slot or marks it stale. Error unless the caller owns it.
+// Defines what a sequence is that has no label yet (begin_definition()), and stores the label. Locks the sequence
+// against draws, and the extension, to the end of the transaction; frees the slot or marks it stale. Error unless the
+// caller owns it.
 void define_sequence(Oid sequence, const core::Definition &definition)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
@@ -33,12 +34,13 @@ void define_sequence(Oid sequence, const core::Definition &definition)
 core::Definition lock_definition(Oid sequence, core::DefinitionKind kind)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 // Changes the definition that lock_definition() has returned, under its lock, and stores the label. A generator's lease
-// ends, and a segment's slot is marked altered.
+// ends (end_lease()), after a wait for the clock if need be (wait_for_change()), and a segment's slot is marked altered
+// (mark_stale()).
 void redefine_sequence(Oid sequence, const core::Definition &former, const core::Definition &wanted)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Calls both, so the lock of lock_definition() stays: change(&definition) says what becomes of it. False if it is not
-// of that kind.
+// Calls lock_definition() and redefine_sequence(), so the lock stays: change(&definition) says what becomes of it.
+// False if it is not of that kind.
 template <typename Change>
 bool change_definition(Oid sequence, core::DefinitionKind kind, Change change)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
@@ -51,12 +53,12 @@ bool change_definition(Oid sequence, core::DefinitionKind kind, Change change)
     return true;
 }
 
-// Writes into a generator's definition whether it is the default, under lock_choice_of_default(). Locks the generator
-// by lock_generator().
+// Writes into a generator's definition whether it is the default, by change_definition(), which locks it. Under
+// lock_choice_of_default().
 void set_is_default(Oid generator, bool is_default) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Begins a move of the default, under lock_choice_of_default(): the label of the former one, which it locks
-// (InvalidOid: there is none), says that it is not it any more. The caller writes which one is.
+// (InvalidOid: there is none), says that it is not it any more (set_is_default()). The caller writes which one is.
 void move_default(Oid former) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Takes the heavyweight lock of the choice of the default generator, to the end of the transaction. A caller that has
@@ -64,7 +66,8 @@ void move_default(Oid former) EXCLUDES(page_lock, table_lock, slot_lock, state_l
 bool lock_choice_of_default(LockWaitPolicy policy);
 
 // For module.cpp: a relation is about to be dropped, under its lock. By its label: notes that a generator is lost, in
-// its slot, and deletes the row of a key. Only a session that has loaded the library comes here.
+// its slot (lose_generator()) and, if it was the default, in the table of slots, and deletes the row of a key by a
+// statement (write_as_owner()). Only a session that has loaded the library comes here.
 void forget_dropped(Oid relation) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

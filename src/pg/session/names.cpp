@@ -36,7 +36,8 @@ Oid watch_default() EXCLUDES(table_lock) {
     return found;
 }
 
-// Notes in the table of slots that it is the default, if its label says so. Under RowExclusiveLock on the generator.
+// Notes in the table of slots (note_default()) that it is the default, if its label says so. Under RowExclusiveLock on
+// the generator.
 void note_if_default(Oid generator) EXCLUDES(table_lock) {
     if (known_default() == generator)
         return;
@@ -117,7 +118,7 @@ void renew_names() {
 }
 
 // The sequence of the segment of that name; InvalidOid: there is none, and the name may be that of a plain sequence. An
-// error if the sequence has lost its label. By catalogs and labels, without a lock.
+// error if the sequence has lost its label. By find_segment() and the label; locks no sequence.
 Oid named_segment(const text *name) {
     const Oid found = find_segment(name);
     const Oid own = OidIsValid(found) ? found : own_sequence_of(name);
@@ -127,7 +128,8 @@ Oid named_segment(const text *name) {
     return found;
 }
 
-// Resolves a name that is not remembered, by labels and catalogs without a lock, and remembers it in this session.
+// Resolves a name that is not remembered, by named_segment() and catalogs, and remembers it in this session. Locks no
+// sequence.
 const Name *look_up(const text *name) {
     if (names == nullptr || are_too_many())
         renew_names();
@@ -180,7 +182,7 @@ bool has_constant_argument(const FmgrInfo *flinfo) {
     return list_length(arguments) == 1 && IsA(linitial(arguments), Const);
 }
 
-// What the name means, looked up unless it is remembered; error if it means nothing.
+// What the name means, by look_up() unless this session remembers it; error if it means nothing.
 const Name *find_name(const text *name) {
     if (names != nullptr) {
         const uint64 hash = hash_of_name(name);

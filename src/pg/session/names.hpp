@@ -8,8 +8,8 @@
 
 namespace uidgen::pg {
 
-// The default generator's entry, opened for the current user and transaction: RowExclusiveLock is held from then on.
-// Notes in the table of slots which one it is.
+// The default generator's entry, opened by open_entry() for the current user and transaction: RowExclusiveLock is held
+// from then on. Looked up in the table of slots, else in labels, unless this session knows it; then noted there.
 SessionEntry *open_default() EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
@@ -20,11 +20,11 @@ SessionEntry *open_default() EXCLUDES(page_lock, table_lock, slot_lock, state_lo
 // search_path that found it.
 // ---------------------------------------------------------------------------------------------------------
 
-// The sequence of the segment of that name, else the sequence of that name; error if there is neither. Looks up labels
-// and catalogs, and takes no lock.
+// The sequence of the segment of that name, else the sequence of that name; error if there is neither. Looked up in the
+// slot, labels and catalogs (find_segment()) unless this session remembers it. Locks no sequence.
 Oid sequence_named(const text *name);
 
-// The opened entry of sequence_named() for the name that is the first argument. The expression remembers its last name
+// Opens the entry of sequence_named() for the name that is the first argument. The expression remembers its last name
 // in fn_extra. RowExclusiveLock is held from then on.
 SessionEntry *open_entry_named(FunctionCallInfo fcinfo) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

@@ -104,8 +104,9 @@ template <SlotKind kind> [[gnu::always_inline]] inline bool draw_next(SessionEnt
 }
 
 // The entry of a sequence of that kind, opened for the current user and transaction; else an error. Takes the
-// sequence's RowExclusiveLock, to the end of the transaction; finds or makes the slot, and reads the page. Entries of
-// dropped sequences are freed at a later call, so callers keep the pointer only until their own call ends.
+// sequence's RowExclusiveLock, to the end of the transaction; finds or makes the slot, and reads the page, which the
+// slot may adopt, all by open_afresh(). Entries of dropped sequences are freed at a later call, so callers keep the
+// pointer only until their own call ends.
 SessionEntry *open_entry(Oid sequence, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The entry of a sequence that this session has drawn from, open or not; null if it has not.
@@ -143,8 +144,8 @@ void open_window_for(SessionEntry *entry, const core::Window<> &window, int64_t 
 Relation open_sequence(const SessionEntry *entry);
 
 // Calls work(&page) under the exclusive lock of the page of an open entry's sequence, after the slot has adopted what
-// another command did to it. `work` must not wait, allocate memory or raise an error. Returns what it returns: the end
-// of the record that it wrote, or 0.
+// another command did to it (lock_matched_page()). `work` must not wait, allocate memory or raise an error. Returns
+// what it returns: the end of the record that it wrote, or 0.
 template <typename Work>
 uint64_t with_locked_page(const SessionEntry *entry, Work work) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Relation rel = open_sequence(entry);
@@ -164,7 +165,8 @@ void session_relation_changed(Oid relation);
 // A role, a membership, or the owner of a database was changed. Has this session's entries be opened again.
 void session_roles_changed();
 // A rollback, before locks are released, of what it and its children have done, or may have. Marks the slots stale of
-// sequences that they have created, and has this session's entries be opened again. Raises no error.
+// sequences that they have created (mark_stale()), notes in the server state how far their ids reach (note_dropped()),
+// and has this session's entries be opened again. Raises no error.
 void session_rolls_back(SubTransactionId mine) EXCLUDES(slot_lock, state_lock);
 // The locks on sequences are released, so this session's entries are to be opened again.
 void session_transaction_ended();

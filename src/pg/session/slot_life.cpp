@@ -42,14 +42,15 @@ bool is_gone(SlotKind kind, Oid sequence) {
 
 constexpr int64_t kept_for_us = core::longest_ahead_ms * us_per_ms;
 
-// Notes how far a generator's ids reach, and marks the slot dropped. Under a lock on the sequence that excludes its
-// users.
+// Notes how far a generator's ids reach (note_dropped()), and marks the slot dropped (expire_slot()). Under a lock on
+// the sequence that excludes its users.
 void drop_slot(Slot *slot, const SlotKey &key) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     note_dropped(slot, key);
     expire_slot(slot, SlotPhase::dropped);
 }
 
-// Frees the slot, or marks it dropped, if its sequence is gone. Under a lock that excludes its users.
+// Frees the slot (free_slot()), or marks it dropped (drop_slot()), if its sequence is gone. Under a lock that excludes
+// its users.
 void sweep_locked_slot(Slot *slot, const SlotSummary &look) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const bool is_elsewhere = look.key.database != MyDatabaseId;
     if (is_elsewhere && is_database(look.key.database))
@@ -64,8 +65,8 @@ void sweep_locked_slot(Slot *slot, const SlotSummary &look) EXCLUDES(page_lock, 
     }
 }
 
-// Looks at the slot, and frees it if need be, under ExclusiveLock on its sequence, which it takes for this only if it
-// is free.
+// Looks at the slot, and frees it if need be (sweep_locked_slot()), under ExclusiveLock on its sequence, which it takes
+// for this only if it is free.
 void sweep_slot(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     LOCKTAG tag;
     const SlotSummary look = summarize_slot(slot);
@@ -80,8 +81,9 @@ void sweep_slot(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_loc
     LockRelease(&tag, ExclusiveLock, false);
 }
 
-// At the making of a slot: looks at the next two of each kind. It leaves those whose sequence any transaction has
-// locked, this one included, and does nothing in parallel mode, because locks of parallel workers do not conflict.
+// At the making of a slot: looks at the next two of each kind (sweep_slot()). It leaves those whose sequence any
+// transaction has locked, this one included, and does nothing in parallel mode, because locks of parallel workers do
+// not conflict.
 void sweep_slots() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (IsInParallelMode())
         return;
@@ -90,7 +92,8 @@ void sweep_slots() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
             sweep_slot(slot);
 }
 
-// Calls visit(slot, look) for each generator of this database whose sequence the transaction does not see.
+// Calls visit(slot, look) for each generator of this database whose sequence the transaction does not see, without a
+// lock, after summarize_slot().
 template <typename Visit> void for_each_dropped(Visit visit) EXCLUDES(slot_lock, state_lock) {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot)) {
         const SlotSummary look = summarize_slot(slot);
@@ -133,8 +136,9 @@ int64_t find_tick_to_pass(Oid generator, const GeneratorConfig &config) {
 
 namespace {
 
-// The mark up to which this incarnation has leased, as the slot says, ready or stale. The sequence's page may be below:
-// setval, a restore of data or REFRESH SEQUENCES of logical replication sets it to what another server has.
+// The mark up to which this incarnation has leased, as the slot says, under its lock, ready or stale. The sequence's
+// page may be below: setval, a restore of data or REFRESH SEQUENCES of logical replication sets it to what another
+// server has.
 int64_t mark_in_memory(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Slot *slot = find_slot(slot_key(generator), SlotKind::generator);
     if (slot == nullptr || fault_is("forget_mark"))
@@ -147,9 +151,10 @@ int64_t mark_in_memory(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock,
     return mark;
 }
 
-// What the slot of a generator is made of, for an open sequence: reads the label, other slots and this one. A generator
-// starts above the last ids of lost generators. So a generator or an extension that is made anew does not repeat ids:
-// not even if it has a mark, which a restore may have brought, from before the loss.
+// What the slot of a generator is made of, for an open sequence: reads the label, other slots (find_tick_to_pass()) and
+// this one (mark_in_memory()). A generator starts above the last ids of lost generators. So a generator or an extension
+// that is made anew does not repeat ids: not even if it has a mark, which a restore may have brought, from before the
+// loss.
 void init_generator(Relation rel, SlotInit *init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const Oid generator = RelationGetRelid(rel);
     const int64_t mark = Max(init->expected.counter.last_value, mark_in_memory(generator));

@@ -7,8 +7,10 @@
 
 namespace uidgen::pg {
 
-// The slot of an open sequence, to be drawn from, under RowExclusiveLock. It is made if there is none, or if what it
-// was made from has changed. It is not ready if that may change again at any moment: an alteration of a segment has not
+// The slot of an open sequence, to be drawn from, under RowExclusiveLock. It is made (make_slot()) if there is none, or
+// if what it was made from has changed. Then it reads the label, the page and other slots (init_generator()), on a
+// segment takes ShareUpdateExclusiveLock for the moment if that is free (hold_label()), and frees slots whose sequences
+// are gone (sweep_slots()). It is not ready if that may change again at any moment: an alteration of a segment has not
 // ended.
 Slot *find_or_make_slot(Relation rel, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
@@ -28,23 +30,25 @@ constexpr LOCKMODE excludes_draws = ShareRowExclusiveLock;
 // dropped meanwhile, or never was one.
 void lock_generator(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Marks the slot stale of a generator that is altered, which discards what it has leased. Under lock_generator().
+// Marks the slot stale of a generator that is altered (expire_slot()), which discards what it has leased. Under
+// lock_generator().
 void end_lease(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Marks the slot dropped of a generator that is dropped, and notes in shared memory how far its ids reach. Under a lock
-// on the sequence that excludes draws.
+// Marks the slot dropped of a generator that is dropped, and notes in the server state how far its ids reach
+// (drop_slot()). Under a lock on the sequence that excludes draws.
 void lose_generator(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Notes in shared memory how far the ids reach of all generators of this database whose sequences are gone, without a
-// lock on these. A session that has not loaded the library drops without the above.
+// Notes in the server state how far the ids reach of all generators of this database whose sequences are gone, by their
+// slots, each under its lock. Locks no sequence. A session that has not loaded the library drops without the above.
 void note_all_lost() EXCLUDES(slot_lock, state_lock);
 
-// For a sequence that becomes a generator's: notes all that are lost, and frees the slot of a generator that had its
-// oid. Under a lock on the sequence that excludes draws.
+// For a sequence that becomes a generator's: notes all that are lost (note_all_lost()), and frees the slot of a
+// generator that had its oid (free_slot()). Under a lock on the sequence that excludes draws.
 void forget_generator(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // What the generator's sequence says, or this incarnation knows; without a sequence, that it never wrote a lease. It
-// may rise at once, except under lock_generator(). Reads the page and the slot, each under its lock.
+// may rise at once, except under lock_generator(). Reads the page and the slot, each under its lock, with
+// AccessShareLock on the sequence for the moment.
 int64_t high_water_mark_of(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The last tick of ids of lost generators of this layout (docs/design.md, P1 10), for a generator to start above;

@@ -54,8 +54,8 @@ void set_arguments(FunctionCallInfo fcinfo, core::Definition *definition, const 
 }
 
 // The whole of uid_generator_alter() and its like: error unless the caller owns the sequence; locks it as
-// lock_definition() does, changes its definition by the arguments, and stores the label. `null_number`, unless it is
-// null, is the number that stands for NULL in them.
+// lock_definition() does, changes its definition by the arguments, and stores the label (redefine_sequence()).
+// `null_number`, unless it is null, is the number that stands for NULL in them.
 void change_by_arguments(FunctionCallInfo fcinfo, Oid sequence, core::DefinitionKind kind, const int64_t *null_number) {
     check_is_sequence(sequence);
     check_owner(sequence);
@@ -140,7 +140,7 @@ void grant_as(Oid like, Oid generator) {
 }
 
 // Has the ids of a generator of the caller's start above a given one: takes lock_generator(), and raises the high-water
-// mark on the sequence's page, durably.
+// mark on the sequence's page, durably, which ends the lease (raise_above_id()).
 void raise_generator(Oid generator, int64_t above) {
     check_is_sequence(generator);
     check_owner(generator);
@@ -151,7 +151,7 @@ void raise_generator(Oid generator, int64_t above) {
     raise_above_id(generator, read_generator_config(generator), above);
 }
 
-// The sequence of the segment that the first argument names, by its slot or label; error if there is none. Not locked.
+// The sequence of the segment that the first argument names, by find_segment(); error if there is none. Not locked.
 Oid segment_named(FunctionCallInfo fcinfo) {
     const text *name = PG_ARGISNULL(0) ? cstring_to_text("<NULL>") : PG_GETARG_TEXT_PP(0);
     const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : find_segment(name);
@@ -165,8 +165,9 @@ void drop_sequence(Oid sequence) { run_statement(psprintf("DROP SEQUENCE %s", qu
 
 } // namespace
 
-// Creates and locks the sequence (define_sequence()), stores its label, and may raise its high-water mark and GRANT. A
-// sequence that has no label is one that was restored without it.
+// Creates the sequence (create_sequence()) and excludes draws (define_sequence()), stores its label, and may raise its
+// high-water mark (raise_generator()) and GRANT (grant_as()). After hold_names(). A sequence that has no label is one
+// that was restored without it.
 UIDGEN_SQL_FUNCTION(uid_generator_create) {
     const char *name = PG_ARGISNULL(0) ? "<NULL>" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     const Oid schema = hold_names();
@@ -196,7 +197,7 @@ UIDGEN_SQL_FUNCTION(uid_generator_create) {
     PG_RETURN_OID(sequence);
 }
 
-// Excludes draws (define_sequence()), and stores the label.
+// Excludes draws (define_segment()), and stores the label.
 UIDGEN_SQL_FUNCTION(uid_define_segment) {
     const Oid sequence = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
     core::Definition definition = new_segment(nullptr);
@@ -205,9 +206,9 @@ UIDGEN_SQL_FUNCTION(uid_define_segment) {
     PG_RETURN_VOID();
 }
 
-// Creates the sequence unless it is there, and stores its label, under a lock that excludes draws (define_sequence()).
-// Without a bound the sequence has all values in the direction of the increment. In the other direction it ends at 1 or
-// -1, or at its start if that lies further.
+// Creates the sequence unless it is there (create_segment()), and stores its label, under a lock that excludes draws.
+// After hold_names(). Without a bound the sequence has all values in the direction of the increment. In the other
+// direction it ends at 1 or -1, or at its start if that lies further.
 UIDGEN_SQL_FUNCTION(segment_create) {
     const auto number = [fcinfo](int i, int64_t otherwise) { return PG_ARGISNULL(i) ? otherwise : PG_GETARG_INT64(i); };
     const char *name = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
@@ -241,27 +242,30 @@ UIDGEN_SQL_FUNCTION(uid_definition) {
     return HeapTupleGetDatum(form_fields(fields, &definition, desc));
 }
 
-// Excludes draws (lock_generator()), ends the lease and stores the label.
+// Excludes draws (lock_generator()), ends the lease and stores the label (change_by_arguments()).
 UIDGEN_SQL_FUNCTION(uid_generator_alter) {
     if (!PG_ARGISNULL(0))
         change_by_arguments(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::generator, &generator_null);
     PG_RETURN_VOID();
 }
 
-// Stores the label, under ShareUpdateExclusiveLock: sessions draw meanwhile, from a slot that is marked altered.
+// Finds the segment (segment_named()), and stores the label, under ShareUpdateExclusiveLock (change_by_arguments()):
+// sessions draw meanwhile, from a slot that is marked altered.
 UIDGEN_SQL_FUNCTION(segment_alter) {
     change_by_arguments(fcinfo, segment_named(fcinfo), core::DefinitionKind::segment, &segment_null);
     PG_RETURN_VOID();
 }
 
-// For segment_attach(): stores the label, under ShareUpdateExclusiveLock; sessions draw meanwhile.
+// For segment_attach(): stores the label, under ShareUpdateExclusiveLock (change_by_arguments()); sessions draw
+// meanwhile, from a slot that is marked altered.
 UIDGEN_SQL_FUNCTION(uid_change_segment) {
     if (!PG_ARGISNULL(0))
         change_by_arguments(fcinfo, PG_GETARG_OID(0), core::DefinitionKind::segment, nullptr);
     PG_RETURN_VOID();
 }
 
-// By DROP SEQUENCE as the caller, under its lock (AccessExclusiveLock). Error for the default generator.
+// By DROP SEQUENCE as the caller, under its lock (AccessExclusiveLock), which calls forget_dropped(). After
+// hold_names(). Error for the default generator.
 UIDGEN_SQL_FUNCTION(uid_generator_drop) {
     const Oid generator = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
     hold_names();
@@ -287,14 +291,14 @@ UIDGEN_SQL_FUNCTION(uid_generator_drop) {
     PG_RETURN_VOID();
 }
 
-// By DROP SEQUENCE as the caller, under its lock.
+// Finds the segment (segment_named()), and drops it by DROP SEQUENCE as the caller, under its lock. After hold_names().
 UIDGEN_SQL_FUNCTION(segment_drop) {
     hold_names();
     drop_sequence(segment_named(fcinfo));
     PG_RETURN_VOID();
 }
 
-// Takes lock_generator(), and raises the high-water mark on the page.
+// Takes lock_generator(), and raises the high-water mark on the page, durably (raise_generator()).
 UIDGEN_SQL_FUNCTION(uid_generator_raise) {
     raise_generator(PG_GETARG_OID(0), PG_GETARG_INT64(1));
     PG_RETURN_VOID();

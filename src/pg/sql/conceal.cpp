@@ -218,9 +218,9 @@ const Key &open_key(const text *name, int32_t version) {
 
 constexpr char key_table_name[] = "uid_key";
 
-// Creates a key: the caller creates the sequence and its label, locked to the end of the transaction, and the owner of
-// uid_key inserts the row. A trigger checks the numbers. A sequence that has no secret is one that was restored without
-// it.
+// Creates a key: the caller creates the sequence (create_sequence()) and its label (define_sequence()), locked to the
+// end of the transaction, and the owner of uid_key inserts the row by a statement (write_as_owner()). A trigger checks
+// the numbers. A sequence that has no secret is one that was restored without it.
 Oid create_key(FunctionCallInfo fcinfo) {
     const char *name = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
@@ -252,10 +252,10 @@ Oid create_key(FunctionCallInfo fcinfo) {
     return sequence;
 }
 
-// Updates the key's row of uid_key, under lock_definition(). Each version has a secret of its own, which a trigger
-// makes. The number of the newest one is read again, because another rotation may have come before this one. No other
-// session uses the secret before its commit is flushed, whatever synchronous_commit says: after a crash that lost the
-// commit, another secret would get the number.
+// Updates the key's row of uid_key by a statement (write_as_owner()), under lock_definition(). Its commit is flushed.
+// Each version has a secret of its own, which a trigger makes. The number of the newest one is read again, because
+// another rotation may have come before this one. No other session uses the secret before its commit is flushed,
+// whatever synchronous_commit says: after a crash that lost the commit, another secret would get the number.
 int32_t rotate_key(const text *name) {
     const Oid sequence = key_named(name);
     check_owner(sequence);
@@ -306,7 +306,7 @@ UIDGEN_SQL_FUNCTION(uid_reveal) {
     PG_RETURN_INT64(uidgen::core::reveal(key.format, key.permutation, value));
 }
 
-// Both write the key's row of uid_key, as the owner of that table.
+// Both write the key's row of uid_key, as the owner of that table, by create_key() and rotate_key().
 UIDGEN_SQL_FUNCTION(uid_key_create) { PG_RETURN_OID(create_key(fcinfo)); }
 UIDGEN_SQL_FUNCTION(uid_key_rotate) { PG_RETURN_INT32(rotate_key(PG_GETARG_TEXT_PP(0))); }
 

@@ -19,8 +19,8 @@ void check_may_choose_default() {
                  errdetail("Only the owner of the database or of the extension may choose it.")));
 }
 
-// The largest id that a generator can have issued; -1: none. By its page and its slot, under lock_generator(), or it
-// may rise at once.
+// The largest id that a generator can have issued; -1: none. By its page and its slot (high_water_mark_of()), under
+// lock_generator(), or it may rise at once.
 int64_t largest_id_of(Oid generator) {
     const int64_t mark = high_water_mark_of(generator);
     if (mark <= core::no_lease_yet)
@@ -30,7 +30,7 @@ int64_t largest_id_of(Oid generator) {
 }
 
 // The largest id of lost generators that lies ahead of the clock; -1: none. A default that was dropped is among them.
-// Read from shared memory, where note_all_lost() first notes those of dropped sequences. Needs no lock on the
+// Read from the slots, each under its lock (find_tick_to_pass()), after note_all_lost(). Needs no lock on the
 // generator. The first draw passes those ids, too, but a mark outlives a restart.
 int64_t largest_lost_id(Oid generator, const GeneratorConfig &config) {
     note_all_lost();
@@ -39,7 +39,7 @@ int64_t largest_lost_id(Oid generator, const GeneratorConfig &config) {
 }
 
 // Raises the generator's high-water mark above the former default's ids and those of lost generators. Under
-// lock_generator(). Writes the page, durably.
+// lock_generator(). Writes the page, durably (raise_above_id()).
 void start_above(Oid generator, int64_t former_id) {
     const GeneratorConfig config = read_generator_config(generator);
     const int64_t highest = Max(former_id, largest_lost_id(generator, config));
@@ -50,9 +50,9 @@ void start_above(Oid generator, int64_t former_id) {
                        "uid_adopt().");
 }
 
-// Locks both to the end of the transaction, and raises the generator's high-water mark above the former default's ids.
-// Under lock_choice_of_default(). Returns the former default, which is `chosen` unless another session has dropped it
-// meanwhile.
+// Locks both to the end of the transaction (lock_sequences(), lock_generator()), and raises the generator's high-water
+// mark above the former default's ids (start_above()). Under lock_choice_of_default(). Returns the former default,
+// which is `chosen` unless another session has dropped it meanwhile.
 Oid lock_and_raise(Oid generator, Oid chosen) {
     // Both at once: no session that draws from the former one waits for a transaction that draws from the new one.
     if (OidIsValid(chosen))
@@ -66,7 +66,7 @@ Oid lock_and_raise(Oid generator, Oid chosen) {
 } // namespace
 
 // Locks the choice, then both generators; raises the next one's high-water mark above the ids of the former one and of
-// lost generators (start_above()), and stores both labels.
+// lost generators (lock_and_raise()), and stores both labels (move_default(), set_is_default()).
 UIDGEN_SQL_FUNCTION(uid_default_set) {
     const Oid generator = PG_GETARG_OID(0);
     check_may_choose_default();

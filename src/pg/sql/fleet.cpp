@@ -83,8 +83,8 @@ void put_member(ResultRow *row, const Member &member) {
 
 } // namespace
 
-// A row for each member, or one of the server alone. Copies each from its slot, under the slot's lock. Asks no
-// registry.
+// A row for each member, or one of the server alone. Copies each from its slot, under the slot's lock, and the status
+// from the server state. In a fleet it makes the area if there is none (open_area()). Asks no registry.
 UIDGEN_SQL_FUNCTION(uid_registrar) {
     const ReturnSetInfo *result = new_result(fcinfo);
     if (!settings::is_preloaded)
@@ -111,7 +111,8 @@ UIDGEN_SQL_FUNCTION(uid_registrar) {
     return static_cast<Datum>(0);
 }
 
-// Has all memberships begin again, in the slots and, under its lock, in the file of grants; wakes the registrar.
+// Has all memberships begin again, in the slots, the server state and, under its lock, the file of grants
+// (grant_file_forget()), after open_area(); wakes the registrar.
 UIDGEN_SQL_FUNCTION(uid_fleet_move) {
     (void)fcinfo;
     if (!settings::is_preloaded)

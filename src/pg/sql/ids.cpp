@@ -17,13 +17,15 @@ Datum return_id(int64_t id) {
     return Int64GetDatum(id);
 }
 
-// The entry of the generator that is the first argument, else of the default one, opened under RowExclusiveLock.
+// The entry of the generator that is the first argument, else of the default one (open_default()), opened under
+// RowExclusiveLock (open_entry()).
 SessionEntry *open_generator(FunctionCallInfo fcinfo, bool is_named) {
     return is_named ? open_entry(PG_GETARG_OID(0), SlotKind::generator) : open_default();
 }
 
-// From an open entry: by its window, else by draw_ids(), which moves the word, and may write a lease, flush or wait. An
-// entry that was opened again may still have its window. So transactions of one call each use it too.
+// From an open entry: by its window, else by draw_ids(), which moves the word, and may write a lease, flush or wait.
+// Keeps the id for uid_last(). An entry that was opened again may still have its window. So transactions of one call
+// each use it too.
 Datum draw_one(SessionEntry *entry) {
     int64_t id;
     if (draw_next<SlotKind::generator>(entry, GetUserId(), &id))
@@ -32,8 +34,8 @@ Datum draw_one(SessionEntry *entry) {
     return return_id(core::encode(drawn.encoder, drawn.run.first));
 }
 
-// Opens the entry, under RowExclusiveLock, then draw_one(). Not inlined, as the next one, so that the fast path has
-// fewer registers to save.
+// Opens the entry (open_default()), under RowExclusiveLock, then draw_one(). Not inlined, as the next one, so that the
+// fast path has fewer registers to save.
 [[gnu::noinline]] Datum next_default_id() { return draw_one(open_default()); }
 // Opens the entry of the argument, under RowExclusiveLock, then draw_one().
 [[gnu::noinline]] Datum next_id_of(FunctionCallInfo fcinfo) {
@@ -212,8 +214,8 @@ UIDGEN_SQL_FUNCTION(uid_next_of) {
     return likely(draw_next<SlotKind::generator>(entry, role, &id)) ? return_id(id) : next_id_of(fcinfo);
 }
 
-// Draws an id, by the fast path or draw_one(), and adds random bits. A draw may process invalidations, which clear
-// last_used. So the entry is kept here.
+// Draws an id, by the fast path or, with the entry opened (open_generator()), by draw_one(), and adds random bits. A
+// draw may process invalidations, which clear last_used. So the entry is kept here.
 UIDGEN_SQL_FUNCTION(uid_next_uuid) {
     const bool is_named = PG_NARGS() > 0;
     SessionEntry *entry = is_named ? known_entry<SlotKind::generator>(PG_GETARG_OID(0)) : last_used.default_generator;
@@ -224,7 +226,8 @@ UIDGEN_SQL_FUNCTION(uid_next_uuid) {
     return drawn_as_uuid(entry, draw_one(entry));
 }
 
-// Opens the entry, and draws by draw_ids() alone. The last id is that of the last call that did not fail.
+// Opens the entry (open_generator()), and draws by draw_ids() alone. The last id is that of the last call that did not
+// fail.
 UIDGEN_SQL_FUNCTION(uid_next_array) {
     const bool is_named = PG_NARGS() > 1;
     SessionEntry *entry = open_generator(fcinfo, is_named);

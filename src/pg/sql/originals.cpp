@@ -50,9 +50,10 @@ int64_t saturating_add(int64_t value, int64_t length) {
                             row.column)));
 }
 
-// The segment's entry, under RowExclusiveLock. Checks the caller's privilege, too; error if the segment is attached, or
-// counts otherwise than by 1. A commit that is lost would bring the former row back, and with it a block that a node
-// took when it was told of the commit. So this transaction's commit is flushed, whatever synchronous_commit says.
+// Opens the segment's entry (open_entry()), under RowExclusiveLock. Checks the caller's privilege, too; error if the
+// segment is attached, or counts otherwise than by 1. A commit that is lost would bring the former row back, and with
+// it a block that a node took when it was told of the commit. So this transaction's commit is flushed, whatever
+// synchronous_commit says.
 SessionEntry *open_segment(const BlockRow &row) {
     SessionEntry *entry = open_entry(row.sequence, SlotKind::segment);
     check_not_attached(entry);
@@ -68,8 +69,8 @@ SessionEntry *open_segment(const BlockRow &row) {
     return entry;
 }
 
-// Error unless the role has UPDATE. By ALTER SEQUENCE, as the owner and under its lock, because it waits for
-// transactions that draw, and is undone when this one is rolled back.
+// Error unless the role has UPDATE. By a statement, ALTER SEQUENCE, as the owner and under its lock, because it waits
+// for transactions that draw, and is undone when this one is rolled back.
 void restart_sequence(const BlockRow &row) {
     if (pg_class_aclcheck(row.sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
         report_no_privilege(row.sequence, "UPDATE");
@@ -85,7 +86,7 @@ struct ReservedBlock {
 
 // Moves the sequence's counter, durably (reserve_beyond()), for an entry of open_segment(). Values beyond all that were
 // reserved, and beyond the former row, which may be ahead of its sequence after a restore. If too few are left and the
-// row is set to 0, it starts over, with `again` values.
+// row is set to 0, it starts over (restart_sequence()), with `again` values.
 ReservedBlock reserve_or_start_over(const BlockRow &row, const SessionEntry *entry, const BlockLength &length,
                                     int64_t shown, uint64_t again) {
     ReservedBlock block = {reserve_beyond(entry, length, fault_is("stale_row") ? PG_INT64_MIN : shown), false};
@@ -126,7 +127,8 @@ bool is_unused(const SessionEntry *entry) EXCLUDES(page_lock) {
     return unused;
 }
 
-// Opens the segment's entry, moves its counter beyond the next block, durably, and returns the row that shows that.
+// Opens the segment's entry (open_segment()), moves its counter beyond the next block, durably
+// (reserve_or_start_over()), and returns the row that shows that.
 //
 // An INSERT says where to begin, and so does another name, which is that of another segment. The values before the one
 // that it shows are reserved, too, unless the segment is new. That, and a row that starts over, show the first value.
@@ -160,8 +162,9 @@ Datum reserve_for_t_sequence(const BlockRow &row) {
     return with_value(row, block.values.first + (begins || block.starts_over ? 0 : increment));
 }
 
-// Opens the segment's entry, moves its counter beyond the next block, durably, and returns the row. A node reads max_id
-// after its UPDATE. An INSERT reserves the value that it shows.
+// Opens the segment's entry (open_segment()), moves its counter beyond the next block, durably
+// (reserve_or_start_over()), and returns the row. A node reads max_id after its UPDATE. An INSERT reserves the value
+// that it shows.
 Datum reserve_for_leaf_alloc(const BlockRow &row) {
     const bool is_new = row.before.tuple == nullptr;
     uint64_t count = is_new ? 1 : row.length() + 1;
@@ -173,8 +176,8 @@ Datum reserve_for_leaf_alloc(const BlockRow &row) {
     return with_value(row, reserve_or_start_over(row, open_segment(row), exactly(count), shown, 1).values.last);
 }
 
-// Sets row->sequence, found by its slot or label, without a lock on it. A row that comes, or that gets another name,
-// creates the segment of that name, unless it exists.
+// Sets row->sequence, found by its slot or label, without a lock on it (find_segment()). A row that comes, or that gets
+// another name, creates the segment of that name, unless it exists (hold_names(), create_segment()).
 void find_segment_of(BlockRow *row, bool creates) {
     const text *name = cstring_to_text(row->name);
     row->sequence = find_segment(name);
@@ -192,7 +195,8 @@ bool is_renamed(const BlockRow &row, const char *name_column) {
     return row.before.tuple != nullptr && strcmp(text_column(row.before, name_column), row.name) != 0;
 }
 
-// The row of leaf_alloc as the trigger leaves it: finds or creates the segment, and reserves a block, if the row moves.
+// The row of leaf_alloc as the trigger leaves it: finds or creates the segment (find_segment_of()), and reserves a
+// block (reserve_for_leaf_alloc()), if the row moves.
 Datum change_leaf_alloc(BlockRow row) {
     row.column = "max_id";
     row.name = text_column(row.after, "biz_tag");
@@ -212,8 +216,8 @@ Datum change_leaf_alloc(BlockRow row) {
     return moves ? reserve_for_leaf_alloc(row) : PointerGetDatum(row.after.tuple);
 }
 
-// The row of t_sequence as the trigger leaves it: finds or creates the segment, and reserves a block. `columns` are
-// those that the UPDATE sets.
+// The row of t_sequence as the trigger leaves it: finds or creates the segment (find_segment_of()), and reserves a
+// block (reserve_for_t_sequence()). `columns` are those that the UPDATE sets.
 Datum change_t_sequence(BlockRow row, const Bitmapset *columns) {
     const auto is_set = [&](const char *name) {
         return bms_is_member(column_number(row.after.desc, name, INT8OID) - FirstLowInvalidHeapAttributeNumber,
@@ -236,9 +240,9 @@ Datum change_t_sequence(BlockRow row, const Bitmapset *columns) {
 
 } // namespace
 
-// Reserves a block on the segment's sequence, and puts it into the row. Any role may use it as a trigger on its own
-// tables, with columns of any type. What logical replication brings is the publisher's to reserve, and the row stays as
-// it is. The next UPDATE here begins beyond what that shows.
+// Reserves a block on the segment's sequence, and puts it into the row (change_t_sequence(), change_leaf_alloc()). Any
+// role may use it as a trigger on its own tables, with columns of any type. What logical replication brings is the
+// publisher's to reserve, and the row stays as it is. The next UPDATE here begins beyond what that shows.
 UIDGEN_SQL_FUNCTION(uid_reserve_block) {
     const TriggerData *trigger = trigger_of(fcinfo);
     if (trigger == nullptr || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||

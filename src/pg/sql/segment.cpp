@@ -19,7 +19,7 @@ Datum return_value(SessionEntry *entry, int64_t value) {
 
 // The entry of the first argument: of a regclass, or of open_entry_named().
 using OpenEntry = SessionEntry *(*)(FunctionCallInfo);
-// Takes RowExclusiveLock on the sequence.
+// Opens the entry, under RowExclusiveLock on the sequence.
 SessionEntry *open_entry_of(FunctionCallInfo fcinfo) { return open_entry(PG_GETARG_OID(0), SlotKind::segment); }
 
 // Opens the entry, and draws a value from its window, else by draw_segment(), which may reserve a range, flush or wait.
@@ -115,8 +115,8 @@ UIDGEN_SQL_FUNCTION(segment_next_array_named) { return next_values(open_entry_na
 UIDGEN_SQL_FUNCTION(segment_reserve_of) { return reserve_as_row(fcinfo, open_entry_of); }
 UIDGEN_SQL_FUNCTION(segment_reserve_named) { return reserve_as_row(fcinfo, open_entry_named); }
 
-// By the session's entry, which need not be open. Like currval: this session's last value of a sequence, whatever other
-// sessions have drawn since.
+// By the session's entry, which need not be open, of sequence_named(). Like currval: this session's last value of a
+// sequence, whatever other sessions have drawn since.
 UIDGEN_SQL_FUNCTION(segment_last) {
     const Oid sequence = sequence_named(PG_GETARG_TEXT_PP(0));
     check_is_sequence(sequence);
@@ -131,8 +131,8 @@ UIDGEN_SQL_FUNCTION(segment_last) {
     PG_RETURN_INT64(entry->last_value);
 }
 
-// Moves the counter under RowExclusiveLock, by setval, which does the other checks. Every session compares its page at
-// its next transaction's first call; this session at its next call.
+// Moves the counter of sequence_named() under RowExclusiveLock, by setval, which does the other checks. Every session
+// compares its page at its next transaction's first call; this session at its next call.
 UIDGEN_SQL_FUNCTION(segment_set) {
     const Oid sequence = sequence_named(PG_GETARG_TEXT_PP(0));
     check_is_sequence(sequence);
@@ -148,10 +148,10 @@ UIDGEN_SQL_FUNCTION(segment_set) {
     return PG_GETARG_DATUM(1);
 }
 
-// Has the registrar ask the registry for one value of a segment, through its slot, and waits. Its arguments are the
-// sequence, and the names of the segment here and at the registry. It takes lock_owned(), so no session draws
-// meanwhile, and the slot may have the definition to be looked up until it is opened next, which reads its own again.
-// The label of a new segment discards the value.
+// Has the registrar ask the registry for one value of a segment, through its slot, and waits (ask_for_block()). Its
+// arguments are the sequence, and the names of the segment here and at the registry. It takes lock_owned() and opens
+// the entry, so no session draws meanwhile, and the slot may have the definition to be looked up (mark_stale(),
+// make_slot()) until it is opened next, which reads its own again. The label of a new segment discards the value.
 UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);

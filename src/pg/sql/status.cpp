@@ -221,7 +221,8 @@ bool put_server(ResultRow *row) EXCLUDES(slot_lock, state_lock) {
 
 } // namespace
 
-// From the slots, each under its lock; no lock on a sequence, and no page is read.
+// From the slots, found in the table of slots, each under its lock (add_slot()); no lock on a sequence, and no page is
+// read. Notes in atomics what it shows.
 UIDGEN_SQL_FUNCTION(uid_live_generators) {
     const ReturnSetInfo *result = new_result(fcinfo);
     const auto add = [result](Oid generator) { add_slot(result, generator, SlotKind::generator, put_live_generator); };
@@ -232,14 +233,14 @@ UIDGEN_SQL_FUNCTION(uid_live_generators) {
     return static_cast<Datum>(0);
 }
 
-// From the slots, each under its lock, and labels; no lock on a sequence, and no page is read.
+// The same of segments, and of their labels.
 UIDGEN_SQL_FUNCTION(uid_live_segments) {
     const ReturnSetInfo *result = new_result(fcinfo);
     for_each_sequence([result](Oid sequence) { add_slot(result, sequence, SlotKind::segment, put_live_segment); });
     return static_cast<Datum>(0);
 }
 
-// From the slots, each under its lock; notes there what it shows.
+// From the slots, found in the table of slots, each under its lock (add_slot()); notes there what it shows.
 UIDGEN_SQL_FUNCTION(uid_counters) {
     const ReturnSetInfo *result = new_result(fcinfo);
     for_each_sequence([result](Oid sequence) {
@@ -249,7 +250,7 @@ UIDGEN_SQL_FUNCTION(uid_counters) {
     return static_cast<Datum>(0);
 }
 
-// From the server's state and all slots, each under its lock; notes what it shows.
+// From the server's state and all slots, each under its lock; notes in atomics what it shows.
 UIDGEN_SQL_FUNCTION(uid_server_counters) {
     add_row(new_result(fcinfo), put_server);
     return static_cast<Datum>(0);
