@@ -185,8 +185,8 @@ as_user=
 [ "$(id -u)" != 0 ] || as_user='runuser -u postgres --'
 
 # as_tester directory command...: as the ordinary user, with a work directory. The environment is emptied of nearly all, so
-# that a test does not depend on who runs it. UIDGEN_LONG=1 makes 042 and 045 run more calls, and UIDGEN_SEED=9 makes 042
-# run others at random.
+# that a test does not depend on who runs it. UIDGEN_LONG=1 makes 042 and 045 run more calls, and UIDGEN_SEED=9 makes
+# tests choose others at random.
 as_tester() {
     tester_directory=$1
     shift

@@ -117,29 +117,25 @@ like(create_and_rename('uid_server_counters'), qr/^55000: extension uidgen would
 $node->safe_psql('renaming', 'DROP EVENT TRIGGER watch_start; DROP EVENT TRIGGER watch_end');
 sql_as('mallory', 'renaming', 'DROP VIEW home.uid_stat, home.uid_stat_server');
 
-# What a hostile owner has ready: whoever calls one of these as a superuser makes mallory a superuser. (053_names.t plants
-# better matches for all that the script, the views and the functions call.)
-$node->safe_psql('hostile', <<'SQL');
-SET SESSION AUTHORIZATION mallory;
+# What a hostile owner has ready, in a schema that keeps its name: whoever calls one of these as a superuser makes mallory a
+# superuser. (053_names.t plants better matches for all that the script, the views and the functions call.)
+sql_as('mallory', 'hostile', <<'SQL');
 CREATE SCHEMA home;
-CREATE FUNCTION home.trap() RETURNS void LANGUAGE plpgsql AS $$
+CREATE SCHEMA trap;
+GRANT USAGE ON SCHEMA trap TO PUBLIC; -- the node writer runs triggers as pg_database_owner
+CREATE FUNCTION trap.springs() RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN
     EXECUTE 'ALTER ROLE mallory SUPERUSER';
   END IF;
+  RETURN true;
 END $$;
-CREATE FUNCTION home.spring() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN
-    EXECUTE 'ALTER ROLE mallory SUPERUSER'; -- not by trap(), because its schema may have another name then
-  END IF;
-  RETURN NEW;
-END $$;
+CREATE FUNCTION trap.spring() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM trap.springs(); RETURN NEW; END $$;
 SQL
 # What has a name that the script needs is not taken over: the creation fails.
 foreach my $planted ('SCHEMA uid_generators', 'SCHEMA uid_segments', 'SCHEMA uid_keys', 'SCHEMA uid_internal', 'SCHEMA uid_secrets',
-	'TABLE home.uid_generator (generator oid)', 'SEQUENCE home.worker_node_id_seq', 'VIEW home.uid_stat AS SELECT 1 AS a FROM home.trap()', 'TYPE home.worker_node AS (a int)',
-	'FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS $$SELECT 1 FROM home.trap()$$')
+	'TABLE home.uid_generator (generator oid)', 'SEQUENCE home.worker_node_id_seq', 'VIEW home.uid_stat AS SELECT 1 AS a FROM trap.springs()', 'TYPE home.worker_node AS (a int)',
+	'FUNCTION home.uid_next() RETURNS bigint LANGUAGE sql AS $$SELECT 1 FROM trap.springs()$$')
 {
 	my ($kind, $name) = $planted =~ /^(\w+) ([\w.]+(?:\(\))?)/;
 	sql_as('mallory', 'hostile', "CREATE $planted");
@@ -153,14 +149,14 @@ $node->safe_psql('hostile', "CREATE SCHEMA leaf; SELECT home.uid_leaf_alloc_crea
 
 # What a hostile owner of the schema, of the extension and of the database may not do with what is the superuser's.
 foreach my $sql (
-	'CREATE RULE r AS ON INSERT TO home.uid_generator DO ALSO SELECT home.trap()',
+	'CREATE RULE r AS ON INSERT TO home.uid_generator DO ALSO SELECT trap.springs()',
 	'ALTER TABLE uid_secrets.uid_key ALTER COLUMN width SET DEFAULT 20',
 	'ALTER TABLE home.uid_generator ALTER COLUMN preset TYPE bigint USING 0',
 	'ALTER TABLE uid_secrets.uid_key DISABLE TRIGGER ALL',
 	'ALTER TABLE uid_secrets.uid_key ENABLE ROW LEVEL SECURITY',
 	'ALTER TABLE home.uid_segment RENAME TO other',
 	'ALTER TABLE home.uid_segment SET SCHEMA public',
-	'CREATE POLICY p ON uid_secrets.uid_key USING (home.trap() IS NULL)',
+	'CREATE POLICY p ON uid_secrets.uid_key USING (trap.springs())',
 	'CREATE TABLE child () INHERITS (uid_secrets.uid_key)',
 	'CREATE TABLE referring (id bigint REFERENCES uid_secrets.uid_key)',
 	'UPDATE pg_seclabel SET label = label',
@@ -175,7 +171,7 @@ foreach my $sql (
 	'DROP TABLE home.worker_node',
 	'DROP EVENT TRIGGER uid_load',
 	'ALTER EVENT TRIGGER uid_load DISABLE',
-	'CREATE EVENT TRIGGER e ON sql_drop EXECUTE FUNCTION home.spring()',
+	'CREATE EVENT TRIGGER e ON sql_drop EXECUTE FUNCTION trap.spring()',
 	'ALTER SCHEMA uid_internal RENAME TO other',
 	'DROP SCHEMA uid_segments CASCADE',
 	'CREATE FUNCTION home.c() RETURNS bigint LANGUAGE c AS \'$libdir/uidgen\', \'uid_next_default\'',
@@ -186,8 +182,8 @@ foreach my $sql (
 is_harmless('no statement made it a superuser');
 
 # worker_node is its own, so it may have its code run there: as the owner of the database, by the node writer.
-sql_as('mallory', 'hostile', 'CREATE TRIGGER t BEFORE INSERT OR UPDATE ON home.worker_node FOR EACH ROW EXECUTE FUNCTION home.spring();'
-	  . ' ALTER TABLE home.worker_node ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON home.worker_node USING (home.trap() IS NOT NULL)');
+sql_as('mallory', 'hostile', 'CREATE TRIGGER t BEFORE INSERT OR UPDATE ON home.worker_node FOR EACH ROW EXECUTE FUNCTION trap.spring();'
+	  . ' ALTER TABLE home.worker_node ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON home.worker_node USING (trap.springs())');
 $node->safe_psql('hostile', q{SELECT home.uid_generator_create('traced', worker_policy => 'sticky')});
 my $traced = $node->safe_psql('hostile', q{SELECT home.uid_next('uid_generators.traced')});
 wait_for_node_rows($node, '%traced', 1, dbname => 'hostile', table => 'home.worker_node');
@@ -195,167 +191,83 @@ is($node->safe_psql('hostile', "SELECT generator_name FROM home.uid_origin($trac
 is_harmless('... and runs no code of the owner of worker_node');
 sql_as('mallory', 'hostile', 'DROP TRIGGER t ON home.worker_node; DROP POLICY p ON home.worker_node; ALTER TABLE home.worker_node DISABLE ROW LEVEL SECURITY');
 
-# Statements that run as the superuser name tables. While one waits for its table's lock, the owner of the schema renames
-# the schema and puts another one in its place, with triggers. A VACUUM FULL that waits, which the owner of a database may
-# run on each table, makes the statement wait. (A rename fails if the statement has also granted a privilege on the
-# schema.)
-my $fakes = <<'SQL';
+# A statement waits for a lock of the owner of the schema, of the extension and of the database. When it goes on, names mean
+# something else, or (held => 1) the statement keeps them until it has ended.
+#   lock, unlock   what the owner's transaction does, and its end
+#   during         what is looked at when the statement waits; meanwhile: what another session of the owner does then
+#   error          a pattern, if the statement fails
+#   then           what is looked at afterwards; undo puts the names back
+sub race ($dbname, $caller_is, $call, %story)
+{
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my ($owner, $thief, $caller) = map { hold_open($node, dbname => $dbname) } 1 .. 3;
+	$_->query_safe(q{SET client_min_messages = error; SET search_path = pg_catalog; SET lock_timeout = '2min'}) foreach $owner, $thief, $caller;
+	$_->query_safe('SET SESSION AUTHORIZATION mallory') foreach $owner, $thief, $caller_is eq 'owner' ? $caller : ();
+	my $waits = sub ($query) {
+		return $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE starts_with(query, \$x\$$query\$x\$) AND wait_event_type = 'Lock'");
+	};
+	$owner->query_safe("BEGIN; $story{lock}");
+	send_query($caller, $call);
+	$waits->($call) or die "$call does not wait";
+	$story{during}->() if $story{during};
+	my $meanwhile = $story{meanwhile} // '';
+	send_query($thief, $meanwhile);
+	if ($story{held}) { ok($waits->($meanwhile =~ s/;.*//sr), "the names are held during: $call") }
+	elsif ($meanwhile) { is((finish_query($thief))[1], '', "the names change during: $call") }
+	$owner->query_safe($story{unlock});
+	my (undef, $error) = finish_query($caller);
+	like($error, $story{error} // qr/^(?!.*ERROR)/s, $story{error} ? "$call notices what has changed" : "$call succeeds");
+	finish_query($thief);
+	is_harmless('... and runs no code of the owner of the extension');
+	$story{then}->($error) if $story{then};
+	sql_as('mallory', $dbname, $story{undo}) if $story{undo};
+	$_->quit foreach $owner, $thief, $caller;
+}
+
+my $exchange = 'ALTER SCHEMA home RENAME TO stolen; ALTER SCHEMA prepared RENAME TO home';
+my $put_back = 'ALTER SCHEMA home RENAME TO prepared; ALTER SCHEMA stolen RENAME TO home';
+
+# The script waits for another session, which creates a function that the script will create. A server that locks the schema
+# for CREATE EXTENSION, as 15.20 does, holds off a rename, too, so look whether the script has locked the row.
+race('renaming', 'owner', 'CREATE EXTENSION uidgen SCHEMA home',
+	lock => q{CREATE FUNCTION home.uid_last() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'},
+	unlock => 'ROLLBACK',
+	meanwhile => $exchange,
+	held => 1,
+	during => sub {
+		is($node->safe_psql('renaming', "SELECT backend_xid = n.xmax FROM pg_stat_activity, pg_namespace n WHERE query ~ '^CREATE EXTENSION' AND nspname = 'home'"),
+			't', 'the script holds the name of its schema');
+	},
+	then => sub {
+		is($node->safe_psql('renaming', "SELECT extnamespace::regnamespace, 'stolen.uid_next()'::regprocedure FROM pg_extension WHERE extname = 'uidgen'"),
+			'stolen|stolen.uid_next()', 'the schema is renamed then');
+	},
+	undo => "DROP EXTENSION uidgen; $put_back");
+# A rename that comes before. A server that locks the schema first finds the name again: the extension is in the schema that
+# has it.
+race('renaming', 'owner', 'CREATE EXTENSION uidgen SCHEMA home',
+	lock => $exchange,
+	unlock => 'COMMIT',
+	error => qr/^(?!.*ERROR)|ERROR:  schema of extension uidgen was renamed by another session/s,
+	then => sub ($error) {
+		is($node->safe_psql('renaming', "SELECT extnamespace::regnamespace, to_regprocedure('home.uid_next()') IS NOT NULL FROM pg_extension WHERE extname = 'uidgen'"),
+			$error =~ /ERROR/ ? '' : 'home|t', 'after a rename before the script the extension is whole or not there');
+	});
+
+# A function whose names were bound when it was created.
+$node->safe_psql('hostile', 'CREATE FUNCTION leaf.origin() RETURNS text LANGUAGE sql BEGIN ATOMIC SELECT home.uid_origin(1::bigint); END');
+sql_as('mallory', 'hostile', <<'SQL');
 CREATE SCHEMA prepared;
-CREATE VIEW prepared.uid_segment AS SELECT s.name FROM home.uid_segment s WHERE trap.springs();
 CREATE VIEW prepared.uid_generator AS SELECT g.generator, true AS is_default, 1 AS tick_us, 'cached' AS mode, 1 AS max_staleness_ms FROM home.uid_generator g WHERE trap.springs();
 CREATE FUNCTION prepared.uid_decode(bigint, regclass) RETURNS TABLE (datacenter_id int, worker_id int, generated_at timestamptz, backup boolean) LANGUAGE sql AS 'SELECT 1, 1, now(), trap.springs()';
 SQL
-# In a schema that keeps its name.
-sql_as('mallory', 'hostile', <<'SQL');
-CREATE SCHEMA trap;
-CREATE FUNCTION trap.springs() RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-  IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN
-    EXECUTE 'ALTER ROLE mallory SUPERUSER';
-  END IF;
-  RETURN true;
-END $$;
-SQL
+race('hostile', 'superuser', 'SELECT leaf.origin()', lock => 'LOCK TABLE home.worker_node', unlock => 'COMMIT', meanwhile => "BEGIN; $exchange; COMMIT", undo => "$put_back; DROP SCHEMA prepared CASCADE");
 
-sub waits ($pattern)
-{
-	return $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^$pattern' AND wait_event_type = 'Lock'");
-}
-
-sub mallory
-{
-	my $session = hold_open($node, dbname => 'hostile');
-	$session->query_safe('SET SESSION AUTHORIZATION mallory; SET search_path = pg_catalog');
-	return $session;
-}
-
-sub steal_names ($table, $statement, $names_are_held, $is_superuser = 0)
-{
-	my ($reader, $vacuum, $caller, $thief) = map { mallory() } 1 .. 4;
-	my ($start) = $statement =~ /^([^(]*)/;
-	$caller->query_safe('RESET SESSION AUTHORIZATION') if $is_superuser;
-	$thief->query_safe($fakes);
-	$reader->query_safe("BEGIN; SELECT FROM $table");
-	send_query($vacuum, "VACUUM FULL $table");
-	waits('VACUUM FULL') or die 'VACUUM FULL does not wait';
-	send_query($caller, $statement);
-	waits($start) or die "$statement does not wait";
-	$thief->query_safe('BEGIN');
-	send_query($thief, 'ALTER SCHEMA home RENAME TO stolen; ALTER SCHEMA prepared RENAME TO home; COMMIT');
-	if ($names_are_held)
-	{
-		ok(waits('ALTER SCHEMA home RENAME'), "a rename of the schema waits for: $statement");
-	}
-	else
-	{
-		ok( $node->poll_query_until('hostile', "SELECT count(*) = 2 FROM pg_namespace WHERE nspname IN ('home', 'stolen')"),
-			"the schema is renamed during: $statement");
-	}
-	$node->safe_psql('postgres', "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE query ~ '^VACUUM FULL'");
-	my (undef, $error) = finish_query($caller);
-	unlike($error, qr/ERROR/, '... which succeeds');
-	$reader->query_safe('COMMIT');
-	finish_query($_) foreach ($vacuum, $thief);
-	is_harmless('... and runs no code of the owner of the schema');
-	$thief->query('ROLLBACK');
-	if ($node->safe_psql('hostile', "SELECT count(*) FROM pg_namespace WHERE nspname = 'stolen'"))
-	{
-		$thief->query('ALTER SCHEMA home RENAME TO prepared; ALTER SCHEMA stolen RENAME TO home');
-	}
-	$thief->query('DROP SCHEMA prepared CASCADE');
-	$thief->{stderr} = '';
-	$_->quit foreach ($reader, $vacuum, $caller, $thief);
-}
-
-# The script itself waits: another session creates a function that the script will create.
-{
-	my ($holder, $creator, $thief) = map { hold_open($node, dbname => 'renaming') } 1 .. 3;
-	$_->query_safe('SET SESSION AUTHORIZATION mallory; SET search_path = pg_catalog') foreach ($holder, $creator, $thief);
-	$holder->query_safe("BEGIN; CREATE FUNCTION home.uid_last() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'");
-	send_query($creator, 'CREATE EXTENSION uidgen SCHEMA home');
-	waits('CREATE EXTENSION uidgen') or die 'CREATE EXTENSION does not wait';
-	is($node->safe_psql('renaming', "SELECT backend_xid = n.xmax FROM pg_stat_activity, pg_namespace n WHERE query ~ '^CREATE EXTENSION' AND nspname = 'home'"),
-		't', 'the script holds the name of its schema');
-	$thief->query_safe('BEGIN');
-	send_query($thief, 'ALTER SCHEMA home RENAME TO stolen; ALTER SCHEMA prepared RENAME TO home; COMMIT');
-	ok(waits('ALTER SCHEMA home RENAME'), 'so a rename waits');
-	$holder->query_safe('ROLLBACK');
-	my (undef, $error) = finish_query($creator);
-	unlike($error, qr/ERROR/, 'the extension is created');
-	finish_query($thief);
-	is($node->safe_psql('renaming', "SELECT extnamespace::regnamespace, 'stolen.uid_next()'::regprocedure FROM pg_extension WHERE extname = 'uidgen'"),
-		'stolen|stolen.uid_next()', 'and the schema renamed then');
-	is_harmless('nothing of the other schema ran');
-	$thief->query_safe('DROP EXTENSION uidgen; ALTER SCHEMA home RENAME TO prepared; ALTER SCHEMA stolen RENAME TO home');
-	# A rename that comes before.
-	$thief->query_safe('BEGIN; ALTER SCHEMA home RENAME TO stolen; ALTER SCHEMA prepared RENAME TO home');
-	send_query($creator, 'CREATE EXTENSION uidgen SCHEMA home');
-	waits('CREATE EXTENSION uidgen') or die 'CREATE EXTENSION does not wait';
-	$thief->query_safe('COMMIT');
-	(undef, $error) = finish_query($creator);
-	# A server that locks the schema first, as 15.20 does, finds the name again: the extension is in the schema that has it.
-	my $place = $node->safe_psql('renaming', "SELECT extnamespace::regnamespace, to_regprocedure('home.uid_next()') IS NOT NULL FROM pg_extension WHERE extname = 'uidgen'");
-	like("$place $error", qr/^(?:home\|t (?!.*ERROR)| .*ERROR:  schema of extension uidgen was renamed by another session)/s,
-		'after a rename before the script the extension is whole or not there');
-	is_harmless('and harmless');
-	$_->{stderr} = '' foreach ($creator, $thief);
-	$_->quit foreach ($holder, $creator, $thief);
-}
-
-sql_as('mallory', 'hostile', "SELECT home.uid_generator_create('chosen')");
-# Functions that other objects call, with the rights of a caller who names no schema of the thief's.
-$node->safe_psql('hostile', "SELECT home.segment_create('s'::text); CREATE FUNCTION leaf.origin() RETURNS text LANGUAGE sql BEGIN ATOMIC SELECT home.uid_origin(1::bigint); END");
-steal_names('home.worker_node', 'SELECT leaf.origin()', 0, 'superuser');
-
-# The owner drops the extension while a statement is between the look-up of the function and that of the tables, and
-# creates tables in its place. A lock that the statement waits for first makes it wait there.
-sub plant ($call, $before, $tables)
-{
-	my ($holder, $caller, $thief) = map { mallory() } 1 .. 3;
-	$holder->query_safe('SELECT pg_advisory_lock(1)');
-	$caller->query_safe($before);
-	send_query($caller, "SELECT pg_advisory_lock(1), home.$call");
-	waits('SELECT pg_advisory_lock') or die "$call does not wait";
-	$thief->query_safe("SET client_min_messages = error; BEGIN; $tables; COMMIT");
-	$holder->query_safe('SELECT pg_advisory_unlock(1)');
-	my (undef, $error) = finish_query($caller);
-	$caller->{stderr} = '';
-	sql_as('mallory', 'hostile', 'SET client_min_messages = error; DROP SCHEMA home CASCADE; DROP SCHEMA IF EXISTS uid_secrets CASCADE; CREATE SCHEMA home');
-	sql_as('mallory', 'hostile', 'CREATE EXTENSION uidgen SCHEMA home');
-	$_->quit foreach ($holder, $caller, $thief);
-	is_harmless("$call runs no trigger of the owner of the extension");
-	return $error;
-}
-
-$node->safe_psql('hostile', 'SET SESSION AUTHORIZATION mallory; SET client_min_messages = error; DROP EXTENSION uidgen CASCADE; CREATE EXTENSION uidgen SCHEMA home');
-foreach my $types ([ 'bigint', 'bigint', 'secrets', 'text' ], [ 'text', 'text', 'id', 'bigint' ])
-{
-	my ($type_of_id, $type_of_secrets, $column, $type) = @$types;
-	$node->safe_psql('hostile', "SET SESSION AUTHORIZATION mallory; SELECT home.uid_key_create('k')");
-	# The key itself goes with the extension, because it depends on it.
-	like(plant("uid_conceal(1, 'k')", "SELECT 'uid_keys.k'::regclass, has_sequence_privilege('uid_keys.k', 'USAGE')", <<"SQL"), qr/key "k" does not exist/, "a column $column of another type is not read");
+# Names in PL/pgSQL and in C are looked up while a function runs. The owner of the extension drops it, and puts other objects
+# in the place of those that these functions name.
+my $replace = <<'SQL';
 DROP EXTENSION uidgen CASCADE;
-CREATE SCHEMA uid_secrets;
-CREATE TABLE uid_secrets.uid_key (id $type_of_id UNIQUE, width int DEFAULT 63, version_bits int DEFAULT 0, versions int DEFAULT 1, secrets $type_of_secrets);
-INSERT INTO uid_secrets.uid_key (id, secrets) SELECT 1, '4096'::$type_of_secrets
-SQL
-}
-
-# Names in PL/pgSQL are looked up while it runs. The owner of the extension has dropped it in a transaction that is open,
-# and has put other objects in the place of those that these functions name.
-foreach my $call ("uid_adopt('trap.moving'::regclass, 'id'::name)", "uid_adopt('trap.moving'::regclass, 'id'::name, dry_run => false)",
-	"uid_release('trap.moving'::regclass, 'id'::name)", "uid_generator_create('planted'::text)",
-	"uid_generator_drop('uid_generators.chosen'::regclass)", "segment_create('planted'::text)", "segment_drop('dropped'::text)",
-	"segment_attach('planted'::text)")
-{
-	my ($caller, $thief) = map { mallory() } 1, 2;
-	$thief->query_safe(<<'SQL');
-SET client_min_messages = error;
-CREATE TABLE IF NOT EXISTS trap.moving (id bigint DEFAULT home.uid_next('uid_generators.uid_default'));
-SELECT home.segment_create('dropped'::text), to_regclass('uid_generators.chosen') IS NOT NULL OR home.uid_generator_create('chosen'::text) IS NOT NULL;
-BEGIN;
-DROP EXTENSION uidgen CASCADE;
-CREATE SCHEMA uid_internal; CREATE SCHEMA uid_segments; CREATE SCHEMA uid_generators;
+CREATE SCHEMA uid_internal; CREATE SCHEMA uid_segments; CREATE SCHEMA uid_generators; CREATE SCHEMA uid_secrets;
 CREATE FUNCTION uid_internal.uid_home() RETURNS text LANGUAGE sql AS 'SELECT trap.springs(); SELECT $$home$$';
 CREATE FUNCTION uid_internal.uid_move(regclass, name, boolean, regclass, bigint, boolean, interval) RETURNS SETOF text LANGUAGE sql AS 'SELECT trap.springs()::text';
 CREATE FUNCTION uid_internal.uid_adopt_plan(regclass, name, record, regclass) RETURNS text[] LANGUAGE plpgsql AS 'BEGIN RETURN ARRAY[trap.springs()::text]; END';
@@ -365,20 +277,27 @@ CREATE VIEW uid_internal.generators AS SELECT 0::regclass AS generator, trap.spr
 CREATE FUNCTION uid_internal.uid_define_segment(regclass, text, bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()';
 CREATE FUNCTION uid_internal.uid_make_sequence(text, name, start bigint = 1, increment bigint = 1, bigint = 1, bigint = 1, boolean = false) RETURNS boolean LANGUAGE sql AS 'SELECT trap.springs()';
 CREATE VIEW uid_internal.segments AS SELECT 'dropped'::text AS name, 0::regclass AS sequence, 1::bigint AS step, 1::bigint AS max_step WHERE trap.springs();
-CREATE FUNCTION trap.inserted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM trap.springs(); RETURN NEW; END';
-CREATE TRIGGER spring INSTEAD OF INSERT ON uid_internal.segments FOR EACH ROW EXECUTE FUNCTION trap.inserted();
+CREATE TRIGGER spring INSTEAD OF INSERT ON uid_internal.segments FOR EACH ROW EXECUTE FUNCTION trap.spring();
+CREATE TABLE uid_secrets.uid_key (id text UNIQUE, width int DEFAULT 63, version_bits int DEFAULT 0, versions int DEFAULT 1, secrets bigint);
+INSERT INTO uid_secrets.uid_key (id, secrets) SELECT 1, 4096
 SQL
-	$caller->query_safe('RESET SESSION AUTHORIZATION');
-	send_query($caller, "SELECT home.$call");
-	waits('SELECT home') or die "$call does not wait";
-	$thief->query_safe('COMMIT');
-	my (undef, $error) = finish_query($caller);
-	like($error, qr/extension uidgen was dropped by another session/, "$call notices a DROP EXTENSION");
-	is_harmless('... and runs no code of the owner of the extension');
-	$thief->query_safe('DROP SCHEMA uid_internal, uid_segments, uid_generators CASCADE; DROP FUNCTION trap.inserted');
-	sql_as('mallory', 'hostile', 'CREATE EXTENSION uidgen SCHEMA home');
-	$caller->{stderr} = '';
-	$_->quit foreach ($caller, $thief);
+sql_as('mallory', 'hostile', "CREATE TABLE trap.moving (id bigint DEFAULT home.uid_next('uid_generators.uid_default'))");
+my $is_dropped = qr/extension uidgen was dropped by another session/;
+foreach my $case (
+	[ "uid_adopt('trap.moving'::regclass, 'id'::name)", $is_dropped ],
+	[ "uid_adopt('trap.moving'::regclass, 'id'::name, dry_run => false)", $is_dropped ],
+	[ "uid_release('trap.moving'::regclass, 'id'::name)", $is_dropped ],
+	[ "uid_generator_create('planted'::text)", $is_dropped ],
+	[ "uid_generator_drop('uid_generators.chosen'::regclass)", $is_dropped ],
+	[ "segment_create('planted'::text)", $is_dropped ],
+	[ "segment_drop('dropped'::text)", $is_dropped ],
+	[ "segment_attach('planted'::text)", $is_dropped ],
+	[ "uid_conceal(1::bigint, 'k'::text)", qr/table "uid_key" of extension uidgen does not exist/ ])
+{
+	my ($call, $error) = @$case;
+	sql_as('mallory', 'hostile', q{SELECT home.uid_generator_create('chosen'::text), home.segment_create('dropped'::text), home.uid_key_create('k'::text)});
+	race('hostile', 'superuser', "SELECT home.$call", lock => $replace, unlock => 'COMMIT', error => $error,
+		undo => 'DROP SCHEMA uid_internal, uid_segments, uid_generators, uid_secrets CASCADE; CREATE EXTENSION uidgen SCHEMA home');
 }
 
 # A column of a type that mallory has made, whose casts are mallory's.
