@@ -95,11 +95,51 @@ SELECT datacenter_id FROM uid_decode(uid_next('uid_generators.before'), 'uid_gen
 ROLLBACK;
 SELECT node_of(uid_next('uid_generators.before'), 'uid_generators.before') = :automatic AS back;
 
--- Generators of one layout have different nodes while there are enough.
-SELECT count(uid_generator_create('crowd_' || n, 'js53', sequence_bits => 15, datacenter_bits => 2, worker_bits => 3))
-  FROM generate_series(1, 16) n;
-SELECT count(DISTINCT node_of(id, g)) AS nodes
-  FROM (SELECT g, uid_next(g) AS id FROM (SELECT ('uid_generators.crowd_' || n)::regclass AS g FROM generate_series(1, 16) n) x) y;
+-- Generators of one layout have different nodes while there are enough, also if all draw the same number, and none has
+-- the top bit of the worker field, which is the backup worker's. With a datacenter id they differ in the bits that are left.
+\set ECHO none
+CREATE FUNCTION node_at(g text, number bigint, datacenter_id integer, OUT node bigint, OUT backup boolean, OUT drawn boolean) LANGUAGE plpgsql AS $$
+DECLARE
+  id bigint;
+BEGIN
+  PERFORM setval('worker_node_id_seq', number, false), set_config('uidgen.datacenter_id', datacenter_id::text, true);
+  id := uid_next(('uid_generators.' || g)::regclass);
+  node := node_of(id, ('uid_generators.' || g)::regclass);
+  backup := (uid_decode(id, ('uid_generators.' || g)::regclass)).backup;
+  SELECT is_called INTO drawn FROM worker_node_id_seq;
+END
+$$;
+\set ECHO all
+SELECT count(uid_generator_create(kind || n, 'js53', sequence_bits => bits, datacenter_bits => 2, worker_bits => 3))
+  FROM (VALUES ('crowd_', 15, 17), ('few_', 14, 4)) v(kind, bits, most), generate_series(1, most) n;
+SELECT kind, count(DISTINCT node) AS nodes, bool_or(backup) AS backup
+  FROM (VALUES ('crowd_', -1, 16), ('few_', 2, 4)) v(kind, datacenter_id, most), generate_series(1, most) n,
+       node_at(kind || n, 4194304 + 1024 * n, datacenter_id) GROUP BY kind ORDER BY kind;
+-- One that draws anew takes the node that is free, wherever the draw begins. One more than there are nodes has another one's.
+SELECT node FROM uid_generator_status WHERE generator = 'uid_generators.crowd_3'::regclass \gset
+SELECT uid_generator_alter('uid_generators.crowd_3', lease_ms => 1000);
+SELECT drawn, node = :node AS free FROM node_at('crowd_3', 8388613, -1);
+SELECT node BETWEEN 0 AND 15 AS shared FROM node_at('crowd_17', 16777216, -1);
+-- Generators of another layout are not in the way.
+SELECT uid_generator_create('apart', 'js53', sequence_bits => 13, datacenter_bits => 2, worker_bits => 3);
+SELECT node FROM node_at('apart', 33554432, -1) \gset
+SELECT uid_generator_alter('uid_generators.apart', lease_ms => 1000);
+SELECT drawn, node = :node AS same FROM node_at('apart', 33554432 + 16, -1);
+
+-- A first draw reads worker_node only if it asks for the former node: rows with the generator's oid, then those with its name.
+\set ECHO none
+CREATE FUNCTION reads_of_first_draw(g regclass, OUT scans bigint, OUT lookups bigint) LANGUAGE plpgsql AS $f$
+DECLARE
+  reads CONSTANT text := $$SELECT coalesce(seq_scan, 0) - $1, coalesce(idx_scan, 0) - $2 FROM pg_stat_xact_user_tables WHERE relname = 'worker_node'$$;
+BEGIN
+  EXECUTE reads INTO scans, lookups USING 0::bigint, 0::bigint;
+  PERFORM uid_next(g);
+  EXECUTE reads INTO scans, lookups USING scans, lookups;
+END
+$f$;
+\set ECHO all
+SELECT p AS policy, r.* FROM unnest('{sticky,static,disposable}'::text[]) p,
+       uid_generator_create('reads_' || p, worker_policy => p, worker_number => CASE p WHEN 'static' THEN 3 END) g, reads_of_first_draw(g) r;
 
 -- From an id to its row of worker_node. The numbers come round: a row counts until the generator's next one.
 SELECT uid_generator_create('origin', epoch => '2026-01-01 00:00+00'), uid_generator_create('backups', 'js53', epoch => '2026-01-01 00:00+00'),
@@ -191,7 +231,11 @@ DROP TABLE "Orders";
 SELECT last_value AS last FROM worker_node_id_seq \gset
 TRUNCATE worker_node RESTART IDENTITY CASCADE;
 SELECT last_value = :last AS goes_on FROM worker_node_id_seq;
-DROP FUNCTION draw, node_of;
+DROP FUNCTION draw, node_of, node_at, reads_of_first_draw;
 DROP TABLE given;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;
+-- CREATE EXTENSION says above that no datacenter id is set. It has nothing to say if one is.
+SET uidgen.datacenter_id = 1;
+CREATE EXTENSION uidgen;
+DROP EXTENSION uidgen;
