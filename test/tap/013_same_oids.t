@@ -100,11 +100,7 @@ $node->stop;
 
 # A member of a fleet: what the registry gave for a sequence does not pass to the next one with its oid.
 my $registry = make_registry(new_server('registry'));
-foreach my $segment ([ 'a', 1 ], [ 'b', 1000000 ])
-{
-	my ($name, $first) = @$segment;
-	$registry->safe_psql('postgres', "INSERT INTO uid_registry.segment (name, next_value) VALUES ('$name', $first)");
-}
+sql($registry, "INSERT INTO uid_registry.segment (name, next_value) VALUES ('a', 1), ('b', 1000000)");
 $node = new_server('member', conf => registry_setting($registry) . "${one_file_again}uidgen.max_wait = 1min\n");
 
 # A database with the oid of one that was dropped, from the same template.
@@ -138,25 +134,18 @@ is(next_node("BEGIN; DROP SEQUENCE $again; ROLLBACK"), $granted, 'a generator wh
 isnt(next_node("DROP SEQUENCE $again; " . with_oid($create{generator})), $granted, 'another generator with its oid gets a node of its own');
 sql($node, "DROP SEQUENCE $again");
 
-# As segment_attach() makes it, but for a look-up at the registry, without which a restore goes, too.
-sub attach ($name, $fleet)
-{
-	return with_oid('CREATE SEQUENCE uid_segments.again INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1')
-	  . "; SELECT FROM setval('uid_segments.again', -1); SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.again IS 'segment name=\"again\" step=100 max_step=100 registry_name=\"$name\" fleet=$fleet increment=1'";
-}
-
 my $values = q{SELECT min(v), max(v) FROM (SELECT segment_next('again') FROM generate_series(1, 250)) AS d(v)};
 my $is_ready = q{SELECT next_ready FROM segment_status WHERE name = 'again'};
 my $fleet = sql($node, 'SELECT fleet FROM uid_registry_status LIMIT 1');
-my $plain = with_oid('CREATE SEQUENCE uid_segments.again') . q{; SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.again IS 'segment name="again" step=null max_step=null registry_name=null fleet=null increment=null'};
+my $plain = q{CREATE SEQUENCE uid_segments.again; SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.again IS 'segment name="again" step=null max_step=null registry_name=null fleet=null increment=null'};
 my $above = 0;
-foreach my $case ([ 'attached to the first', attach('a', $fleet), sub ($first) { $first > $above && $first < 1000000 } ],
-	[ 'to the second', attach('b', $fleet), sub ($first) { $first >= 1000000 } ],
+foreach my $case ([ 'attached to the first', attached_segment('again', 'a', $fleet), sub ($first) { $first > $above && $first < 1000000 } ],
+	[ 'to the second', attached_segment('again', 'b', $fleet), sub ($first) { $first >= 1000000 } ],
 	[ 'to none', $plain, sub ($first) { $first == 1 } ],
-	[ 'to the first again', attach('a', $fleet), sub ($first) { $first > $above && $first < 1000000 } ])
+	[ 'to the first again', attached_segment('again', 'a', $fleet), sub ($first) { $first > $above && $first < 1000000 } ])
 {
 	my ($what, $create, $is_right) = @$case;
-	my ($first, $last) = split /\|/, (split /\n/, sql($node, "$create; $values"))[-1];
+	my ($first, $last) = split /\|/, (split /\n/, sql($node, with_oid($create) . "; $values"))[-1];
 	ok($is_right->($first) && $last == $first + 249,
 		"a segment that is $what does not draw from the block that is ready for the one before")
 	  or diag("$first to $last");

@@ -47,15 +47,6 @@ sub waits_for_registry ($count)
 	return $node->poll_query_until('postgres', "SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = '$event' AND backend_type = 'client backend'");
 }
 
-my $slots = 'SELECT generators, segments FROM uid_stat_server';
-
-# Slots of what was dropped are freed when others are made, here of the other kind. The one that was freed last is used
-# first.
-sub sweep ($create, $call)
-{
-	sql($node, "SET uidgen.max_wait = 0; DO \$\$ BEGIN FOR i IN 1 .. 40 LOOP $create; BEGIN $call; EXCEPTION WHEN object_not_in_prerequisite_state THEN END; END LOOP; END \$\$");
-}
-
 # A session that waits for a grant or a block is terminated, and another one waits on.
 sql($node, "SELECT uid_generator_create('g'); SELECT segment_attach('a', step => 100, max_step => 100)");
 my $holder = hold_up_registry();
@@ -66,61 +57,49 @@ waits_for_registry(4) or die 'no session waits';
 is(sql($node, "SELECT count(pg_terminate_backend(pid, 60000)) FROM (SELECT min(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT%next(%' AND pid <> pg_backend_pid() GROUP BY query) AS s(pid)"), 2, 'of four sessions that wait for the registry two are terminated');
 $holder->quit;
 is(join('', map { (eval { finish_query($_->[0]) })[0] // '' } @sessions), 'tt', '... and the others get their values');
-is(sql($node, $slots), '1|1', '... from the slots that they had');
+is(sql($node, 'SELECT generators, segments FROM uid_stat_server'), '1|1', '... from the slots that they had');
 eval { $_->[0]->quit } foreach @sessions;
 
-# Sequences are dropped while the registry is asked for them. The next ones get their slots at once. What the registry
-# answers then is for neither.
+# A sequence is dropped while the registry is asked for it. The next one of its kind gets its slot at once, because the slot
+# that was freed last is used first, and what the registry then answers is for neither. Slots are freed when others are made,
+# here of the other kind.
+my $fleet = sql($node, 'SELECT fleet FROM uid_registry_status LIMIT 1');
+sql($node, "DROP SEQUENCE uid_segments.a; SELECT segment_attach('x', 'a', step => 100, max_step => 100), uid_generator_create('h')");
+foreach my $case (
+	{ slots => 'generators', dropped => 'uid_generators.h', draw => q{uid_next('uid_generators.h')}, lacks => qr/has no node from the registry/,
+		others => [ q{EXECUTE format('CREATE SEQUENCE passing%s', i)}, q{segment_next(format('passing%s', i))} ],
+		next => q{SELECT uid_generator_create('k')}, next_draw => q{uid_next('uid_generators.k') > 0}, value => 't' },
+	{ slots => 'segments', dropped => 'uid_segments.x', draw => q{segment_next('x')}, lacks => qr/has no values from the registry/,
+		others => [ q{PERFORM uid_generator_create('passing' || i)}, q{uid_next(format('uid_generators.passing%s', i)::regclass)} ],
+		next => attached_segment('y', 'b', $fleet), next_draw => q{segment_next('y')}, value => 1000000 })
 {
+	my $count = "SELECT $case->{slots} FROM uid_stat_server";
+	my ($create, $draw) = @{ $case->{others} };
 	$holder = hold_up_registry();
-	sql($node, "SELECT uid_generator_create('h')");
 	my $session = hold_open($node);
-	send_query($session, q{SET uidgen.max_wait = '100ms'; SELECT uid_next('uid_generators.h')});
+	send_query($session, "SET uidgen.max_wait = '100ms'; SELECT $case->{draw}");
 	registrar_is_held_up() or die 'the registrar does not ask';
-	like((finish_query($session))[1], qr/has no node from the registry/, 'a generator waits for a grant in vain');
+	like((finish_query($session))[1], $case->{lacks}, "$case->{dropped} waits for the registry in vain");
+	my $slots_before = sql($node, $count);
 	my $began = Time::HiRes::time();
-	sql($node, 'DROP SEQUENCE uid_generators.h');
+	sql($node, "DROP SEQUENCE $case->{dropped}");
 	cmp_ok(Time::HiRes::time() - $began, '<', 30, '... and is dropped without a wait for the registrar');
-	sweep(q{EXECUTE format('CREATE SEQUENCE passing%s', i)}, q{PERFORM segment_next(format('passing%s', i))});
-	is(sql($node, 'SELECT generators FROM uid_stat_server'), 1, '... its slot is freed');
-	sql($node, "SELECT uid_generator_create('k')");
-	$session->query_safe('RESET uidgen.max_wait');
-	send_query($session, q{SELECT uid_next('uid_generators.k') > 0});
+	sql($node, "SET uidgen.max_wait = 0; DO \$\$ BEGIN FOR i IN 1 .. 40 LOOP $create; BEGIN PERFORM $draw; EXCEPTION WHEN object_not_in_prerequisite_state THEN END; END LOOP; END \$\$");
+	is(sql($node, $count), $slots_before - 1, '... its slot is freed');
+	sql($node, $case->{next});
+	send_query($session, "RESET uidgen.max_wait; SELECT $case->{next_draw}");
 	waits_for_registry(1) or die 'no session waits';
-	is(sql($node, 'SELECT generators FROM uid_stat_server'), 2, '... and used by another one');
+	is(sql($node, $count), $slots_before, '... and used by another one');
 	$holder->quit;
-	is((finish_query($session))[0], 't', '... and gets a grant');
-	# On a busy machine the registrar may have given up its call for the former, which then has no row.
-	is($registry->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE holder ~ 'generator uid_generators.k,'), count(DISTINCT node) = count(*) FROM uid_registry.node WHERE holder ~ 'generator uid_generators.[hk],'}), '1|t', '... which is not the one that the registry gave for the former');
-	is(sql($node, q{SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), 'gk', '... of which nothing is left');
-	$node->restart;
-	is(sql($node, q{SELECT uid_next('uid_generators.k') > 0, uid_next('uid_generators.g') > 0; SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status}), "t|t\ngk", '... nor after a restart');
+	is((finish_query($session))[0], $case->{value}, '... which gets values of its own');
 	$session->quit;
 }
-
-# The same for blocks of a segment. The next one is attached by its row alone, as by a restore: so its first question is
-# for a block, as that of the former was.
-{
-	my $fleet = sql($node, 'SELECT fleet FROM uid_registry_status LIMIT 1');
-	sql($node, "DROP SEQUENCE uid_segments.a; SELECT segment_attach('x', 'a', step => 100, max_step => 100)");
-	$holder = hold_up_registry();
-	my $session = hold_open($node);
-	send_query($session, q{SET uidgen.max_wait = '100ms'; SELECT segment_next('x')});
-	registrar_is_held_up() or die 'the registrar does not ask';
-	like((finish_query($session))[1], qr/has no values from the registry/, 'a segment waits for a block in vain');
-	sql($node, 'DROP SEQUENCE uid_segments.x');
-	my $others = sql($node, 'SELECT segments FROM uid_stat_server');
-	sweep(q{PERFORM uid_generator_create('passing' || i)}, q{PERFORM uid_next(format('uid_generators.passing%s', i)::regclass)});
-	is(sql($node, 'SELECT segments FROM uid_stat_server'), $others - 1, '... and is dropped, and its slot is freed');
-	sql($node, 'CREATE SEQUENCE uid_segments.y INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1; SELECT FROM setval($$uid_segments.y$$, -1);'
-		. " SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.y IS 'segment name=\"y\" step=100 max_step=100 registry_name=\"b\" fleet=$fleet increment=1'");
-	send_query($session, q{RESET uidgen.max_wait; SELECT segment_next('y')});
-	waits_for_registry(1) or die 'no session waits';
-	is(sql($node, 'SELECT segments FROM uid_stat_server'), $others, '... and used by another one');
-	$holder->quit;
-	is((finish_query($session))[0], 1000000, '... and gets a block of its own');
-	$session->quit;
-}
+# On a busy machine the registrar may have given up its call for the former generator, which then has no row.
+is($registry->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE holder ~ 'generator uid_generators.k,'), count(DISTINCT node) = count(*) FROM uid_registry.node WHERE holder ~ 'generator uid_generators.[hk],'}), '1|t', 'the second generator has another grant than the registry gave for the first');
+my $granted = q{SELECT string_agg(substr(generator, 16), '' ORDER BY generator) FROM uid_registry_status WHERE generator !~ 'passing'};
+is(sql($node, $granted), 'gk', '... of which nothing is left');
+$node->restart;
+is(sql($node, "SELECT uid_next('uid_generators.k') > 0, uid_next('uid_generators.g') > 0; $granted"), "t|t\ngk", '... nor after a restart');
 
 # Background processes end at SIGTERM, whatever they do. Calls start others.
 {

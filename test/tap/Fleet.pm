@@ -4,6 +4,7 @@
 #   new_server('member', conf => registry_setting($registry, $its_standby));
 #   join_fleet($node, $registry);              # a server that is there: before its start, or before a reload
 #   node_of($node);                            # the default generator's node
+#   my $sql = attached_segment('x', 'a', $fleet);   # makes a segment x whose values come from the registry's segment a
 #
 #   create_load($node);                        # the generators and the table of load()
 #   my @loops = load($node);                   # background loops that draw by all paths, through crashes and errors
@@ -17,7 +18,7 @@ use IPC::Run;
 use UidgenTest;
 use Clients;
 
-our @EXPORT = qw(make_registry registry_line registry_setting join_fleet node_of create_load create_small load load_small);
+our @EXPORT = qw(make_registry registry_line registry_setting join_fleet node_of attached_segment create_load create_small load load_small);
 
 # Makes a registry in a database of that server (postgres), which the role uid_fleet may call. Other options are the script's
 # variables: keeps (restarts), longest, bound, fleet.
@@ -61,6 +62,15 @@ sub node_of ($node, $generator = 'uid_generators.uid_default')
 {
 	return $node->safe_psql('postgres',
 		"SELECT node FROM uid_generator_status WHERE generator = '$generator'::regclass");
+}
+
+# As segment_attach() leaves it, but without a look-up at the registry, as a restore does. So its first question is for a block.
+sub attached_segment ($name, $registry_name, $fleet)
+{
+	return "CREATE SEQUENCE uid_segments.$name INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1;"
+	  . " SELECT FROM setval('uid_segments.$name', -1);"
+	  . " SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.$name IS"
+	  . " 'segment name=\"$name\" step=100 max_step=100 registry_name=\"$registry_name\" fleet=$fleet increment=1'";
 }
 
 # Beside the default generator there are one in cached mode, which shares its nodes, one of the preset js53, and one of

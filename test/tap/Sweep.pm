@@ -21,6 +21,7 @@ use JSON::PP ();
 use PostgreSQL::Test::Utils;
 use Test::More;
 use UidgenTest;
+use Fleet;
 
 our @EXPORT = qw($quoted_home create_targets catalog untyped_parameters one_by_one at_random with_huge_arguments changes
   triggers plant planted_calls new_sweep_server run_calls run_in_single_user_mode is_bad sweep sweep_as_before
@@ -189,10 +190,7 @@ SELECT uid_next('uid_generators.own'), uid_next();
 SELECT segment_create('seg', 1, 10), segment_create('we.ird "seg'' %s'), segment_create(repeat('long ', 100)), segment_create('unused');
 SELECT segment_next('seg');
 SELECT uid_key_create('key', 63, 2), uid_key_create('we.ird "key'' %s', 53);
--- As segment_attach() leaves it.
-CREATE SEQUENCE uid_segments.attached INCREMENT 9223372036854775806 MINVALUE -1 MAXVALUE 9223372036854775804 START -1;
-SELECT setval('uid_segments.attached', -1, true);
-SECURITY LABEL FOR uidgen ON SEQUENCE uid_segments.attached IS 'segment name="attached" step=5 max_step=5 registry_name="seg" fleet=1 increment=1';
+@{[ attached_segment('attached', 'seg', 1) ]};
 SELECT uid_leaf_alloc_create('things'), uid_t_sequence_create('things');
 INSERT INTO things.t_sequence VALUES ('seg', 11, 10);
 SQL
