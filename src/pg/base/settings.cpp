@@ -31,18 +31,19 @@ const char *hidden = nullptr;
 
 void (*datacenter_id_changed)() = nullptr;
 
-// Assigns uidgen.datacenter_id: calls what define() was given.
+// Assigns uidgen.datacenter_id: calls what define() was given, close_all_windows() in this session.
 void datacenter_id_assigned(int, void *) { datacenter_id_changed(); }
 
 void (*fleet_changed)(bool in_fleet) = nullptr;
 
-// Assigns uidgen.registry: calls what define() was given. A reload assigns every setting, changed or not.
+// Assigns uidgen.registry: calls what define() was given, set_in_fleet() and close_all_windows(). A reload assigns
+// every setting, changed or not.
 void registry_assigned(const char *value, void *) {
     if (registry == nullptr || strcmp(value, registry) != 0)
         fleet_changed(value[0] != '\0');
 }
 
-// Defines the settings of a fleet, as a part of define().
+// Defines the settings of a fleet, as a part of define(), which assigns them (registry_assigned()).
 void define_fleet() {
     DefineCustomStringVariable(registry_name, "Sets the connection string of the registry of this server's fleet.",
                                "It is a libpq connection string. If it is empty, this server belongs to no fleet.",

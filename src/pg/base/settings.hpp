@@ -26,8 +26,8 @@ const char *unreliable_setting();
 // Whether this session sees a value of uidgen.registry or uidgen.datacenter_id.
 bool is_set();
 
-// From _PG_init: defines all settings. `changed` is called when ids must carry another datacenter id from now on,
-// even in the middle of a transaction. `registry_changed` is called before uidgen.registry changes.
+// From _PG_init: defines all settings, which assigns them. `changed` is called when ids must carry another datacenter
+// id from now on, even in the middle of a transaction. `registry_changed` is called before uidgen.registry changes.
 void define(void (*changed)(), void (*registry_changed)(bool in_fleet));
 
 } // namespace uidgen::pg::settings

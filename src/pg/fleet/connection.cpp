@@ -89,7 +89,8 @@ const char *list_element(const char *list, int index) {
     return pnstrdup(list, static_cast<Size>(strchrnul(list, ',') - list));
 }
 
-// Parses the connection string into `hosts`, and connects to none. If it cannot be parsed, there are none.
+// Parses the connection string into `hosts` of this process, and connects to none. If it cannot be parsed, there are
+// none.
 void make_hosts() {
     PQconninfoOption *options = PQconninfoParse(conninfo, nullptr);
     host_count = 0;

@@ -42,8 +42,9 @@ void grant_file_restore() EXCLUDES(table_lock, slot_lock, state_lock);
 void lock_grant_file() ACQUIRE(grant_file_lock) EXCLUDES(slot_lock, state_lock);
 void unlock_grant_file() RELEASE(grant_file_lock);
 
-// Stores durably in the file, in one write, what was seen of the fleet, and the memberships that change (a list of
-// Member), which the caller publishes afterwards. An error: they could not be written, and the log says why.
+// Stores durably in the file, whose length it keeps in the server state, in one write, what was seen of the fleet, and
+// the memberships that change (a list of Member), which the caller publishes afterwards. An error: they could not be
+// written, and the log says why.
 GrantError grant_file_store(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock)
     EXCLUDES(slot_lock, state_lock);
 

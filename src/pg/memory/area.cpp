@@ -47,9 +47,9 @@ void leave_area(int, Datum) {
     ConditionVariableCancelSleep();
 }
 
-// Joins the area of that handle, after learn_birth(), or without one makes it and restores memberships: no other
-// process uses it before its handle is there. If an error comes first, a new area goes with the mapping, and the next
-// process forgets what was in it. To make it the caller holds area.making.
+// Joins the area of that handle, after learn_birth(), or without one makes it and restores memberships
+// (grant_file_restore()): no other process uses it before its handle is there. If an error comes first, a new area goes
+// with the mapping, and the next process forgets what was in it. To make it the caller holds area.making.
 void join_area(dsa_handle handle) UNCHECKED {
     AreaState *state = &server_state->area;
     const dshash_parameters parameters = table_parameters();

@@ -192,8 +192,8 @@ NodeHolders take_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lo
 // Counts, in the table of slots, one generator less that draws with the node. The process has attached to the area.
 void give_back_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Whether the slot is ready, and of a segment of that name, which is short enough for a sequence. Callers need no lock
-// on the sequence.
+// Whether the slot, found in the table of slots and read under its lock, is ready, and of a segment of that name, which
+// is short enough for a sequence. Callers need no lock on the sequence.
 bool slot_has_name(const SlotKey &key, const char *name) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The default generator of this database, so that no session reads labels to find it; InvalidOid: they must be read.

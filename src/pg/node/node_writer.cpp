@@ -79,8 +79,8 @@ void forget_rows_of(Oid database) EXCLUDES(state_lock) {
     });
 }
 
-// The database of the row that is owed since longest, by for_each_owed(). Waits if all are put off, under no lock. Ends
-// the process if none is owed.
+// The database of the row that is owed since longest, by for_each_owed(). Waits if all are put off, under no lock.
+// Resigns and ends the process if none is owed (worker_resigns()).
 Oid wait_for_database() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     for (;;) {
         Oid database = InvalidOid;
@@ -298,8 +298,8 @@ void override_settings() {
 }
 
 // Overrides settings, and connects the writer to the database that slots owe a row for longest, for which it may wait
-// (wait_for_database()). A database that cannot be connected to is left to a later transaction in it; the process that
-// tried has ended.
+// (wait_for_database()), and which it names in the server state meanwhile. A database that cannot be connected to is
+// left to a later transaction in it; the process that tried has ended.
 void connect_to_database() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Oid &connects_to = server_state->writer_connects_to;
     forget_rows_of(connects_to);

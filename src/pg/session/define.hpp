@@ -35,7 +35,7 @@ core::Definition lock_definition(Oid sequence, core::DefinitionKind kind)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 // Changes the definition that lock_definition() has returned, under its lock, and stores the label. A generator's lease
 // ends (end_lease()), after a wait for the clock if need be (wait_for_change()), and a segment's slot is marked altered
-// (mark_stale()).
+// (mark_stale()). The table of slots forgets a default that changes (note_default()).
 void redefine_sequence(Oid sequence, const core::Definition &former, const core::Definition &wanted)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

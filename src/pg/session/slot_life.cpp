@@ -180,9 +180,9 @@ void init_segment(Relation rel, SlotInit *init) {
     init->segment = segment_config_of(read_segment(sequence));
 }
 
-// Takes ShareUpdateExclusiveLock on a segment if it is free, which the caller releases: its label does not change. Also
-// accepts the invalidations of changes before, so that the label is read as it is. False: a transaction has altered it,
-// or may have, that is still open.
+// Takes ShareUpdateExclusiveLock on a segment if it is free, which the caller releases: its label does not change. The
+// caller holds RowExclusiveLock. Also accepts the invalidations of changes before, so that the label is read as it is.
+// False: a transaction has altered it, or may have, that is still open.
 bool hold_label(const SlotKey &key) {
     LOCKTAG tag;
     SET_LOCKTAG_RELATION(tag, key.database, key.sequence);

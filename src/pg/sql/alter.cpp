@@ -160,7 +160,7 @@ Oid segment_named(FunctionCallInfo fcinfo) {
     return sequence;
 }
 
-// By DROP SEQUENCE, which locks it, as the caller, who must own it.
+// By a statement, DROP SEQUENCE, which locks it and calls forget_dropped(), as the caller, who must own it.
 void drop_sequence(Oid sequence) { run_statement(psprintf("DROP SEQUENCE %s", qualified_name(sequence))); }
 
 } // namespace
@@ -264,8 +264,7 @@ UIDGEN_SQL_FUNCTION(uid_change_segment) {
     PG_RETURN_VOID();
 }
 
-// By DROP SEQUENCE as the caller, under its lock (AccessExclusiveLock), which calls forget_dropped(). After
-// hold_names(). Error for the default generator.
+// By drop_sequence(), under its lock (AccessExclusiveLock). After hold_names(). Error for the default generator.
 UIDGEN_SQL_FUNCTION(uid_generator_drop) {
     const Oid generator = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
     hold_names();
@@ -291,7 +290,7 @@ UIDGEN_SQL_FUNCTION(uid_generator_drop) {
     PG_RETURN_VOID();
 }
 
-// Finds the segment (segment_named()), and drops it by DROP SEQUENCE as the caller, under its lock. After hold_names().
+// Finds the segment (segment_named()), and drops it by drop_sequence(). After hold_names().
 UIDGEN_SQL_FUNCTION(segment_drop) {
     hold_names();
     drop_sequence(segment_named(fcinfo));

@@ -69,8 +69,9 @@ SessionEntry *open_segment(const BlockRow &row) {
     return entry;
 }
 
-// Error unless the role has UPDATE. By a statement, ALTER SEQUENCE, as the owner and under its lock, because it waits
-// for transactions that draw, and is undone when this one is rolled back.
+// Error unless the role has UPDATE. The session holds RowExclusiveLock. By a statement (execute_as()), ALTER SEQUENCE,
+// as the owner and under its lock, because it waits for transactions that draw, and is undone when this one is rolled
+// back.
 void restart_sequence(const BlockRow &row) {
     if (pg_class_aclcheck(row.sequence, GetUserId(), ACL_UPDATE) != ACLCHECK_OK)
         report_no_privilege(row.sequence, "UPDATE");

@@ -168,7 +168,8 @@ bool put_counters(ResultRow *row, Slot *slot, const Look &look) {
 
 using PutRest = bool (*)(ResultRow *, Slot *, const Look &);
 
-// A row for the sequence's slot of the kind, if put_rest() finds what to put into it. The sequence is not locked.
+// A row for the sequence's slot of the kind, found in the table of slots (find_slot()) and read under its lock
+// (look_at_slot(), put_rest()), if there is what to put into it. The sequence is not locked.
 void add_slot(const ReturnSetInfo *result, Oid sequence, SlotKind kind, PutRest put_rest)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const SlotKey key = slot_key(sequence);
@@ -233,7 +234,7 @@ UIDGEN_SQL_FUNCTION(uid_live_generators) {
     return static_cast<Datum>(0);
 }
 
-// The same of segments, and of their labels.
+// As uid_live_generators() does, of segments, with the names in their labels.
 UIDGEN_SQL_FUNCTION(uid_live_segments) {
     const ReturnSetInfo *result = new_result(fcinfo);
     for_each_sequence([result](Oid sequence) { add_slot(result, sequence, SlotKind::segment, put_live_segment); });
