@@ -52,8 +52,8 @@ void publish_members(Ask *const *asks, int count) REQUIRES(grant_file_lock) EXCL
 // an atomic; under lock_grant_file(), so that it stays so.
 bool is_moved() { return server_state->fleet.moves.load(std::memory_order_relaxed) != moves; }
 
-// Writes what the calls will say to the file of grants, under its lock, and publishes it in the slots
-// (publish_members()). False: it could not be written, or the server has moved.
+// Writes what the calls will say, and what the server has seen (fleet_seen()), to the file of grants, under its lock,
+// and publishes it in the slots (publish_members()). False: it could not be written, or the server has moved.
 bool prepare_and_store(Ask *const *asks, int count) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     List *members = NIL;
     GrantError error = {};

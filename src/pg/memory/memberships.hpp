@@ -155,7 +155,8 @@ core::FleetSeen fleet_seen() EXCLUDES(state_lock);
 // Sets what the registry's answers have shown, in the server state only.
 void fleet_set_seen(const core::FleetSeen &seen) EXCLUDES(state_lock);
 
-// Puts what the file of grants says into the generator's slot, which it makes. Under area.making, in a new area.
+// Puts what the file of grants says into the generator's slot, which it makes (claim_slot()). Under area.making, in a
+// new area.
 void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Holding &holding)
     EXCLUDES(table_lock, slot_lock, state_lock);
 

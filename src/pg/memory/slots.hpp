@@ -108,7 +108,7 @@ inline void unlock_slot(const Slot *slot) RELEASE(slot_lock) UNCHECKED {
     LWLockRelease(const_cast<LWLock *>(&slot->lock));
 }
 
-// What the phase was a moment ago, unless a lock on the sequence keeps it.
+// What the phase was a moment ago, read under the slot's lock, unless a lock on the sequence keeps it.
 inline SlotPhase phase_of(const Slot *slot) EXCLUDES(slot_lock, state_lock) {
     lock_slot_shared(slot);
     const SlotPhase phase = slot->phase;
@@ -152,8 +152,8 @@ Slot *find_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_loc
 // Raises an error if there is no memory.
 Slot *make_slot(const SlotKey &key, const SlotInit &init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The slot of that key; if there is none, a stale one. The process has attached to the area. The caller holds
-// RowExclusiveLock on the sequence, or makes the area.
+// The slot of that key in the table of slots; if there is none, it makes a stale one. The process has attached to the
+// area. The caller holds RowExclusiveLock on the sequence, or makes the area.
 Slot *claim_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // What the slot was made from has changed, or may have been rolled back: the next draw makes again what it draws with.
@@ -196,7 +196,8 @@ void give_back_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock
 // is short enough for a sequence. Callers need no lock on the sequence.
 bool slot_has_name(const SlotKey &key, const char *name) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The default generator of this database, so that no session reads labels to find it; InvalidOid: they must be read.
+// The default generator of this database, in the table of slots, so that no session reads labels to find it;
+// InvalidOid: they must be read.
 //
 //   1. It is noted under RowExclusiveLock on that generator, after its label was read under this lock.
 //   2. A session that makes another default, or drops it, notes InvalidOid under a lock that excludes those, and keeps

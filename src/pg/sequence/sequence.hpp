@@ -87,7 +87,8 @@ struct SequencePage {
 // Reads, pins and locks the page of an open sequence, until unlock_page(): a shared lock.
 SequencePage lock_page_for_reading(Relation sequence) ACQUIRE_SHARED(page_lock)
     EXCLUDES(table_lock, slot_lock, state_lock);
-// The same with an exclusive lock. Before it locks, it allocates memory and begins a record of the log.
+// As lock_page_for_reading(), with an exclusive lock. Before it locks, it allocates memory and begins a record of the
+// log.
 SequencePage lock_page_for_writing(Relation sequence) ACQUIRE(page_lock) EXCLUDES(table_lock, slot_lock, state_lock);
 
 // For a reservation: lock_page_for_writing(), after a look at catalogs and the slot. If another command has moved the

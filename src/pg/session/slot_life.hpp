@@ -61,8 +61,8 @@ bool may_start_above(const GeneratorConfig &config, int64_t id);
 
 constexpr char use_other_layout[] = "Use a layout with more bits, an earlier epoch or shorter ticks.";
 
-// Raises the high-water mark on the page, so that every id to come is above `id`, makes it durable, and ends the lease.
-// Error with the hint if the layout has no such ids, or none yet. Under lock_generator().
+// Raises the high-water mark on the page, so that every id to come is above `id`, makes it durable, and ends the lease
+// (end_lease()). Error with the hint if the layout has no such ids, or none yet. Under lock_generator().
 void raise_above_id(Oid generator, const GeneratorConfig &config, int64_t id, const char *hint = use_other_layout)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
