@@ -33,8 +33,7 @@ struct Agenda {
 // In the current memory context.
 Agenda make_agenda() EXCLUDES(slot_lock, state_lock);
 
-// By the monotonic clock. If an ask is due: it and those that go along come first in the agenda, at most so many.
-// Returns how many.
+// By the monotonic clock. If an ask is due: it and those that go along come first, at most so many. Returns how many.
 int take_due_asks(Agenda *agenda, int most);
 
 // How long until an ask of the agenda is due, by the monotonic clock.
@@ -47,8 +46,7 @@ void note_granted(Ask *ask);
 // Every member is due at once: publishes so in the slots, each under its lock (membership_publish()).
 void ask_everything_again() EXCLUDES(slot_lock, state_lock);
 
-// Before a call, in the copy of the member: what the call says of the generator, with a fresh token
-// (core::prepare_call()).
+// Before a call, in the copy of the member: what it says of the generator, with a fresh token (core::prepare_call()).
 void prepare_ask(Ask *ask);
 
 // What an answer changes in the copies of the asks that were sent.
@@ -65,8 +63,8 @@ const PGresult *call_for_grants(const core::FleetSeen &seen, Ask *const *asks, i
 // caller then stores and publishes them. Logs lost nodes.
 void accept_grants(Ask *const *asks, int count, const PGresult *rows, const core::Hello &hello, Taken *taken);
 
-// Asks the registry, on the open connection, for a block, and waits (connection_run()). The answer is in *ask and
-// *taken, and not stored.
+// Asks the registry, on the open connection, for a block, and waits (connection_run()). *ask and *taken have the
+// answer.
 void call_for_block(Ask *ask, const core::Hello &hello, Taken *taken) EXCLUDES(grant_file_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

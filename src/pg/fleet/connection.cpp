@@ -79,8 +79,8 @@ int count_elements(const char *list) {
     return count;
 }
 
-// One host's element of a list with commas. One port serves all hosts. libpq reports a list of another length, of
-// which it is given all.
+// One host's element of a list with commas. One port serves all hosts. libpq gets all of a list of another length, and
+// reports it.
 const char *list_element(const char *list, int index) {
     if (list == nullptr || count_elements(list) != host_count)
         return list;
@@ -89,8 +89,7 @@ const char *list_element(const char *list, int index) {
     return pnstrdup(list, static_cast<Size>(strchrnul(list, ',') - list));
 }
 
-// Parses the connection string into `hosts` of this process, and connects to none. If it cannot be parsed, there are
-// none.
+// Parses the connection string into `hosts`, and connects to none. If it cannot be parsed, there are none.
 void make_hosts() {
     PQconninfoOption *options = PQconninfoParse(conninfo, nullptr);
     host_count = 0;

@@ -1,5 +1,5 @@
-// The registrar's connection to the registry. The process always reacts to its latch, and waits end early when it is
-// asked to end.
+// The registrar's connection to the registry. Waits react to the process's latch, and end early when it is asked to
+// end.
 //
 // A connection string may name several hosts. An inquiry asks all of them at the same time, and keeps the connection to
 // the one that is the registry (core/holding.hpp). A host that does not answer is waited for for a moment only.
@@ -24,12 +24,10 @@ struct Found {
     int64_t sent_us; // the wall clock when the hello was sent
 };
 
-// From now on the hosts are those of that connection string. Closes the connection if that was another one. False: it
-// was the same.
+// From now on the hosts are those of that connection string. Closes one to others. False: it was the same.
 bool connection_use(const char *conninfo);
 
-// Connects to all hosts, says hello, waits, and keeps the connection to the registry. False: there is none, and *error
-// says why.
+// Connects to all hosts, says hello, waits, and keeps the connection to the registry. False: *error says why not.
 bool connection_inquire(const core::FleetSeen &seen, Found *found, GrantError *error)
     EXCLUDES(grant_file_lock, slot_lock, state_lock);
 

@@ -74,8 +74,8 @@ bool was_primary(DBState state) {
            state == DB_IN_CRASH_RECOVERY;
 }
 
-// Compares the open file's header with the control file, the data directory and the host. Null: this server may go on
-// with what the file says.
+// Compares the open file's header with the control file, the data directory and the host. Null: this server may use the
+// file.
 const char *why_foreign(int file, const Header &header) {
     FileIdentity now;
     bool crc_ok = false;

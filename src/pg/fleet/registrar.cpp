@@ -21,8 +21,7 @@ namespace {
 constexpr int64_t pause_us = 5 * us_per_second;
 constexpr int64_t pause_if_wanted_us = 500 * us_per_ms;
 
-// A connection is used for so long after the hello to all hosts. Without a segment that needs blocks it ends at once
-// after its calls.
+// A connection is used for so long after the hello to all hosts. Unless a segment needs blocks, it ends at once.
 constexpr int64_t hello_counts_us = 5 * us_per_second;
 
 Found found = {};            // while the connection is open
@@ -115,8 +114,7 @@ bool is_away(const GrantError &error) {
     return error.why == core::Why::outdated || error.why == core::Why::other_fleet;
 }
 
-// Closes the connection, and notes, in the log and the status (note_away()), that the registry cannot be used: the next
-// attempt is after a pause.
+// Closes the connection, and notes, in the log and the status (note_away()), that the next attempt is after a pause.
 void give_up_registry(const GrantError &error) EXCLUDES(state_lock) {
     failed_at_us = monotonic_us();
     note_away(error);
@@ -291,7 +289,7 @@ void reload_settings() EXCLUDES(slot_lock, state_lock) {
 // The process
 // ---------------------------------------------------------------------------------------------------------
 
-// Makes one attempt for what is due (connect_to_registry(), ask_registry()), or closes the connection and sleeps
+// Makes an attempt for what is due (connect_to_registry(), ask_registry()), or disconnects and sleeps
 // (connection_nap()).
 void attempt_or_sleep(Agenda *agenda) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     const int64_t pause = attempt_in_us(agenda->wanted);

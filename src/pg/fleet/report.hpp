@@ -8,16 +8,14 @@
 namespace uidgen::pg {
 
 // What may be shown of a connection string, which may contain a password: service, host, port, dbname and user, as far
-// as it names them. In the place of a database's name may be a connection string, too. Connects to nothing. Views call
-// it in sessions.
+// as it names them. In the place of a database's name may be a connection string, too. Views call it, too.
 const char *conninfo_redacted(const char *conninfo);
 
 // A host has answered as the registry: sets the status in shared memory.
 void note_connected(const Found &found) EXCLUDES(state_lock);
 // The registry has answered a call, and not as a former registry does: if it was away, logs it and sets the status.
 void note_back() EXCLUDES(state_lock);
-// The setting has changed, or the registrar ends: sets the status in shared memory, as those below do
-// (registrar_status_set()).
+// The setting has changed, or the registrar ends: sets the status, as those below do (registrar_status_set()).
 void note_disconnected() EXCLUDES(state_lock);
 // The registry cannot be used: sets the status, and logs it the first time.
 void note_away(const GrantError &error) EXCLUDES(state_lock);

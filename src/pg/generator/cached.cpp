@@ -49,8 +49,8 @@ void count_rejected_take(const DrawCall &call) {
     generator_of(call.entry->slot).ring.rejected_takes.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Sleeps once until the refiller may have filled the ring, and counts that in the slot. Error if the call has waited
-// for uidgen.max_wait.
+// Sleeps once until the refiller may have filled the ring, and counts that. Error if the call has waited for
+// uidgen.max_wait.
 void wait_for_refiller(DrawCall *call) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const uint64_t waits = call->waits;
     const bool may_wait = wait_once(call, Stat::ring_waits,
@@ -144,8 +144,8 @@ int64_t refill_ring(GeneratorState *generator) REQUIRES_SHARED(slot_lock) {
     return cached.schedule_us > 0 ? Min(cached.schedule_us, longest_nap_us) : longest_nap_us;
 }
 
-// Whether any is in use: looks at each slot under its lock. A session makes a slot ready under that, and wakes the
-// refiller afterwards.
+// Whether any is in use: looks at each slot under its lock. A session that makes one ready wakes the refiller
+// afterwards.
 bool has_any_ring() EXCLUDES(slot_lock, state_lock) {
     bool any = false;
     for_each_slot(SlotKind::generator,

@@ -47,8 +47,7 @@ Outcome wait_for_grant(DrawCall *call, const GrantView &seen, int64_t wanted_tic
 }
 
 // After position `last` was drawn: opens a window on the rest of its tick, for as long as the clock stays in its own
-// tick. In cached mode the window lasts until the clock must be read again. Reads the slot's definition, and
-// changes the entry only.
+// tick. In cached mode the window lasts until the clock must be read again. Changes the entry only.
 void open_window_after(SessionEntry *entry, const DrawReading &reading, uint64_t end_of_lease, const Drawn &drawn) {
     GeneratorState &generator = generator_of(entry->slot);
     const core::Layout &layout = generator.config.layout;

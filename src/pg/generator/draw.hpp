@@ -92,16 +92,14 @@ core::IdEncoder fix_node(SessionEntry *entry, const DrawReading &reading, bool b
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // In cached mode: limits a decision to take to what is in the ring. False: the ring was empty, and the call has filled
-// it in the slot, or slept once for the refiller, which it wakes when the ring runs low. It is an error if the policy
-// says so.
+// it in the slot, or slept once for the refiller, which it wakes when the ring runs low. Or, by the policy, an error.
 bool limit_to_ring(DrawCall *call, const core::ClockState &state, core::Decision *decision)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Counts in the slot the ids in the ring that a take has passed over, because they were too old.
 void note_passed_over(GeneratorState *generator, const core::Run &run);
 
-// How many ids are in the ring of an open entry's slot, or of one under its lock. Approximate while other processes
-// draw or fill it.
+// How many ids are in the ring of an open entry's slot, or of one under its lock. Approximate.
 uint64_t ids_in_ring(const GeneratorState &generator);
 
 // Does what was decided: takes positions (take_positions()), writes a lease (write_lease()), makes it durable

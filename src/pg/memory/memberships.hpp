@@ -37,8 +37,7 @@ struct GrantRequest {
     char database[NAMEDATALEN];
 };
 
-// The usual length of this server's grants: by the setting, and by the longest that the registry has said it gives
-// (fleet_seen()).
+// The usual length of this server's grants: by the setting, and by the longest that the registry gives (fleet_seen()).
 int64_t usual_length_us() EXCLUDES(state_lock);
 
 // What the registrar keeps about a member, as long as it is the same.
@@ -155,8 +154,7 @@ core::FleetSeen fleet_seen() EXCLUDES(state_lock);
 // Sets what the registry's answers have shown, in the server state only.
 void fleet_set_seen(const core::FleetSeen &seen) EXCLUDES(state_lock);
 
-// Puts what the file of grants says into the generator's slot, which it makes (claim_slot()). Under area.making, in a
-// new area.
+// Puts what the file of grants says into the generator's slot, which it makes (claim_slot()). Under area.making.
 void membership_restore(const SlotKey &key, const core::Layout &layout, const core::Holding &holding)
     EXCLUDES(table_lock, slot_lock, state_lock);
 

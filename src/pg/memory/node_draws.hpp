@@ -42,8 +42,7 @@ inline NodeDraw *next_node_draw(const NodeDraw *draw) {
     return in_area<NodeDraw>(draw->next.load(std::memory_order_acquire));
 }
 
-// The slot's node for that, by atomics; null: there is none. For a session that uses the slot, or under the state's
-// lock.
+// The slot's node for that, by atomics; null: none. For a session that uses the slot, or under the state's lock.
 inline NodeDraw *find_node_draw(Slot *slot, int64_t drawn_for) {
     NodeDraw *draw = first_node_draw(slot);
     while (draw != nullptr && unlikely(draw->drawn_for.load(std::memory_order_acquire) != drawn_for))

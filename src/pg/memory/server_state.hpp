@@ -91,16 +91,14 @@ struct ServerState {
 
 // From shmem_request_hook: asks for room in the main shared memory.
 void server_state_request_memory();
-// From shmem_startup_hook: finds the struct there, or makes and fills it, with a look at a file (place_of_server()),
-// under AddinShmemInitLock.
+// From shmem_startup_hook: finds the struct there, or makes and fills it (place_of_server()), under AddinShmemInitLock.
 void server_state_preload();
 
 // Null until this process has attached.
 [[gnu::visibility("hidden")]] extern ServerState *server_state;
 
-// Attaches this process, and makes and fills the memory if there is none, for which it looks at a file
-// (place_of_server()). False: the library must be preloaded for that. Error if another build has made it, before any of
-// its locks is taken.
+// Attaches this process, and makes and fills the memory if there is none (place_of_server()). False: the library must
+// be preloaded for that. Error if another build has made it, before any of its locks is taken.
 bool attach_server_state();
 
 inline void lock_state() ACQUIRE(state_lock) UNCHECKED { LWLockAcquire(&server_state->lock, LW_EXCLUSIVE); }

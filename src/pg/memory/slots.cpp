@@ -18,8 +18,7 @@ constexpr Size bytes_of(SlotKind kind) {
 // ---------------------------------------------------------------------------------------------------------
 
 // A slot in new memory of the area, which is free but not on the list of free ones. The state's lock guards the list of
-// all. Locks and condition variables are initialised once, because a process may look at a slot at any time from then
-// on.
+// all. Locks and condition variables are initialised once, because a process may look at any slot at any time.
 Slot *new_slot(SlotKind kind) REQUIRES(table_lock) EXCLUDES(state_lock) UNCHECKED {
     const dsa_pointer memory = allocate_in_area(bytes_of(kind) + core::cache_line, "slots of generators and segments");
     const dsa_pointer self = TYPEALIGN(core::cache_line, memory); // aligns the address, too
@@ -185,8 +184,7 @@ void end_slot_use(Slot *slot) REQUIRES(table_lock) EXCLUDES(slot_lock, state_loc
 // The table
 // ---------------------------------------------------------------------------------------------------------
 
-// The row of that key, locked in that mode; null: there is none, which is released like any other. The process has
-// attached to the area.
+// The row of that key, locked in that mode; null: none, which is released like any other. The process has attached.
 SlotRow *find_slot_row(const SlotKey &key, LWLockMode mode) ACQUIRE(table_lock) UNCHECKED {
     return static_cast<SlotRow *>(dshash_find(slot_table, &key, mode == LW_EXCLUSIVE));
 }

@@ -143,8 +143,7 @@ struct SlotInit {
 // For sessions that hold a lock on the sequence.
 // ---------------------------------------------------------------------------------------------------------
 
-// The slot of that key, in the table of slots; null if there is none. Without a lock on the sequence it may be another
-// one's at once.
+// The slot of that key, in the table of slots; null: none. Without a lock on the sequence it may be another's at once.
 Slot *find_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The slot of that key, made ready with `init` unless another session has done so first. Opens the area first

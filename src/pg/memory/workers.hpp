@@ -35,8 +35,7 @@ enum class SingleWorker : uint32_t {
 // background worker can be started.
 bool wake_worker(SingleWorker kind);
 
-// Has the postmaster start the worker, as wake_worker() does, but leaves one alone that runs. So it may be called
-// often.
+// Has the postmaster start the worker, as wake_worker() does, but leaves alone one that runs.
 void start_worker_if_gone(SingleWorker kind);
 
 // For the worker's main function, after it has set its signal handlers: attaches to the server state, and registers the
@@ -47,8 +46,8 @@ void begin_as_worker(SingleWorker kind);
 // and this process is the worker again.
 bool worker_resigns(SingleWorker kind, bool (*has_work)());
 
-// For one that can do only a part of the work: resigns as above, and has the postmaster start the next one. False:
-// there is no place for it.
+// For one that can do only a part of the work: resigns, by an atomic, and starts the next one. False: there is no
+// place.
 bool worker_hands_over(SingleWorker kind);
 
 } // namespace uidgen::pg

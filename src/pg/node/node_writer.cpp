@@ -48,8 +48,8 @@ struct DueRow {
     int64_t id; // of the row: that of the draw, or of a repeated one; 0: it is not written
 };
 
-// Calls visit(slot, draw), under the state's lock, for each node in shared memory whose row is owed. A slot that was
-// reset or freed owes none.
+// Calls visit(slot, draw), under the state's lock, for each node whose row is owed. A slot that was reset or freed owes
+// none.
 template <typename Visit> void for_each_owed(Visit visit) EXCLUDES(state_lock) {
     for (Slot *slot = first_slot(SlotKind::generator); slot != nullptr; slot = next_slot(slot))
         for (NodeDraw *draw = first_node_draw(slot); draw != nullptr; draw = next_node_draw(draw)) {
@@ -70,8 +70,7 @@ bool any_owed() EXCLUDES(state_lock) {
     return any;
 }
 
-// No row of that database is owed any more, until a generator there is used again: noted in atomics, under the state's
-// lock.
+// By for_each_owed(): no row of that database is owed any more, until a generator there is used again.
 void forget_rows_of(Oid database) EXCLUDES(state_lock) {
     for_each_owed([database](const Slot *slot, NodeDraw *draw) REQUIRES(state_lock) {
         if (key_under_state(slot).database == database)
@@ -138,8 +137,8 @@ void put_row_off(NodeDraw *draw) REQUIRES(state_lock) {
         draw->row_owed.store(0, std::memory_order_relaxed);
 }
 
-// Notes in shared memory, under the state's lock, that the row is written, or puts it off. Does nothing if there was
-// another draw meanwhile.
+// Notes under the state's lock that the row is written, or puts it off. Does nothing if there was another draw
+// meanwhile.
 void note_row_result(const DueRow &row) EXCLUDES(state_lock) {
     lock_state();
     const bool is_same = same_key(key_under_state(row.slot), slot_key(row.generator)) &&
@@ -161,8 +160,7 @@ bool is_in_container() {
            getenv("KUBERNETES_SERVICE_HOST") != nullptr;
 }
 
-// Writes the row of worker_node with that id, by a statement as the table's owner. Looks at files (is_in_container()).
-// False: another row has it.
+// Writes the row with that id, by a statement as the table's owner, after is_in_container(). False: another row has it.
 bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
     const TimestampTz created = to_timestamptz(row.drawn_at_us);
@@ -217,8 +215,7 @@ void write_node_rows(DueRow *rows, int count) EXCLUDES(page_lock, table_lock, sl
     PopActiveSnapshot();
 }
 
-// Writes all in one transaction of its own (write_node_rows()), or none. The failure of one row alone is logged.
-// Touches no slot.
+// Writes all in one transaction of its own (write_node_rows()), or none. The failure of one row is logged.
 bool try_node_rows(DueRow *rows, int count) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     MemoryContext context = CurrentMemoryContext;
     volatile bool done = false;

@@ -47,8 +47,7 @@ void draw_own_row_again(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, s
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The next value of worker_node's sequence: moves that counter, and holds its RowExclusiveLock and its page for the
-// call only.
+// The next value of worker_node's sequence: moves that counter, under RowExclusiveLock for the moment.
 int64_t draw_node_id(Oid schema) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The qualified name in the catalogs, as worker_node and the registry have it: the same whatever quote_all_identifiers
@@ -64,8 +63,7 @@ const char *layout_text(const core::Layout &layout);
 // what is set once. `config` is a copy, or of a slot that the session uses, or under the slot's lock.
 core::NodeSource node_source(const GeneratorConfig &config);
 
-// The node that a number gives, by node_source() and arithmetic; it draws nothing. All ids without a grant get their
-// node here.
+// The node that a number gives, by node_source(): all ids without a grant get it here.
 core::Node own_node(const GeneratorConfig &config, int64_t number);
 
 const char *protection_name(core::Protection protection);

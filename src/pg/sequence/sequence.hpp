@@ -22,9 +22,9 @@ bool is_lease_sequence(Oid relation);
 void check_lease_sequence(Oid sequence);               // by pg_sequence: error if it is not
 [[noreturn]] void report_lease_sequence(Oid sequence); // the caller expected a segment
 
-// Opens a sequence to draw from it: a reference to its relcache entry, and for a generator check_not_rewritten(). The
-// caller holds RowExclusiveLock on it. Error unless the current user has the privilege, and such a sequence can be
-// drawn from at all.
+// Opens a sequence to draw from it: its relcache entry, after check_not_rewritten() for a generator. The caller holds
+// RowExclusiveLock on it. Error unless the current user has the privilege, and such a sequence can be drawn from at
+// all.
 Relation open_to_draw(Oid sequence, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Whether the transaction has created it, by relcache and catalogs. In a parallel worker not if it has altered it as
@@ -87,8 +87,7 @@ struct SequencePage {
 // Reads, pins and locks the page of an open sequence, until unlock_page(): a shared lock.
 SequencePage lock_page_for_reading(Relation sequence) ACQUIRE_SHARED(page_lock)
     EXCLUDES(table_lock, slot_lock, state_lock);
-// As lock_page_for_reading(), with an exclusive lock. Before it locks, it allocates memory and begins a record of the
-// log.
+// As lock_page_for_reading(), with an exclusive lock. Before, it allocates memory and begins a record of the log.
 SequencePage lock_page_for_writing(Relation sequence) ACQUIRE(page_lock) EXCLUDES(table_lock, slot_lock, state_lock);
 
 // For a reservation: lock_page_for_writing(), after a look at catalogs and the slot. If another command has moved the

@@ -13,8 +13,8 @@ struct SequenceOptions {
     bool cycle = false;
 };
 
-// The sequence of that name, of at most 63 bytes. The caller creates and owns it, unless there is one: by statements,
-// CREATE SEQUENCE and for a generator setval, under a lock on the name to the end of the transaction. Needs an active
+// The sequence of that name, of at most 63 bytes. The caller creates and owns it, unless there is one: by statements
+// (CREATE SEQUENCE, setval for a generator), under a lock on the name to the end of the transaction. Needs an active
 // snapshot.
 Oid create_sequence(core::DefinitionKind kind, const char *name, const SequenceOptions &options);
 

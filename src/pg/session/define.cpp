@@ -167,8 +167,8 @@ void take_default(Oid generator, const Extension &extension) EXCLUDES(page_lock,
 }
 
 // Frees the slot that the sequence may have, made from an earlier definition, or of a sequence that had its oid
-// (forget_generator()). Has the table of slots forget the default, and may take it (take_default()). Under a lock that
-// excludes draws.
+// (forget_generator()). Has the table of slots forget the default, and may take it (take_default()). Under a lock on
+// draws.
 void begin_generator(Oid generator, const core::Definition &definition, const Extension &extension)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const GeneratorConfig config = generator_config_of(definition);
@@ -184,8 +184,7 @@ void begin_generator(Oid generator, const core::Definition &definition, const Ex
 // Segments and keys
 // ---------------------------------------------------------------------------------------------------------
 
-// Has the next draw make the segment's slot again, if there is one (mark_stale()). The caller holds a lock on the
-// sequence.
+// Has the next draw make the segment's slot again, if there is one (mark_stale()). The sequence is locked.
 void mark_segment_stale(Oid sequence, SlotPhase to = SlotPhase::stale)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (Slot *slot = find_slot(slot_key(sequence), SlotKind::segment))

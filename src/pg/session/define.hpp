@@ -53,8 +53,7 @@ bool change_definition(Oid sequence, core::DefinitionKind kind, Change change)
     return true;
 }
 
-// Writes into a generator's definition whether it is the default, by change_definition(), which locks it. Under
-// lock_choice_of_default().
+// By change_definition(), which locks the generator: whether it is the default. Under lock_choice_of_default().
 void set_is_default(Oid generator, bool is_default) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Begins a move of the default, under lock_choice_of_default(): the label of the former one, which it locks

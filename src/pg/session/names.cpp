@@ -36,8 +36,7 @@ Oid watch_default() EXCLUDES(table_lock) {
     return found;
 }
 
-// Notes in the table of slots (note_default()) that it is the default, if its label says so. Under RowExclusiveLock on
-// the generator.
+// Notes in the table of slots (note_default()) that it is the default, if its label says so. Under RowExclusiveLock.
 void note_if_default(Oid generator) EXCLUDES(table_lock) {
     if (known_default() == generator)
         return;
@@ -128,8 +127,7 @@ Oid named_segment(const text *name) {
     return found;
 }
 
-// Resolves a name that is not remembered, by named_segment() and catalogs, and remembers it in this session. Locks no
-// sequence.
+// Resolves a name by named_segment() and catalogs, and remembers it in this session. Locks no sequence.
 const Name *look_up(const text *name) {
     if (names == nullptr || are_too_many())
         renew_names();

@@ -120,9 +120,8 @@ void lock_for_transaction(SessionEntry *entry) EXCLUDES(page_lock, table_lock, s
     entry->locked_in = transaction_number;
 }
 
-// Whether the entry was opened for this role, and nothing has changed since, nor the page (is_page_expected()), so that
-// nothing need be looked up again. Under the sequence's lock, which has brought the invalidations that were sent before
-// it.
+// Whether the entry was opened for this role, and nothing has changed since, nor the page (is_page_expected()). Under
+// the sequence's lock, which has brought the invalidations that were sent before it.
 bool is_unchanged(const SessionEntry *entry, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     return entry->known_as_of == sequence_changes && entry->role == GetUserId() && has_slot(entry, kind) &&
            is_page_expected(entry->slot, entry->page);
@@ -143,10 +142,10 @@ void enter_slot(SessionEntry *entry, Relation rel, SlotKind kind, bool is_new)
         entry->found_in = GetCurrentSubTransactionId();
 }
 
-// Has the slot adopt the page (match_page()), or makes it again (enter_slot()), under the sequence's lock. Another page
-// may be that of another sequence with the oid, because a session without the library has dropped the former one. So
-// what the slot was made from is read again, before the page becomes the expected one: until then no session draws. If
-// nextval has moved the sequence, nothing else has changed, and the slot stays as it is.
+// Has the slot adopt the page (match_page()), or marks it (mark_stale()) and makes it again (enter_slot()), under the
+// sequence's lock. Another page may be that of another sequence with the oid, because a session without the library has
+// dropped the former one. So what the slot was made from is read again, before the page becomes the expected one: until
+// then no session draws. If nextval has moved the sequence, nothing else has changed, and the slot stays as it is.
 void adopt_other_page(SessionEntry *entry, Relation rel, SlotKind kind, bool is_new)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const Oid sequence = RelationGetRelid(rel);

@@ -49,8 +49,7 @@ void drop_slot(Slot *slot, const SlotKey &key) EXCLUDES(page_lock, table_lock, s
     expire_slot(slot, SlotPhase::dropped);
 }
 
-// Frees the slot (free_slot()), or marks it dropped (drop_slot()), if its sequence is gone. Under a lock that excludes
-// its users.
+// Frees the slot (free_slot()) or marks it dropped (drop_slot()) if its sequence is gone. Under a lock on its users.
 void sweep_locked_slot(Slot *slot, const SlotSummary &look) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const bool is_elsewhere = look.key.database != MyDatabaseId;
     if (is_elsewhere && is_database(look.key.database))
@@ -170,8 +169,7 @@ void init_generator(Relation rel, SlotInit *init) EXCLUDES(page_lock, table_lock
         init->first_position -= static_cast<uint64_t>(policy.lease) << policy.sequence_bits;
 }
 
-// What the slot of a segment is made of, for an open sequence: reads the label. Error if it holds the leases of a
-// generator.
+// What the slot of a segment is made of, for an open sequence, by its label. Error if it holds leases of a generator.
 void init_segment(Relation rel, SlotInit *init) {
     const Oid sequence = RelationGetRelid(rel);
     if (is_lease_sequence(sequence))

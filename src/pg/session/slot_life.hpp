@@ -30,7 +30,7 @@ constexpr LOCKMODE excludes_draws = ShareRowExclusiveLock;
 // dropped meanwhile, or never was one.
 void lock_generator(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Marks the slot stale of a generator that is altered (expire_slot()), which discards what it has leased. Under
+// Marks the slot stale of a generator that is altered (expire_slot()), which discards its lease. Under
 // lock_generator().
 void end_lease(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

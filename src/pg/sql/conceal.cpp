@@ -142,14 +142,14 @@ bool read_secret(const text *secrets, int32_t versions, int32_t wanted, uint8_t 
     return true;
 }
 
-// A copy of the key's row of uid_key, as of now, without a lock on the key. Without a tuple if there is none.
+// A copy of the key's row of uid_key, as of now (find_row()). Without a tuple if there is none.
 Row find_secrets(const core::Definition &definition) {
     if (definition.kind != core::DefinitionKind::key)
         return {nullptr, nullptr};
     return find_row(schema_of_secrets(), "uid_key", "id", F_INT8EQ, Int64GetDatum(definition.key.id));
 }
 
-// Reads a key's label and its row of uid_key, and the secret of one version, and watches the sequence. Locks none.
+// Reads a key's label and its row of uid_key (find_secrets()), and the secret of one version, and watches the sequence.
 // False: there is none, or the row is not valid.
 bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
     watch_sequence(sequence);

@@ -22,8 +22,7 @@ void put_text(ResultRow *row, const char *column, const char *text) {
         put_column(row, column, copy);
 }
 
-// Why a generator gets nothing, by copies of shared memory; at_us 0: it was not refused since the registry could be
-// used last.
+// Why a generator gets nothing, by copies; at_us 0: it was not refused since the registry could be used last.
 GrantError error_to_show(const RegistrarStatus &status, const Member *member) {
     if (status.away_since_us != 0)
         return status.last_error;

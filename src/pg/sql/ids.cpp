@@ -157,8 +157,7 @@ uint64_t strong_random_bits() {
     return bits;
 }
 
-// The entry that the id came from is still open, so its slot has the id's layout, which is read without the slot's
-// lock.
+// The entry that the id came from is still open, so its slot has the id's layout: no lock.
 Datum drawn_as_uuid(const SessionEntry *entry, Datum id) {
     return id_as_uuid(generator_of(entry->slot).config.layout, DatumGetInt64(id), strong_random_bits());
 }
@@ -226,8 +225,7 @@ UIDGEN_SQL_FUNCTION(uid_next_uuid) {
     return drawn_as_uuid(entry, draw_one(entry));
 }
 
-// Opens the entry (open_generator()), and draws by draw_ids() alone. The last id is that of the last call that did not
-// fail.
+// Opens the entry (open_generator()), and draws by draw_ids() alone. A call that fails leaves the last id.
 UIDGEN_SQL_FUNCTION(uid_next_array) {
     const bool is_named = PG_NARGS() > 1;
     SessionEntry *entry = open_generator(fcinfo, is_named);

@@ -118,8 +118,7 @@ Datum with_value(BlockRow row, int64_t value) {
 
 int64_t increment_val(Row row) { return DatumGetInt64(column(row, "increment_val")); }
 
-// Whether this transaction has created the sequence and drawn nothing, by the page, as an INSERT that creates a segment
-// does.
+// Whether this transaction has created the sequence and drawn nothing, by the page.
 bool is_unused(const SessionEntry *entry) EXCLUDES(page_lock) {
     Relation rel = open_sequence(entry);
     const bool is_new = rel->rd_createSubid != InvalidSubTransactionId;
