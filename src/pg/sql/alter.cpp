@@ -75,7 +75,8 @@ void change_by_arguments(FunctionCallInfo fcinfo, Oid sequence, core::Definition
                  errhint("Create a segment with segment_create(), or a generator with uid_generator_create().")));
 }
 
-// Reads the row of uid_preset, and what it leaves out from the builtin generator. Error if one of them is missing.
+// Reads the row of uid_preset by a statement, and what it leaves out from the builtin generator. Error if one of them
+// is missing.
 core::Definition preset_named(Oid schema, const text *preset) {
     core::Definition definition = read_definition(builtin_generator(), core::DefinitionKind::generator);
     if (definition.kind == core::DefinitionKind::none)
@@ -103,8 +104,8 @@ core::Definition preset_named(Oid schema, const text *preset) {
     return definition;
 }
 
-// The definition before the arguments: read from that generator's label, or without one (InvalidOid) from the preset.
-// No lock is held, and nothing written. A layout without an epoch begins today.
+// The definition before the arguments: read from that generator's label, or without one (InvalidOid) from the preset
+// (preset_named()). No lock is held, and nothing written. A layout without an epoch begins today.
 core::Definition new_generator(Oid schema, Oid like, const text *preset) {
     core::Definition definition =
         OidIsValid(like) ? read_definition(like, core::DefinitionKind::generator) : preset_named(schema, preset);

@@ -171,7 +171,7 @@ bool read_key(Oid sequence, int32_t version, Key *key, uint8_t *secret) {
     return found;
 }
 
-// Reads a version of a key from the tables into its place, in this session's memory. Error if there is none.
+// Reads a version of a key (read_key()) into its place, in this session's memory. Error if there is none.
 void load_key(const text *name, Oid sequence, int32_t version, Key *place) {
     Key key = {};
     key.sequence = sequence;
@@ -200,8 +200,8 @@ Oid key_named(const text *name) {
     return sequence;
 }
 
-// A version of the key of that name; error if there is none, or if the current user may not use it. Read from the
-// tables unless this session has it. The key is valid until the next call.
+// A version of the key of that name; error if there is none, or if the current user may not use it. Read by load_key()
+// unless this session has it. The key is valid until the next call.
 const Key &open_key(const text *name, int32_t version) {
     const Oid sequence = key_named(name);
     if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE) != ACLCHECK_OK && !fault_is("any_concealer"))
