@@ -345,8 +345,8 @@ void serve_members() EXCLUDES(grant_file_lock, slot_lock, state_lock) {
 
 } // namespace
 
-// The process of the registrar, from its start to its end: limits its memory (connection_limit_memory()), and then
-// serve_members(). Without a database connection.
+// The process of the registrar: begin_as_worker(), limits its memory (connection_limit_memory()), then serve_members().
+// Without a database connection.
 UIDGEN_WORKER_MAIN(uidgen_registrar_main) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);

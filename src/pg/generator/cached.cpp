@@ -173,7 +173,7 @@ void refill_rings() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
 
 } // namespace
 
-// The process of the refiller, from its start to its end: refill_rings(), without a database connection.
+// The process of the refiller: begin_as_worker(), then refill_rings(), without a database connection.
 UIDGEN_WORKER_MAIN(uidgen_refiller_main) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, no_signal_handler());

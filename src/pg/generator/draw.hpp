@@ -85,9 +85,9 @@ DrawReading begin_try(DrawCall *call) EXCLUDES(page_lock, table_lock, slot_lock,
 
 // Fixes the node of the try's ids: that of its grant (show_node()), or the generator's own, for which it draws the
 // number that nodes follow from if there is none yet (own_node_for()). Notes its use in this process
-// (note_node_in_use()). Warns of a datacenter id that is not used. It comes before positions are taken, so that no draw
-// fails or sleeps between a position and its node; and before the first lease, so that no crash keeps the lease and
-// loses the number.
+// (note_node_in_use()). Warns of a datacenter id that is not used (warn_of_datacenter_id()). It comes before positions
+// are taken, so that no draw fails or sleeps between a position and its node; and before the first lease, so that no
+// crash keeps the lease and loses the number.
 core::IdEncoder fix_node(SessionEntry *entry, const DrawReading &reading, bool by_backup = false)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

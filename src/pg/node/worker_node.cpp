@@ -149,9 +149,10 @@ int64_t datacenter_id_in_use(const GeneratorConfig &config) {
 }
 
 // Draws the generator's own node from worker_node's sequence (draw_node_id()), or for `sticky` reads it in the table
-// (former_node()); counts it in the table of slots (take_node()), puts it into the slot (fill_node_place()) and logs
-// it. The caller holds RowExclusiveLock on the generator. A node that another generator of the layout has is given
-// back, unless all may be held: one number more than there are others gets past every node that they hold.
+// (former_node()); counts it in the table of slots (take_node()), puts it into a place of the slot (claim_node_place(),
+// fill_node_place()) and logs it. The caller holds RowExclusiveLock on the generator. A node that another generator of
+// the layout has is given back, unless all may be held: one number more than there are others gets past every node that
+// they hold.
 NodeDraw *draw_node(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeSource source = node_source(config);

@@ -29,7 +29,8 @@ NodeDraw *own_node_for(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_loc
 NodeDraw *own_node_so_far(Slot *slot);
 
 // The registry has granted another node to the generator in a slot: logs it, and draws the id of a new row of
-// worker_node (draw_node_id()) for the slot (fill_node_place()). The caller holds RowExclusiveLock on the generator.
+// worker_node (draw_node_id()) for the slot (claim_node_place(), fill_node_place()). The caller holds RowExclusiveLock
+// on the generator.
 void draw_row_of_grant(Slot *slot, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The generator draws without the registry again: if it has drawn so before, logs that node, and draws the id of a new

@@ -81,7 +81,8 @@ bool lock_within(Oid first, std::initializer_list<Oid> sequences, LOCKMODE mode,
 }
 
 // Whether draws from it wait for the clock or for a grant. They hold their locks meanwhile, one after the other, so no
-// short attempt ever succeeds. A longer one delays nobody who could draw. Reads atomics of the slot, without a lock.
+// short attempt ever succeeds. A longer one delays nobody who could draw. Reads atomics of the slot, found in the table
+// of slots.
 bool draws_wait(Oid sequence) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const Slot *slot = find_slot(slot_key(sequence), SlotKind::generator);
     return slot != nullptr && ((generator_of(slot).clock_changes.load(std::memory_order_relaxed) & 1) != 0 ||

@@ -219,8 +219,8 @@ const Key &open_key(const text *name, int32_t version) {
 constexpr char key_table_name[] = "uid_key";
 
 // Creates a key: the caller creates the sequence (create_sequence()) and its label (define_sequence()), locked to the
-// end of the transaction, and the owner of uid_key inserts the row by a statement (write_as_owner()). A trigger checks
-// the numbers. A sequence that has no secret is one that was restored without it.
+// end of the transaction, and the owner of uid_key inserts the row by a statement (write_as_owner()). Its commit is
+// flushed. A trigger checks the numbers. A sequence that has no secret is one that was restored without it.
 Oid create_key(FunctionCallInfo fcinfo) {
     const char *name = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     if (name[0] == '\0' || strlen(name) >= NAMEDATALEN)
