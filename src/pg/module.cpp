@@ -116,8 +116,7 @@ void receive_events() {
     register_label_provider(label_provider, accept_label);
 }
 
-// By the server's version alone. An older one may have another meaning for the same memory, such as that of a standby
-// that is required.
+// By the server's version alone. An older one may have another meaning for its memory, such as that of standbys.
 void warn_of_older_server() {
     const char *is = GetConfigOption("server_version", false, false);
     if (atoi(GetConfigOption("server_version_num", false, false)) < UIDGEN_MINOR_RELEASE)

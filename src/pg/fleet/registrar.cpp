@@ -345,8 +345,7 @@ void serve_members() EXCLUDES(grant_file_lock, slot_lock, state_lock) {
 
 } // namespace
 
-// The process of the registrar: begin_as_worker(), limits its memory (connection_limit_memory()), then serve_members().
-// Without a database connection.
+// The process of the registrar, without a database: begin_as_worker(), connection_limit_memory(), serve_members().
 UIDGEN_WORKER_MAIN(uidgen_registrar_main) {
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     pqsignal(SIGHUP, SignalHandlerForConfigReload);

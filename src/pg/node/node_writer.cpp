@@ -340,8 +340,8 @@ void node_writer_transaction_ended() {
     (void)wake_worker(SingleWorker::node_writer);
 }
 
-// The process of the node writer: begin_as_worker(), connects to a database (connect_to_database()), writes its rows
-// (write_due_rows()), and resigns. If rows are left, the next process goes on, or the postmaster starts this one again.
+// The process of the node writer: begin_as_worker(), connect_to_database(), write_due_rows(), then worker_resigns(). If
+// rows are left, the next process goes on, or the postmaster starts this one again.
 UIDGEN_WORKER_MAIN(uidgen_node_writer_main) {
     pqsignal(SIGTERM, die);
     begin_as_worker(SingleWorker::node_writer);

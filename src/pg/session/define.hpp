@@ -23,9 +23,9 @@ namespace uidgen::pg {
 void accept_label(const ObjectAddress *object, const char *label)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Defines what a sequence is that has no label yet (begin_definition()), and stores the label. Locks the sequence
-// against draws, and the extension, to the end of the transaction; frees the slot or marks it stale. Error unless the
-// caller owns it.
+// Defines what a sequence is that has no label yet (begin_definition()), and stores the label. Excludes draws, and
+// locks the extension, to the end of the transaction; frees the slot or marks it stale. Error unless the caller owns
+// it.
 void define_sequence(Oid sequence, const core::Definition &definition)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
