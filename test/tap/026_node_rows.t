@@ -1,6 +1,5 @@
 # Rows of worker_node are written by a separate process. Expected: the outcome of a row never affects transactions that
 # draw, and the row is written whatever the outcome of those transactions.
-use Time::HiRes;
 use UidgenTest;
 use Clock;
 use Trouble;
@@ -45,29 +44,28 @@ sub has_said ($reason, $name)
 	return ok(poll_until($name, sub { $node->log_contains("could not write the row of worker_node: $reason") }), $name);
 }
 
+my $writers = q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen node writer'};
+
 # No transaction draws once more.
 {
 	my %transactions = (
 		'a READ ONLY session' => 'SET default_transaction_read_only = on; %s',
 		'a savepoint that is rolled back' => 'BEGIN; SAVEPOINT a; %s; ROLLBACK TO a; COMMIT',
+		'a session that ends' => 'BEGIN; %s',
 		'a transaction that fails' => 'BEGIN; %s; SELECT 1 / 0',
 		'a transaction that is prepared' => "BEGIN; %s; PREPARE TRANSACTION 'p'");
-	make('session_ended', 'serializable_1', 'serializable_2', sort keys %transactions);
+	make('serializable_1', 'serializable_2', sort keys %transactions);
 	foreach my $what (sort keys %transactions)
 	{
 		$node->psql('postgres', sprintf $transactions{$what}, next_id(qq{"$what"}));
 		has_row(qq{"$what"}, "the row of a generator that only $what has drawn from");
 	}
 	sql("ROLLBACK PREPARED 'p'");
-	my $session = hold_open($node);
-	$session->query_safe('BEGIN; ' . next_id('session_ended'));
-	$session->quit;
-	has_row('session_ended', '... and that of one whose session ends');
-	# The extension is made in the transaction that draws.
+	# The extension, or the generator, is made in the transaction that draws.
 	sql('CREATE DATABASE made');
-	$node->safe_psql('made', 'BEGIN; CREATE EXTENSION uidgen; SELECT uid_next(); COMMIT');
+	sql('BEGIN; CREATE EXTENSION uidgen; SELECT uid_next(); COMMIT', 'made');
 	is(wait_for_node_rows($node, '%', 1, dbname => 'made'), 1, 'and one that makes the extension');
-	$node->safe_psql('made', "BEGIN; SELECT uid_generator_create('g'); SELECT uid_next('uid_generators.g'); COMMIT");
+	sql("BEGIN; SELECT uid_generator_create('g'); SELECT uid_next('uid_generators.g'); COMMIT", 'made');
 	is(wait_for_node_rows($node, '%.g', 1, dbname => 'made'), 1, 'or the generator');
 
 	# What is set for sessions of the database is not meant for the writer.
@@ -75,8 +73,8 @@ sub has_said ($reason, $name)
 	my $has_timeout = sql("SELECT count(*) FROM pg_settings WHERE name = 'transaction_timeout'");
 	sql("ALTER DATABASE made SET transaction_timeout = '1ms'") if $has_timeout;
 	local $ENV{PGOPTIONS} = '-c transaction_timeout=0' if $has_timeout;
-	$node->safe_psql('made', "SET default_transaction_read_only = off; SELECT uid_generator_create('h')");
-	$node->safe_psql('made', "SELECT uid_next('uid_generators.h')");
+	sql("SET default_transaction_read_only = off; SELECT uid_generator_create('h')", 'made');
+	sql("SELECT uid_next('uid_generators.h')", 'made');
 	is(wait_for_node_rows($node, '%.h', 1, dbname => 'made'), 1, 'also in a database that is READ ONLY by default');
 	sql('DROP DATABASE made');
 
@@ -107,44 +105,63 @@ sub has_said ($reason, $name)
 	$session->quit;
 }
 
-# The table is locked, or the id is taken in a transaction that is open.
+# The id is taken, by a transaction that is open, or because the sequence is set back.
 {
-	make('behind_lock', 'behind_id');
-	my $locker = hold_open($node);
-	$locker->query_safe('BEGIN; LOCK TABLE worker_node IN ACCESS EXCLUSIVE MODE');
-	my ($timed_out, $drawn) = (0);
-	$node->psql('postgres', 'BEGIN; ' . next_id('behind_lock') . '; COMMIT; ' . next_id('behind_lock'),
-		stdout => \$drawn, timeout => 60, timed_out => \$timed_out);
-	is($timed_out . $drawn, "0t\nt", 'LOCK TABLE worker_node does not hold up those who draw');
-	has_said('canceling statement due to lock timeout', 'the writer does not wait for the lock for long');
-	$locker->query_safe('COMMIT');
-	draws_until_row('behind_lock', 'the row comes when the table is free');
-
+	make('behind_id', 'set_back_1', 'set_back_2');
 	my $taken = sql('SELECT last_value + 1 FROM worker_node_id_seq');
-	$locker->query_safe("BEGIN; INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created) VALUES ($taken, '', '', 1, now(), now(), now())");
-	is(sql(next_id('behind_id')), 't', 'a row with the same id in an open transaction does not, either');
-	$locker->query_safe('COMMIT');
-	$locker->quit;
+	my $taker = hold_open($node);
+	$taker->query_safe("BEGIN; INSERT INTO worker_node (id, host_name, port, type, launch_date, modified, created) VALUES ($taken, '', '', 1, now(), now(), now())");
+	is(sql(next_id('behind_id')), 't', 'a row with the same id in an open transaction does not hold up those who draw');
+	$taker->query_safe('COMMIT');
+	$taker->quit;
 	draws_until_row('behind_id', 'the generator gets a row with another id then');
 	is(sql("SELECT id > $taken FROM worker_node WHERE generator = 'uid_generators.behind_id'"), 't', '... which was drawn');
 
-	# The sequence is set back.
-	make('set_back_1', 'set_back_2');
-	my $before = sql("SELECT setval('worker_node_id_seq', last_value - 5) FROM worker_node_id_seq; SELECT count(*) FROM worker_node");
+	sql("SELECT setval('worker_node_id_seq', last_value - 5) FROM worker_node_id_seq");
 	sql(next_id("set_back_$_")) foreach 1, 2;
 	has_row("set_back_$_", 'a generator has its row, though the sequence was set back') foreach 1, 2;
 	is(sql('SELECT count(*) - count(DISTINCT id) FROM worker_node'), 0, '... and overwrites none');
 }
 
-# Triggers of the table's owner, which run as pg_database_owner.
+# A trigger that does not come to an end, in a database that is copied and dropped meanwhile; and a writer that is killed,
+# while it sleeps, which the next one does if this one was late.
 {
+	sql('CREATE DATABASE busy');
+	sql("CREATE EXTENSION uidgen; CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1000); RETURN NEW; END'", 'busy');
+	sql('CREATE TRIGGER slow BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION slow()', 'busy');
+	is(sql('SELECT uid_next() > 0', 'busy'), 't', 'a trigger that sleeps does not hold up those who draw');
+	is(sqlstate($node, 'CREATE DATABASE copy TEMPLATE busy'), '00000', '... nor does it keep a database from being copied');
+	is(sqlstate($node, 'DROP DATABASE copy'), '00000', '... or dropped');
+	has_said('canceling statement due to statement timeout', 'the writer is cancelled before long');
+	make('after_kill');
+	my $number = 0;
+	ok( poll_until('the restart',
+			sub {
+				$number++;
+				sql("SELECT uid_generator_create('slow_$number'); SELECT uid_next('uid_generators.slow_$number')", 'busy');
+				my $pid = '';
+				poll_until('a writer that sleeps', sub { $pid = sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'uidgen node writer' AND wait_event = 'PgSleep' LIMIT 1") }, 1);
+				return 0 unless $pid ne '' && kill 'KILL', $pid;
+				poll_until('the end of the process', sub { !-e "/proc/$pid" });
+				return $node->log_contains("\\(PID $pid\\) was terminated by signal 9");
+			}),
+		'one that is killed has the server restart');
+	wait_for_service($node);
+	sql('DROP DATABASE busy');
+	sql(next_id('after_kill'));
+	has_row('after_kill', 'after a writer was killed, rows are written');
+}
+
+# Rows that cannot be written. They come at the end of this test, after what follows: each is put off for seconds.
+my $count = 300;
+my $draw_many = 'DO $$ BEGIN FOR i IN %d .. %d LOOP PERFORM %s; COMMIT; END LOOP; END $$';
+{
+	# A trigger of the table's owner runs as pg_database_owner.
 	sql(<<'SQL');
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NEW.generator ~ 'refused' THEN
+  IF NEW.generator ~ '(refused|many_7|many_150)$' THEN
     RAISE EXCEPTION 'no rows today';
-  ELSIF NEW.generator ~ 'slow' THEN
-    PERFORM pg_sleep(1000);
   ELSIF NEW.generator ~ 'draws' THEN
     PERFORM public.uid_next('uid_generators.from_trigger');
   END IF;
@@ -153,7 +170,7 @@ END
 $$;
 CREATE TRIGGER refuse BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION refuse();
 SQL
-	make('refused', 'neighbour', 'draws', 'from_trigger', 'slow', 'after_kill');
+	make('refused', 'neighbour', 'draws', 'from_trigger', 'behind_lock', 'held');
 	sql('GRANT USAGE ON SEQUENCE uid_generators.from_trigger TO pg_database_owner');
 	is(sql('BEGIN; ' . next_id('refused') . '; ' . next_id('neighbour') . '; SELECT current_user; COMMIT'),
 		"t\nt\n" . sql('SELECT current_user'), 'a trigger that raises does not hurt a transaction that draws');
@@ -164,68 +181,30 @@ SQL
 	has_row('draws', 'a trigger may draw');
 	has_row('from_trigger', '... and that generator has its row, too');
 
-	# One that does not come to an end.
-	my $writer = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'uidgen node writer' AND wait_event = 'PgSleep'";
-	is(sql(next_id('slow')), 't', 'a trigger that sleeps does not, either');
-	has_said('canceling statement due to statement timeout', 'the writer is cancelled before long');
+	# Another database has its turn.
+	sql('CREATE DATABASE turn');
+	sql('CREATE EXTENSION uidgen; SELECT uid_next(); DROP EXTENSION uidgen', 'turn');
+	sql('CREATE EXTENSION uidgen; SELECT uid_next()', 'turn');
+	is(wait_for_node_rows($node, '%', 1, dbname => 'turn'), 1, 'another database has its rows, too');
+	sql(q{CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$never$$; END'; CREATE TRIGGER never BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION never()}, 'turn');
+	sql(q{SELECT uid_generator_create('g'); SELECT uid_next('uid_generators.g')}, 'turn');
+	has_said('never', 'one that cannot write them');
+	sql('DROP DATABASE turn');
 
-	# In a database that is dropped and copied meanwhile.
-	sql('CREATE DATABASE busy');
-	$node->safe_psql('busy', 'CREATE EXTENSION uidgen');
-	$node->safe_psql('busy', "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1000); RETURN NEW; END'");
-	$node->safe_psql('busy', 'CREATE TRIGGER slow BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION slow()');
-	$node->safe_psql('busy', 'SELECT uid_next()');
-	is(sqlstate($node, 'CREATE DATABASE copy TEMPLATE busy'), '00000', '... nor does it keep a database from being copied');
-	is(sqlstate($node, 'DROP DATABASE copy'), '00000', '... or dropped');
-	sql('DROP DATABASE busy');
-
-	# The writer is told to end, and killed: while it sleeps, which the next one does if this one was late.
-	my $number = 0;
-	my $sleeping = sub {
-		$number++;
-		sql("SELECT uid_generator_create('slow_$number'); " . next_id("slow_$number"));
-		foreach (1 .. 20)
-		{
-			last if sql("SELECT EXISTS ($writer)") eq 't';
-			Time::HiRes::sleep(0.05);
-		}
-	};
-	ok(poll_until('the end of the writer', sub { $sleeping->(); return sql("SELECT pg_terminate_backend(pid, 60000) FROM ($writer) AS w LIMIT 1") eq 't' }),
-		'a writer that is told to end does');
-	ok( poll_until('the restart',
-			sub {
-				$sleeping->();
-				my $pid = sql("$writer LIMIT 1");
-				return 0 unless $pid ne '' && kill 'KILL', $pid;
-				poll_until('the end of the process', sub { !-e "/proc/$pid" });
-				return $node->log_contains("\\(PID $pid\\) was terminated by signal 9");
-			}),
-		'one that is killed has the server restart');
-	wait_for_service($node);
-	sql('DROP TRIGGER refuse ON worker_node');
-	sql(next_id($_)) foreach 'slow', 'after_kill';
-	has_row($_, 'after a writer was killed, rows are written') foreach 'slow', 'after_kill';
-}
-
-# Many generators have one writer, which needs few transactions, and goes on where it was.
-{
-	my $count = 300;
-	my $loop = 'DO $$ BEGIN FOR i IN 1 .. ' . $count . ' LOOP PERFORM %s; COMMIT; END LOOP; END $$';
-	make('held');
-	sql(sprintf $loop, q{uid_generator_create('many_' || i)});
-	sql(q{CREATE TRIGGER refuse BEFORE INSERT ON worker_node FOR EACH ROW WHEN (NEW.generator ~ 'many_(7|150)$') EXECUTE FUNCTION refuse()});
-	sql(q{CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not these'; END $$});
+	# The table is locked. First draws of many generators have one writer, which needs few transactions, and goes on where it was.
 	my $locker = hold_open($node);
 	$locker->query_safe('BEGIN; LOCK TABLE worker_node IN ACCESS EXCLUSIVE MODE');
-	my $hold = sub { # a writer that waits for the lock, and does not move
-		sql(next_id('held'));
-		poll_until('a writer', sub { sql(q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen node writer' AND wait_event_type = 'Lock'}) eq '1' }) or die 'no writer waits';
-		my ($writer) = background_pids($node, 'node writer');
-		freeze_process($writer);
-		return $writer;
-	};
-	my $writer = $hold->();
-	sql(sprintf $loop, q{uid_next(('uid_generators.many_' || i)::regclass)});
+	my ($timed_out, $drawn) = (0);
+	$node->psql('postgres', 'BEGIN; ' . next_id('behind_lock') . '; COMMIT; ' . next_id('behind_lock'),
+		stdout => \$drawn, timeout => 60, timed_out => \$timed_out);
+	is($timed_out . $drawn, "0t\nt", 'LOCK TABLE worker_node does not hold up those who draw');
+	has_said('canceling statement due to lock timeout', 'the writer does not wait for the lock for long');
+	sql(sprintf $draw_many, 1, $count, q{uid_generator_create('many_' || i)});
+	sql(next_id('held'));
+	poll_until('a writer', sub { sql("$writers AND wait_event_type = 'Lock'") eq '1' }) or die 'no writer waits';
+	my ($writer) = background_pids($node, 'node writer');
+	freeze_process($writer);
+	sql(sprintf $draw_many, 1, $count, q{uid_next(('uid_generators.many_' || i)::regclass)});
 	is(join(' ', background_pids($node, 'node writer')), $writer, "$count first draws start no other writer");
 	$locker->query_safe('COMMIT');
 	kill 'TERM', $writer;
@@ -233,34 +212,14 @@ SQL
 	is(wait_for_node_rows($node, 'uid_generators.many%', $count - 2), $count - 2, 'when a writer was told to end, another one writes all rows but those that a trigger refuses');
 	cmp_ok(sql(q{SELECT count(DISTINCT xmin::text) FROM worker_node WHERE generator ~ 'many_'}), '<', $count / 3, '... many of them in a transaction');
 	sql('DROP TRIGGER refuse ON worker_node');
-	is(wait_for_node_rows($node, 'uid_generators.many%', $count), $count, '... and these when it does not refuse them any more, though nobody draws');
-	ok(poll_until('the end of the writer', sub { background_pids($node, 'node writer') == 0 }), '... and ends');
-	ok( poll_until('a writer that waits for more',
-			sub {
-				sql(q{SELECT uid_generator_alter('uid_generators.held', lease_ms => 900)} . '; ' . next_id('held'));
-				return sql(q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'uidgen node writer' AND wait_event_type = 'Extension'}) eq '1';
-			}),
-		'a writer waits for other first draws before it ends');
 	$locker->quit;
-
-	# Another database has its turn. One that is dropped does not come back.
-	sql('CREATE DATABASE turn');
-	$node->safe_psql('turn', 'CREATE EXTENSION uidgen; SELECT uid_next(); DROP EXTENSION uidgen');
-	$node->safe_psql('turn', 'CREATE EXTENSION uidgen; SELECT uid_next()');
-	is(wait_for_node_rows($node, '%', 1, dbname => 'turn'), 1, 'another database has its rows, too');
-	$node->safe_psql('turn', q{CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$never$$; END'; CREATE TRIGGER never BEFORE INSERT ON worker_node FOR EACH ROW EXECUTE FUNCTION never()});
-	$node->safe_psql('turn', q{SELECT uid_generator_create('g'); SELECT uid_next('uid_generators.g')});
-	has_said('never', 'one that cannot write them');
-	sql('DROP DATABASE turn');
-	ok(poll_until('the end of the writer', sub { background_pids($node, 'node writer') == 0 }), '... is forgotten when it is dropped');
 }
 
 # However many sessions draw for the first time, one writer is at work. One that hands over to the next may still be
 # seen while it ends, so those count that are seen twice, 20 ms apart.
 {
-	my ($count, $sessions) = (1200, 4);
-	my $loop = 'DO $$ BEGIN FOR i IN %d .. %d LOOP PERFORM %s; COMMIT; END LOOP; END $$';
-	sql(sprintf $loop, 1, $count, q{uid_generator_create('first_' || i)});
+	my ($firsts, $sessions) = (600, 4);
+	sql(sprintf $draw_many, 1, $firsts, q{uid_generator_create('first_' || i)});
 	sql(<<'SQL');
 CREATE FUNCTION most_writers(rows bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -281,13 +240,13 @@ END
 $$;
 SQL
 	my $watcher = hold_open($node);
-	send_query($watcher, "SELECT most_writers($count)");
+	send_query($watcher, "SELECT most_writers($firsts)");
 	my @sessions = map { hold_open($node) } 1 .. $sessions;
-	my $each = $count / $sessions;
-	send_query($sessions[$_], sprintf $loop, $_ * $each + 1, ($_ + 1) * $each, q{uid_next(('uid_generators.first_' || i)::regclass)}) foreach 0 .. $#sessions;
+	my $each = $firsts / $sessions;
+	send_query($sessions[$_], sprintf $draw_many, $_ * $each + 1, ($_ + 1) * $each, q{uid_next(('uid_generators.first_' || i)::regclass)}) foreach 0 .. $#sessions;
 	finish_query($_) foreach @sessions;
-	is((finish_query($watcher))[0], 1, "$count first draws of $sessions sessions have one writer, never two");
-	is(wait_for_node_rows($node, 'uid_generators.first%', $count), $count, '... which writes all rows');
+	is((finish_query($watcher))[0], 1, "$firsts first draws of $sessions sessions have one writer, never two");
+	is(wait_for_node_rows($node, 'uid_generators.first%', $firsts), $firsts, '... which writes all rows');
 	$_->quit foreach @sessions, $watcher;
 }
 
@@ -321,6 +280,19 @@ SQL
 		'after an hour `modified` says that the generator is in use');
 	is($modified->('idle'), $idle, '... of one that is not in use it says when it was');
 	set_clock($node, '+0');
+}
+
+# The rows that were put off.
+{
+	has_row($_, "the row of $_ comes when nothing is in its way any more, though nobody draws") foreach 'refused', 'behind_lock';
+	is(wait_for_node_rows($node, 'uid_generators.many%', $count), $count, '... and so do those of others');
+	ok(poll_until('the end of the writer', sub { background_pids($node, 'node writer') == 0 }), '... the writer ends, and has forgotten the database that was dropped');
+	ok( poll_until('a writer that waits for more',
+			sub {
+				sql(q{SELECT uid_generator_alter('uid_generators.held', lease_ms => 900)} . '; ' . next_id('held'));
+				return sql("$writers AND wait_event_type = 'Extension'") eq '1';
+			}),
+		'a writer waits for other first draws before it ends');
 }
 
 # A single-user server, and one without background workers.
