@@ -141,6 +141,55 @@ $f$;
 SELECT p AS policy, r.* FROM unnest('{sticky,static,disposable}'::text[]) p,
        uid_generator_create('reads_' || p, worker_policy => p, worker_number => CASE p WHEN 'static' THEN 3 END) g, reads_of_first_draw(g) r;
 
+-- A sticky generator that draws anew has its former node, whatever its name is and whether names are quoted.
+\set ECHO none
+CREATE PROCEDURE draw_anew(g text, INOUT node bigint DEFAULT NULL) LANGUAGE plpgsql AS $$
+DECLARE
+  it CONSTANT regclass := format('uid_generators.%I', g);
+  drawn CONSTANT bigint := nextval('worker_node_id_seq');
+BEGIN
+  PERFORM uid_generator_alter(it, lease_ms => lease_ms - 1) FROM uid_generator WHERE generator = it;
+  COMMIT;
+  node := node_of(uid_next(it), it);
+  COMMIT;
+  FOR i IN 1 .. 12000 LOOP -- until the row is there, and its writer has ended, which has the settings of its start
+    PERFORM pg_stat_clear_snapshot(), pg_sleep(0.01);
+    EXIT WHEN EXISTS (SELECT FROM worker_node WHERE id > drawn AND sequence = it)
+      AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'uidgen node writer' AND datname = current_database());
+  END LOOP;
+END
+$$;
+CREATE PROCEDURE quote_names(value text) LANGUAGE plpgsql AS $$
+BEGIN
+  EXECUTE format('ALTER DATABASE %I SET quote_all_identifiers = %s', current_database(), value);
+  PERFORM set_config('quote_all_identifiers', value, false);
+END
+$$;
+\set ECHO all
+SELECT uid_generator_create(g, datacenter_bits => 0, worker_bits => 16, sequence_bits => 6, lease_ms => 50, worker_policy => 'sticky')
+  FROM unnest('{kept,second}'::text[]) g;
+CALL draw_anew('kept') \gset kept_
+CALL draw_anew('second') \gset second_
+CALL quote_names('on');
+CALL draw_anew('kept') \gset
+SELECT :node = :kept_node AS kept, array_agg(DISTINCT generator) AS as_it_is FROM worker_node WHERE sequence = 'uid_generators.kept'::regclass;
+ALTER SEQUENCE uid_generators.kept RENAME TO renamed;
+CALL draw_anew('renamed') \gset
+CALL quote_names('off');
+SELECT :node = :kept_node AS kept;
+-- What a restore brings has other oids, which may be those of other relations here: the name tells.
+UPDATE worker_node SET system_identifier = system_identifier + 1, sequence = 'pg_class'::regclass WHERE sequence = 'uid_generators.renamed'::regclass;
+CALL draw_anew('renamed') \gset
+SELECT :node = :kept_node AS kept;
+-- Of two generators that change their names, each keeps its past.
+ALTER SEQUENCE uid_generators.renamed RENAME TO x;
+ALTER SEQUENCE uid_generators.second RENAME TO renamed;
+ALTER SEQUENCE uid_generators.x RENAME TO second;
+CALL draw_anew('second') \gset
+SELECT :node = :kept_node AS kept;
+CALL draw_anew('renamed') \gset
+SELECT :node = :second_node AS kept;
+
 -- From an id to its row of worker_node. The numbers come round: a row counts until the generator's next one.
 SELECT uid_generator_create('origin', epoch => '2026-01-01 00:00+00'), uid_generator_create('backups', 'js53', epoch => '2026-01-01 00:00+00'),
        uid_generator_create('cached', 'baidu_cached', epoch => '2026-01-01 00:00+00', max_staleness_ms => 60000);
@@ -231,7 +280,7 @@ DROP TABLE "Orders";
 SELECT last_value AS last FROM worker_node_id_seq \gset
 TRUNCATE worker_node RESTART IDENTITY CASCADE;
 SELECT last_value = :last AS goes_on FROM worker_node_id_seq;
-DROP FUNCTION draw, node_of, node_at, reads_of_first_draw;
+DROP ROUTINE draw, node_of, node_at, reads_of_first_draw, draw_anew, quote_names;
 DROP TABLE given;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;

@@ -1,7 +1,6 @@
-# What changes the node of a generator while its server runs, or must not: uidgen.datacenter_id by a reload, for new
-# sessions, and gone again; a new name, and quote_all_identifiers. A generator draws a number for each datacenter id that
-# its sessions have, so that no two generators of a layout have one node; each leaves its row, and its line in the log.
-# All clocks stand still, so equal nodes give equal ids.
+# What changes the node of a generator while its server runs: uidgen.datacenter_id by a reload, for new sessions, and gone
+# again. A generator draws a number for each datacenter id that its sessions have, so that no two generators of a layout
+# have one node; each leaves its row, and its line in the log. All clocks stand still, so equal nodes give equal ids.
 use UidgenTest 'preloaded';
 use Clock;
 
@@ -94,41 +93,6 @@ foreach my $pair (@generators)
 			$its, '... and uid_origin() finds the row of an id');
 	}
 }
-
-# A sticky generator, through restarts.
-my $name = 'kept';
-my $rows = 0;
-sub sticky ($after, $start = '')
-{
-	$node->append_conf('postgresql.conf', $start);
-	$clock += 10;
-	freeze_clock($node, $clock);
-	$node->stop;
-	start_node($node);
-	my $drawn = $node->safe_psql('shop', "SELECT datacenter_id, worker_id FROM uid_decode(uid_next('uid_generators.$name'), 'uid_generators.$name')");
-	$node->poll_query_until('shop', 'SELECT count(*) >= ' . ++$rows . " FROM worker_node WHERE layout ~ '^28/'") or die 'no row';
-	return $drawn;
-}
-$node->safe_psql('shop', q{SELECT uid_generator_create('kept', 'baidu', worker_policy => 'sticky')});
-my $kept = sticky('a first start');
-is(sticky('with all names quoted', "quote_all_identifiers = on\n"), $kept, 'a sticky generator keeps its node, although all names are quoted');
-is($node->safe_psql('shop', "SELECT DISTINCT generator FROM worker_node WHERE layout ~ '^28/'"), 'uid_generators.kept', '... and its rows have the name as it is');
-$node->safe_psql('shop', 'ALTER SEQUENCE uid_generators.kept RENAME TO renamed');
-$name = 'renamed';
-is(sticky('with another name'), $kept, '... although it was renamed');
-is(sticky('without quotes', "quote_all_identifiers = off\n"), $kept, '... and when names are not quoted any more');
-
-# What a restore brings has other oids, which may be those of other relations here: the name tells.
-$node->safe_psql('shop', "UPDATE worker_node SET system_identifier = system_identifier + 1, sequence = 'pg_class'::regclass WHERE layout ~ '^28/'");
-is(sticky('with rows of another server'), $kept, '... and finds the rows of its name that a restore has brought');
-# Of two generators that change their names, each keeps its past.
-$node->safe_psql('shop', q{SELECT uid_generator_create('second', 'baidu', worker_policy => 'sticky')});
-$name = 'second';
-my $second = sticky('a second one');
-$node->safe_psql('shop', 'ALTER SEQUENCE uid_generators.renamed RENAME TO x; ALTER SEQUENCE uid_generators.second RENAME TO renamed; ALTER SEQUENCE uid_generators.x RENAME TO second');
-is(sticky('the first one by the name of the second'), $kept, 'a generator has its own node by the name that another one had');
-$name = 'renamed';
-is(sticky('the second one by the name of the first'), $second, '... and so has the other one');
 
 $node->stop;
 done_testing();
