@@ -13,7 +13,7 @@ NodeDraw *find_empty_place(Slot *slot) REQUIRES(state_lock) {
     return draw;
 }
 
-// Relaxed: the row's writer reads them under the state's lock.
+// Sets the row of a place. Relaxed: the row's writer reads it under the state's lock.
 void store_node_row(NodeDraw *draw, const DrawnRow &row) REQUIRES(state_lock) {
     draw->row.store(row.id, std::memory_order_relaxed);
     draw->at_us = row.at_us;
