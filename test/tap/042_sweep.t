@@ -53,8 +53,10 @@ sub sweep_whole ($node, $catalog)
 	my @typical = run_calls($node, [ map { (one_by_one($_, $catalog))[0] } @functions ]);
 	cmp_ok(scalar(grep { $_ eq '00000' } @typical), '>', @functions / 2, 'most functions return with typical arguments');
 
+	# Without UIDGEN_LONG the seed chooses a part of the most numerous calls.
+	my $is_chosen = sub { $ENV{UIDGEN_LONG} || rand 6 < 1 };
 	my %calls = (
-		'one argument at a time' => [ map { one_by_one($_, $catalog) } @functions ],
+		'one argument at a time' => [ grep { $is_chosen->() } map { one_by_one($_, $catalog) } @functions ],
 		'arguments at random' => [ random_calls($catalog, 5) ],
 		'huge arguments' => [ map { with_huge_arguments($_, $catalog) } @functions ],
 		'changes of tables and views' => [ map { changes($_, $catalog) } @relations ]);
@@ -71,7 +73,7 @@ sub sweep_whole ($node, $catalog)
 
 	# What a superuser has done to a table is not guarded, but what reads it must cope.
 	my ($changes, $outcomes) = map { $_->{'changes of tables and views'} } \%calls, \%states;
-	my @done = map { $changes->[$_] } grep { $outcomes->[$_] eq '00000' && $changes->[$_] =~ /^(UPDATE|INSERT|DELETE|ALTER|DROP)/ } 0 .. $#$changes;
+	my @done = map { $changes->[$_] } grep { $is_chosen->() && $outcomes->[$_] eq '00000' && $changes->[$_] =~ /^(UPDATE|INSERT|DELETE|ALTER|DROP)/ } 0 .. $#$changes;
 	my @views = map { "SELECT * FROM $_->{name}" } grep { $_->{kind} eq 'v' } @relations;
 	my @without_arguments = map { "SELECT $_->{name}()" } grep { !grep { !$_->{optional} } @{ $_->{params} } } @functions;
 	sweep($node, 'views and functions after a change', \@done, after => [ @views, @without_arguments ]);

@@ -515,7 +515,7 @@ sub sweep_as_before ($node, $what, $calls, $usual, %opts)
 	my $but = $opts{but} // qr/^$/;
 	my @states = sweep($node, $what, $calls, %opts);
 	my @again = map { $calls->[$_] } grep { $states[$_] ne $usual->[$_] && $calls->[$_] !~ $but } 0 .. $#$calls;
-	my ($before, $other, $after) = map { [ run_calls($node, \@again, %opts, setup => $_) ] } '', $opts{setup}, '';
+	my ($before, $other, $after) = map { [ @again ? run_calls($node, \@again, %opts, setup => $_) : () ] } '', $opts{setup}, '';
 	my @differ = grep { $other->[$_] ne $before->[$_] && $other->[$_] ne $after->[$_] } 0 .. $#again;
 	is(join("\n", map { "usually $before->[$_], now $other->[$_]: $again[$_]" } @differ), '', '... have the same outcome');
 }
