@@ -115,20 +115,20 @@ foreach my $start (1 .. 4)
 	}
 	foreach (@generators)
 	{
-		my ($database, $name, undef, $is, $bits) = @$_;
+		my ($database, $name, undef, undef, $bits) = @$_;
 		my $key = "$database $name";
 		my @drawn = split /\n/, $drawn{$key};
 		wait_for_node_rows($node, "uid_generators.$name", $start, dbname => $database);
-		my ($of_ids, $of_status, $row, $of_row, $line) = split /\|/, sql(<<"SQL", $database);
-SELECT (SELECT string_agg(DISTINCT concat_ws('/', datacenter_id, worker_id, backup), ' ') FROM unnest('{@{[ join ',', @drawn ]}}'::bigint[]) id, uid_decode(id, g.generator)),
-       concat_ws('/', s.datacenter_id, s.worker_id, s.node = (s.datacenter_id::bigint << (g.worker_bits)) + s.worker_id),
-       n.id, concat_ws('/', n.datacenter_id, n.worker_id, n.database = d.oid),
+		my ($of_ids, $of_status, $is_node, $of_row, $is_here, $row, $line) = split /\|/, sql(<<"SQL", $database);
+SELECT (SELECT string_agg(DISTINCT concat_ws('/', datacenter_id, worker_id, CASE WHEN backup THEN 'backup' END), ' ') FROM unnest('{@{[ join ',', @drawn ]}}'::bigint[]) id, uid_decode(id, g.generator)),
+       concat_ws('/', s.datacenter_id, s.worker_id), s.node = (s.datacenter_id::bigint << g.worker_bits) + s.worker_id,
+       concat_ws('/', n.datacenter_id, n.worker_id), n.database = d.oid, n.id,
        format('datacenter id %s and worker id %s, Preset: %s. Layout: %s. Protection: %s.', n.datacenter_id, n.worker_id, g.preset, n.layout, s.protection)
   FROM uid_generator g JOIN uid_generator_status s USING (generator), pg_database d, LATERAL (SELECT * FROM worker_node WHERE sequence = g.generator ORDER BY id DESC LIMIT 1) n
  WHERE g.generator = 'uid_generators.$name'::regclass AND d.datname = current_database()
 SQL
-		is("$of_status $of_row", join(' ', ($of_ids =~ s/f$/t/r) x 2), "start $start, $key: ids, uid_generator_status and worker_node have the same node");
-		push @{ $nodes{$key} }, $of_ids =~ s/\/f$//r;
+		is("$of_status $is_node $of_row $is_here", "$of_ids t $of_ids t", "start $start, $key: ids, uid_generator_status and worker_node have the same node");
+		push @{ $nodes{$key} }, $of_ids;
 		push @{ $lines{$key} }, $line;
 		push @ids, map { "$key $_" } @drawn;
 		$row_of{$key}{$_} = $row foreach @drawn;
