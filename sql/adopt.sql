@@ -518,6 +518,12 @@ SELECT count(*) FROM uidgen.uid_adopt('filled', 'id', 'fresh', dry_run => false)
 INSERT INTO filled DEFAULT VALUES RETURNING id > 50 AS beyond;
 ROLLBACK;
 
+-- A sequence has any name, also that of an alias.
+CREATE SEQUENCE q;
+CREATE SEQUENCE v;
+SELECT uid_internal.uid_sequence_next(s) FROM (VALUES ('q'::regclass), ('v')) AS named(s);
+DROP SEQUENCE q, v;
+
 DROP SCHEMA shop CASCADE;
 DROP TABLE orders, seg, log, parts, parent, kinds, later, pages, falls CASCADE;
 DROP OWNED BY regress_owner, regress_clerk;

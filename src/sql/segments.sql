@@ -128,7 +128,7 @@ AS $$
 BEGIN
   IF EXISTS (SELECT FROM pg_sequence q WHERE q.seqrelid = sequence) THEN
     EXECUTE format('SELECT last_value::numeric + CASE WHEN is_called THEN q.seqincrement ELSE 0 END
-                      FROM %s, pg_sequence q WHERE q.seqrelid = $1', sequence) INTO next USING sequence;
+                      FROM %s v, pg_sequence q WHERE q.seqrelid = $1', sequence) INTO next USING sequence;
   END IF;
 END
 $$;
