@@ -41,6 +41,7 @@ my @streams = (
 	[ 'cached', 0, 1, 1, 'history', 0, { clock => 'one', behind => 1, in_background => 1 } ],
 	[ 'static', 0, 1, 1, 'history', 0, { clock => 'one', fields => '12:5:7,23' } ],
 	[ 'moved', 0, 1, 1, 'history', 0, { clock => 'one', fields => '0:12:1 12:5:7+' } ],
+	[ 'made_anew', 1, 1, 1, 'connection', 0, { clock => 'one' } ],
 	[ 'of_other_server', 2, 1, 1, 'history', 0, { clock => 'two' } ]);
 my %number = map { $streams[$_][0] => $_ } 0 .. $#streams;
 
@@ -199,6 +200,17 @@ finds('', 'without an order', [ drew(any => [2001]), drew(any => @smaller) ]);
 finds('', 'after a block', [ drew(rising => [2001], flags => 'block'), drew(rising => @smaller) ]);
 finds('out of order in a session', 'a block', [ drew(rising => [2001]), drew(rising => @smaller, flags => 'block') ]);
 finds('', 'rows of a table', [ drew(rising => [2001]), drew(rising => @smaller, flags => 'earlier') ]);
+
+# The generator of the first id is dropped, another one is made, and the clock is put back by so many seconds, perhaps
+# while that one draws. An id may be 2 s ahead.
+sub drew_again ($stream, $seconds)
+{
+	return ([ drew($stream => [ id_at(20) ], at => 20), drew($stream => [ id_at(20.2 - $seconds) ], at => 20.2) ],
+		clock => [ step(20.15, -$seconds, 'one') ]);
+}
+finds('', 'of a new generator, when the id before is 2.1 s ahead', drew_again(made_anew => 2.3));
+finds('out of order in a session', 'of a new generator, when the id before is 1.9 s ahead', drew_again(made_anew => 2.1));
+finds('out of order in a session', 'of the same generator, when the id before is 2.1 s ahead', drew_again(ids => 2.3));
 
 # Order across sessions.
 finds('out of order', 'smaller, and sent after the answer', [ drew(rising => [2001]) ], [ drew(rising => @smaller) ]);
