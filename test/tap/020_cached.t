@@ -312,7 +312,7 @@ foreach my $case (
 	sql("SELECT uid_generator_drop('$generators{one}')");
 }
 
-# No background worker to be had. (007_limits.t has a server that does not preload the library.)
+# No background worker to be had. (056_without_preload.t has a server that does not preload the library.)
 {
 	my $generator = create('alone', "'baidu_cached'");
 	$node->append_conf('postgresql.conf', "max_worker_processes = 0\nmax_parallel_workers = 0\n");
