@@ -324,6 +324,22 @@ SELECT segment_drop('zero');
 ALTER TABLE leaf_alloc ALTER step TYPE bigint;
 UPDATE leaf_alloc SET max_id = max_id + step;
 ALTER TABLE public.leaf_alloc ALTER COLUMN step TYPE integer;
+-- A type is checked, whatever the UPDATE sets.
+ALTER TABLE t_sequence ALTER increment_val TYPE numeric;
+UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = 'mine';
+ALTER TABLE t_sequence ALTER increment_val TYPE bigint;
+-- What another trigger changes counts, too: after each UPDATE the segment is beyond the row's block.
+CREATE FUNCTION move() RETURNS trigger LANGUAGE plpgsql AS
+  'BEGIN NEW.current_val := NEW.current_val + NEW.increment_val; RETURN NEW; END';
+CREATE TRIGGER a_move BEFORE UPDATE ON t_sequence FOR EACH ROW EXECUTE FUNCTION move();
+INSERT INTO t_sequence VALUES ('moved', 1, 100);
+UPDATE t_sequence SET pk_seq_name = pk_seq_name WHERE pk_seq_name = 'moved';
+UPDATE t_sequence SET pk_seq_name = pk_seq_name WHERE pk_seq_name = 'moved';
+UPDATE t_sequence SET pk_seq_name = pk_seq_name WHERE pk_seq_name = 'moved';
+SELECT segment_next('moved') > current_val + increment_val AS beyond FROM t_sequence WHERE pk_seq_name = 'moved';
+DROP TRIGGER a_move ON t_sequence;
+DROP FUNCTION move;
+SELECT segment_drop('moved');
 SELECT segment_drop('mine'), segment_drop('mine too');
 DROP OWNED BY regress_node;
 DROP ROLE regress_node;

@@ -225,14 +225,18 @@ Datum change_t_sequence(BlockRow row, const Bitmapset *columns) {
     };
     row.column = "current_val";
     row.name = text_column(row.after, "pk_seq_name");
-    const bool changes = is_set(row.column) || is_set("increment_val");
+    const bool sets_length = is_set("increment_val"); // the type of which is checked in any case
+    const bool sets_value = is_set(row.column);
     const int64_t length = increment_val(row.after);
     if (is_null(row.after, row.column) || length < 1 || length > largest_increment) // which the table refuses
         return PointerGetDatum(row.after.tuple);
     if (is_renamed(row, "pk_seq_name"))
         row.before.tuple = nullptr;
     const bool creates = row.before.tuple == nullptr;
-    if (!creates && !changes)
+    // Another trigger may have changed what the UPDATE does not name.
+    const bool changes = creates || sets_value || sets_length || row.was_null() || row.from() != row.to() ||
+                         increment_val(row.before) != length;
+    if (!changes)
         return PointerGetDatum(row.after.tuple);
     find_segment_of(&row, creates);
     return reserve_for_t_sequence(row);
