@@ -326,13 +326,13 @@ UPDATE uid_registry.segment SET max_step = 10, max_value = 9223372036854775807;
 SELECT take('orders', 9223372036854775807, 0);
 SELECT take('orders', 1, 9223372036854775807), take('orders', 1, 1851);
 SELECT take('orders', 1, 1850);
--- Up to the bounds, by any increment, and from negative values on.
+-- Up to the bounds, by any increment, and from 0 on.
 INSERT INTO uid_registry.segment (name, next_value, increment, max_value, max_step)
-VALUES ('a', 1, 2, 10, 100), ('b', -7, 3, 0, 2), ('c', 9223372036854775800, 3, 9223372036854775807, 100),
-       ('d', -9223372036854775808, 9223372036854775807, 9223372036854775807, 100), ('e', 5, 1, 5, 1), ('f', 5, 1, 4, 1);
+VALUES ('a', 1, 2, 10, 100), ('b', 0, 3, 7, 2), ('c', 9223372036854775800, 3, 9223372036854775807, 100),
+       ('d', 0, 9223372036854775807, 9223372036854775807, 100), ('e', 5, 1, 5, 1), ('f', 5, 1, 4, 1);
 SELECT name, take(name, 100, NULL), take(name, 100, NULL), take(name, 100, NULL) FROM uid_registry.segment WHERE name < 'g' ORDER BY name;
 SELECT split_part(outcomes('%s', 'UPDATE uid_registry.segment SET next_value = next_value - 1', 'TRUNCATE uid_registry.segment', 'UPDATE uid_registry.segment SET increment = 0',
-  'UPDATE uid_registry.segment SET increment = -1', 'UPDATE uid_registry.segment SET max_step = 0', 'DELETE FROM uid_registry.segment WHERE name < ''g'''), ' | ', 1);
+  'UPDATE uid_registry.segment SET increment = -1', 'INSERT INTO uid_registry.segment (name, next_value) VALUES (''n'', -1)', 'UPDATE uid_registry.segment SET max_step = 0', 'DELETE FROM uid_registry.segment WHERE name < ''g'''), ' | ', 1);
 -- After a fence a segment gives nothing, until somebody has looked at it, or nothing was lost. Without a promise it never does.
 SELECT reason FROM uid_registry.fence();
 SELECT take('orders', 1, NULL);

@@ -137,7 +137,8 @@ CREATE FUNCTION uid_registry.fences() RETURNS bigint LANGUAGE sql VOLATILE AS
 --       FROM uid_segments.orders AS v, pg_sequence AS s WHERE s.seqrelid = 'uid_segments.orders'::regclass;
 CREATE TABLE uid_registry.segment (
   name       text   PRIMARY KEY,
-  next_value bigint NOT NULL DEFAULT 1,      -- the first value that was not given away. It only grows
+  next_value bigint NOT NULL DEFAULT 1       -- the first value that was not given away. It only grows
+             CHECK (next_value >= 0),        -- members show no value below, and take no block there
   increment  bigint NOT NULL DEFAULT 1 CHECK (increment > 0),
   max_value  bigint NOT NULL DEFAULT 9223372036854775807,
   max_step   bigint NOT NULL DEFAULT 1000000 CHECK (max_step > 0),    -- no block has more values
