@@ -7,7 +7,8 @@
 // Numbered invariants
 //   1. A call names a fresh token, which the registry's row has after the answer. A repeat names the same one, and asks
 //      for no earlier time (prepare_call()). The caller stores the holding before it sends the call, sends no other
-//      call before it has the answer or gives the call up, and ignores the answer to a call that it gave up.
+//      call before it has the answer or gives the call up, and ignores the answer to a call that it gave up. After the
+//      answer `ahead` a renewal may ask for an earlier time (forget_time()), because of (2).
 //   2. A renewal keeps the beginning of its grant, because the registry extends a grant only up to ticks that are its
 //      holder's. A newcomer begins at the time that it asked for, or where the answer says if that is later: the first
 //      call, whose answer was lost, asked for no later time.
@@ -117,6 +118,15 @@ constexpr bool calls_as_newcomer(const Holding &holding) noexcept { return !hold
 // The call was answered, or is never repeated.
 constexpr void forget_call(Holding *holding) noexcept { holding->new_token = holding->earliest = 0; }
 
+// The registry gave nothing, because the call asked for a time that no grant reaches. A clock that was ahead may have
+// been corrected, so the next call need not ask for that time: the renewal repeats its token, because it keeps the
+// beginning of its grant whatever it asks for, and a newcomer names another one.
+constexpr void forget_time(Holding *holding) noexcept {
+    holding->earliest = 0;
+    if (calls_as_newcomer(*holding))
+        forget_call(holding);
+}
+
 // What a start finds stored (3). A renewal repeats its token, so that it finds its node.
 constexpr Holding holding_at_start(Holding stored) noexcept {
     if (calls_as_newcomer(stored))
@@ -167,6 +177,8 @@ constexpr bool accept_answer(Holding *holding, const Answer &answer) noexcept {
     } else if (answer.why == Why::lost || answer.why == Why::range) {
         holding->must_join = true;
         forget_call(holding);
+    } else if (answer.why == Why::ahead) {
+        forget_time(holding);
     }
     return answer.why == Why::taken;
 }

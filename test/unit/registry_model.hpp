@@ -31,6 +31,7 @@ struct Rules {
     bool has_own_token = true; // false: two generators of a server share one
     bool ignores_given_up = true;
     bool earliest_never_falls = true;
+    bool forgets_time_when_ahead = true;
     bool begins_where_answer_says = true;
     bool stores_call = true;             // before it is sent
     bool joins_with_fresh_token = true;  // after a renewal that was refused

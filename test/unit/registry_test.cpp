@@ -127,6 +127,11 @@ const Story stories[] = {
      "A asks to extend: no renewal; the standby takes over with all commits; A asks: fenced; time; time; "
      "the standby takes over as it is; B asks; A asks: fenced",
      true},
+    // A member and a newcomer have asked with clocks that were ahead, and are corrected.
+    {"AClockWasAhead", "whole_calls 1, clocks 0 8, clock_step 4",
+     "A asks: gets; the clock of A is off by 8; A asks to extend: ahead; the clock of A is off by 0; time; "
+     "A asks to extend: gets; the clock of B is off by 8; B asks: ahead; the clock of B is off by 0; B asks: gets",
+     true},
     // A fence was raised by a clock that was ahead.
     {"AStatementFencesByTheClock",
      "whole_calls 1, registry_clocks 0 8, switchover 1, registry_clock_step 1, restore_running 1",
@@ -216,6 +221,7 @@ const Mutant mutants[] = {
     {&Rules::has_own_token, "4: two generators of a server have one token", "CopiesAreNewcomers", By::search},
     {&Rules::ignores_given_up, "4: the answer to a call that was given up counts", "MessagesAreLostAndLate", By::walks},
     {&Rules::earliest_never_falls, "4: a repeat asks for an earlier time", "NoClockMatters", By::walks},
+    {&Rules::forgets_time_when_ahead, "4: a renewal asks again for a time that was ahead", "AClockWasAhead", By::story},
     {&Rules::begins_where_answer_says, "4: a grant begins before the answer says", "NoClockMatters", By::walks},
     {&Rules::stores_call, "4: the fresh token is not stored before the call", "CopiesAreNewcomers", By::search},
     {&Rules::joins_with_fresh_token, "4: a member joins with the token of its renewal", "ACloneJoins", By::story},
