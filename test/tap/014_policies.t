@@ -19,54 +19,27 @@ my %unit = (ms => 1, s => 1000, h => 3600 * 1000, year => $year * 1000);
 # Not at 0.5 s: the clock may step by 4 ms without leaving a tick of 10 ms.
 my $in_tick = 0.5055;
 
-# The page.
-
-# The rows below a heading, as lists of cells; the heading of the table is the first.
-sub table_below ($heading)
-{
-	my ($section) = slurp_file('docs/clocks.md') =~ /^## \Q$heading\E\n(.*?)(?=^## |\z)/ms;
-	return rows_of($section // '');
-}
-
+# The rows of a table, as lists of cells.
 sub rows_of ($text)
 {
-	my @lines = grep { /^\|/ && !/^\| ---/ } split /\n/, $text;
-	return map {
-		s/^\| | \|$//g;
-		[ split / \| / ]
-	} @lines;
+	return map { [ split / *\| */, s/^\| //r ] } grep { /^\|/ && !/^\| ---/ } split /\n/, $text;
 }
 
-# '1 h - 2 s' in milliseconds.
-sub milliseconds ($amount)
+# A cell with its amount in milliseconds: 'waits 1 h - 2 s' is 'waits 3598000 ms'.
+sub in_ms ($cell)
 {
-	my $sum = 0;
-	die "'$amount' is no amount of time" unless $amount =~ /^[\d.]+ \w+( [-+] [\d.]+ \w+)*$/;
-	while ($amount =~ /([-+]?) ?([\d.]+) (\w+)/g)
-	{
-		die "unit of '$amount'" unless defined $unit{$3};
-		$sum += ($1 eq '-' ? -1 : 1) * $2 * $unit{$3};
-	}
-	return sprintf('%.0f', $sum);
+	my $amount = qr/([\d.]+) (ms|s|h|year)\b/;
+	return $cell =~ s{$amount(?: [-+] $amount)*}{sprintf '%.0f ms', eval $& =~ s/$amount/$1 * $unit{$2}/gr}er;
 }
 
-# A cell with its amount in milliseconds, as outcome() has it.
-sub cell_of ($text)
-{
-	return $text if $text =~ /^(id|backup)$/;
-	my ($kind, $amount, $ahead) = $text =~ /^(id,|waits|error:) (.*?)( ahead)?$/
-	  or die "no such outcome: '$text'";
-	return "$kind " . milliseconds($amount) . ' ms' . ($ahead // '');
-}
-
-my (undef, @made) = table_below('The generators');
+my ($page) = slurp_file('docs/clocks.md') =~ /^## The generators\n(.*?)^## /ms;
+my (undef, @made) = rows_of($page);
 my %made_with = map { $_->[0] => $_->[1] =~ s/`//gr } @made;
 my @policies = map { $_->[0] } @made;
 
 # "id, 1 s ahead": an id whose time is that far ahead of the clock. "backup": one of the backup worker. "waits 1 s": an id
 # when the clock has advanced by that much. "error: 1 s": the clock is back by that much.
-my %matrix = (
-	'While the server runs' => <<'TABLE',
+my %matrix = (running => <<'TABLE', crash => <<'TABLE');
 | generator | no step | back 1 ms | back 4 ms | back 1 s | back 1 h | back 1 year | forward 1 year, id, back |
 | snowflake | id | id, 1 ms ahead | id, 4 ms ahead | id, 1 s ahead | waits 1 h - 2 s | waits 1 year - 2 s | waits 1 year - 2 s |
 | twitter | id | error: 1 ms | error: 4 ms | error: 1 s | error: 1 h | error: 1 year | error: 1 year |
@@ -77,7 +50,6 @@ my %matrix = (
 | sonyflake | id | id | id | id, 1 s ahead | waits 1 h - 2 s | waits 1 year - 2 s | waits 1 year - 2 s |
 | instagram | id | id, 1 ms ahead | id, 4 ms ahead | id, 1 s ahead | waits 1 h - 2 s | waits 1 year - 2 s | waits 1 year - 2 s |
 TABLE
-	'Across a restart' => <<'TABLE',
 | generator | no step | back 1 ms | back 4 ms | back 1 s | back 1 h | back 1 year | forward 1 year, id, back |
 | snowflake | id, 1 s ahead | id, 1.001 s ahead | id, 1.004 s ahead | waits 62 ms | waits 1 h - 938 ms | waits 1 year - 938 ms | waits 1 year - 938 ms |
 | twitter | waits 1 s | waits 1.001 s | waits 1.004 s | waits 2 s | error: 1 h - 1.001 s | error: 1 year - 1.001 s | error: 1 year - 1.001 s |
@@ -88,31 +60,15 @@ TABLE
 | sonyflake | waits 1 s | waits 1 s | waits 1 s | waits 2 s | waits 1 h + 1 s | waits 1 year + 1 s | waits 1 year + 1 s |
 | instagram | waits 1 s | waits 1.001 s | waits 1.004 s | waits 2 s | waits 1 h + 1 s | waits 1 year + 1 s | waits 1 year + 1 s |
 TABLE
-);
 
-# outcomes->{policy}[step]
-sub outcomes ($heading)
+# $cells{mode}{policy}[step]
+my (@steps, %cells);
+foreach my $mode (sort keys %matrix)
 {
-	my ($titles, @rows) = rows_of($matrix{$heading});
-	my %cells = map {
-		my ($policy, @texts) = @$_;
-		($policy => [ map { cell_of($_) } @texts ])
-	} @rows;
-	is_deeply([ sort keys %cells ], [ sort @policies ], "the table has every policy of the page: $heading");
-	is(scalar(grep { @$_ != @$titles - 1 } values %cells), 0, '... with an outcome for each step');
-	return (\%cells, @$titles[ 1 .. $#$titles ]);
-}
-
-my ($live, @steps) = outcomes('While the server runs');
-my ($restarted, @same_steps) = outcomes('Across a restart');
-is_deeply(\@same_steps, \@steps, 'both tables have the same steps');
-
-# How far a step goes back from the instant of the last id, in seconds.
-sub back_by ($step)
-{
-	return 0 if $step eq 'no step';
-	return $unit{year} / 1000 if $step =~ /^forward 1 year/;
-	return milliseconds($step =~ s/^back //r) / 1000;
+	my ($titles, @rows) = rows_of($matrix{$mode});
+	(undef, @steps) = @$titles;
+	$cells{$mode} = { map { my ($policy, @texts) = @$_; ($policy => [ map { in_ms($_) } @texts ]) } @rows };
+	is_deeply([ sort keys %{ $cells{$mode} } ], [ sort @policies ], "the table has every policy of the page: $mode");
 }
 
 # Drawing.
@@ -121,14 +77,14 @@ my $node = new_server('policies', conf => "autovacuum = off\nuidgen.max_wait = 0
 
 # The presets, as docs/layouts.md has them: widths, tick, end, rate, and numbers of ids; without remarks in brackets.
 {
-	my ($rows) = slurp_file('docs/layouts.md') =~ /^\| preset \|.*?\n\| ---.*?\n((?:\|.*\n)+)/m;
+	my ($rows) = slurp_file('docs/layouts.md') =~ /^\| preset \|.*?\n((?:\|.*\n)+)/m;
 	my %said;
-	foreach my $row (split /\n/, $rows)
+	foreach my $row (rows_of($rows =~ s/, twice//r))
 	{
-		my (undef, $names, @cells) = split / *\| */, $row =~ s/, twice//r;
+		my ($names, @cells) = @$row;
 		$said{$_} = join '|', @cells[ 0, 1 ], $cells[2] =~ /^day/ ? '' : $cells[3], $cells[4] =~ s/ .*//r, $cells[5] foreach $names =~ /`(\w+)`/g;
 	}
-	my %layouts = map { split /\|/, $_, 2 } split /\n/, $node->safe_psql('postgres', <<'SQL');
+	my %layouts = map { split /\|/, $_, 2 } split /\n/, sql(<<'SQL');
 SELECT preset, concat_ws(' / ', time_bits, datacenter_bits, worker_bits, sequence_bits),
        CASE WHEN tick_us < 1000000 THEN tick_us / 1000 || ' ms' ELSE tick_us / 1000000 || ' s' END,
        (to_timestamp(extract(epoch FROM epoch)::float8 + 2 ^ time_bits * (tick_us / 1e6)) AT TIME ZONE 'UTC')::date,
@@ -140,9 +96,10 @@ SQL
 }
 
 # One draw: the id and its parts, or the error; and the counter after it.
-my $try_next = <<'SQL';
-CREATE FUNCTION try_next(generator regclass, OUT id bigint, OUT ahead_ms bigint, OUT tick bigint, OUT worker integer,
-    OUT backup boolean, OUT counter bigint, OUT state text, OUT message text, OUT detail text)
+my @fields = qw(id ahead_ms tick backup counter state message detail);
+sql(<<'SQL');
+CREATE FUNCTION try_next(generator regclass, OUT id bigint, OUT ahead_ms bigint, OUT tick bigint, OUT backup boolean,
+    OUT counter bigint, OUT state text, OUT message text, OUT detail text)
 LANGUAGE plpgsql AS $$
 DECLARE
   g uid_generator;
@@ -150,9 +107,8 @@ BEGIN
   SELECT * INTO g FROM uid_generator AS c WHERE c.generator = try_next.generator;
   BEGIN
     id := uid_next(generator);
-    SELECT ceil(extract(epoch FROM d.generated_at - clock_timestamp()) * 1000000 / g.tick_us) * g.tick_us / 1000,
-           d.worker_id, d.backup
-      INTO ahead_ms, worker, backup FROM uid_decode(id, generator) d;
+    SELECT ceil(extract(epoch FROM d.generated_at - clock_timestamp()) * 1000000 / g.tick_us) * g.tick_us / 1000, d.backup
+      INTO ahead_ms, backup FROM uid_decode(id, generator) d;
     tick := id >> (g.datacenter_bits + g.worker_bits + g.sequence_bits);
   EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
@@ -162,10 +118,8 @@ END
 $$;
 CREATE TABLE committed (at timestamptz);
 SQL
-$node->safe_psql('postgres', $try_next);
 
-my @fields = qw(id ahead_ms tick worker backup counter state message detail);
-my $session;
+my $session = hold_open($node);
 
 # All ids that a client was given, in the order of the calls.
 my %given;
@@ -181,140 +135,92 @@ sub try_next ($generator)
 	return \%draw;
 }
 
-# The outcome in the words of the page. $former is the last draw that gave an id.
-sub outcome ($generator, $draw, $former)
+# The outcome in the words of the tables.
+sub outcome ($generator, $draw)
 {
-	if ($draw->{id} ne '')
-	{
-		my $ahead = $draw->{ahead_ms} == 0 ? '' : ", $draw->{ahead_ms} ms ahead";
-		return "backup$ahead" if $draw->{backup} eq 't';
-		return "id$ahead";
-	}
-	return 'waits ' . milliseconds("$1 s") . ' ms'
+	return ($draw->{backup} eq 't' ? 'backup' : 'id') . ($draw->{ahead_ms} == 0 ? '' : ", $draw->{ahead_ms} ms ahead")
+	  if $draw->{id} ne '';
+	return in_ms("waits $1 s")
 	  if $draw->{state} eq '55000'
 	  && $draw->{detail} =~ /The call waited \d+ ms and took no id\.$/
 	  && $draw->{message} =~ /^generator "\Q$generator\E" is ahead of the clock by ([\d.]+) s more than allowed$/;
-	return 'error: ' . milliseconds("$1 s") . ' ms'
+	return in_ms("error: $1 s")
 	  if $draw->{state} eq '55000'
 	  && $draw->{message} =~ /^clock moved backwards by ([\d.]+) s; generator "\Q$generator\E" cannot issue ids$/;
 	return "$draw->{state}: $draw->{message}";
 }
 
-# Of freeze_clock(), from an instant that the server wrote. libfaketime's clock may be a microsecond off.
-sub seconds_of ($instant)
-{
-	return $session->query_safe(
-		"SELECT round(extract(epoch FROM timestamptz '$instant' - timestamptz '2026-11-21 12:00:00+00'), 4)");
-}
-
-# A generator each for every policy and step, so that no cell depends on another.
-sub name_of ($policy, $step)
-{
-	return "${policy}_$step";
-}
-
+# A generator each for every policy and step, so that no cell depends on another: POLICY_STEP.
 sub everyone ($step)
 {
-	return map { name_of($_, $step) } @policies;
+	return map { "${_}_$step" } @policies;
 }
 
-foreach my $policy (@policies)
-{
-	$node->safe_psql('postgres', join('',
-			map { "SELECT uid_generator_create('" . name_of($policy, $_) . "', $made_with{$policy});\n" }
-			  0 .. $#steps));
-}
+sql(join '', map { my $policy = $_; map { "SELECT uid_generator_create('${policy}_$_', $made_with{$policy});\n" } 0 .. $#steps } @policies);
 # In seconds: a tick, and how far the clock may be back without an error of its own.
-my (%tick_s, %tolerance_s);
-foreach my $policy (@policies)
-{
-	($tick_s{$policy}, $tolerance_s{$policy}) = split /\|/, $node->safe_psql('postgres',
-		"SELECT tick_us / 1e6, CASE WHEN when_back IN ('hold', 'wait') THEN coalesce(tolerance_ms, 0) / 1e3 ELSE 0 END"
-		  . " FROM uid_generator WHERE generator = 'uid_generators.${policy}_0'::regclass");
-}
+my %tick_s = map { split /\|/ } split /\n/, sql('SELECT generator, tick_us / 1e6 FROM uid_generator');
+my %tolerance_s = map { split /\|/ } split /\n/, sql(
+	"SELECT generator, CASE WHEN when_back IN ('hold', 'wait') THEN coalesce(tolerance_ms, 0) / 1e3 ELSE 0 END FROM uid_generator");
 
 # The matrix.
 
+# A generator draws, or must not draw yet, at an instant.
+sub at ($instant, $generator)
+{
+	freeze_clock($node, $instant);
+	return try_next($generator);
+}
+
+# "waits": not one tick before that time, and then at once. "error": the detail names the instant at which there is an id
+# again, and a call that comes less than a tick earlier gets none. What is back by less than the tolerance is no error.
 # A call that failed took nothing: the counter stands, and the next id is what it would have been.
-sub check_unchanged ($what, $draw, $former, $mended, $restarted)
-{
-	is($draw->{counter}, $former->{counter}, "$what: the call that failed left the counter alone");
-	my $expected = $restarted ? $former->{counter} + 1 : $former->{tick};
-	is($mended->{tick}, $expected, "$what: the next id is what it would have been");
-}
-
-# "waits": not one tick before that time, and then at once.
-sub check_wait ($what, $generator, $draw, $former, $at, $seconds, $restarted)
-{
-	my ($policy) = $generator =~ /^(.*)_/;
-	freeze_clock($node, $at + $seconds - $tick_s{$policy});
-	my $early = try_next($generator);
-	is( outcome($generator, $early, $former),
-		'waits ' . milliseconds("$tick_s{$policy} s") . ' ms',
-		"$what: one tick before the end of the wait it waits for that tick");
-	freeze_clock($node, $at + $seconds);
-	my $then = try_next($generator);
-	isnt($then->{id}, '', "$what: then there is an id") or diag($then->{message});
-	check_unchanged($what, $draw, $former, $then, $restarted);
-}
-
-# "error": the detail names the instant at which there is an id again, and a call that comes less than a tick earlier gets
-# none. What is back by less than the tolerance is no error.
-sub check_error ($what, $generator, $draw, $former, $at, $seconds, $restarted)
-{
-	my ($policy) = $generator =~ /^(.*)_/;
-	my ($again) = $draw->{detail} =~ /^The generator issues ids again when the server's clock reaches (.*)\.$/;
-	my $short = $tolerance_s{$policy} + $tick_s{$policy};
-	freeze_clock($node, $at + $seconds - $short);
-	my $early = try_next($generator);
-	is( outcome($generator, $early, $former),
-		'error: ' . milliseconds("$short s") . ' ms',
-		"$what: one tick more than the tolerance before it is over there is an error still");
-	# libfaketime's clock may be a microsecond off, and a tick is a millisecond or more.
-	my $then = seconds_of($again // '-infinity') + 0.0005;
-	freeze_clock($node, $then - 0.001);
-	is(try_next($generator)->{id}, '', "$what: just before the instant that the detail names there is no id");
-	freeze_clock($node, $then);
-	$draw = try_next($generator);
-	isnt($draw->{id}, '', "$what: at that instant there is an id") or diag($draw->{message});
-	check_unchanged($what, $early, $former, $draw, $restarted);
-}
-
 sub check_cell ($what, $generator, $expected, $former, $at, $restarted)
 {
-	freeze_clock($node, $at);
-	my $draw = try_next($generator);
-	is(outcome($generator, $draw, $former), $expected, $what);
-	my ($kind, $seconds) = ($expected =~ /^(waits|error:) (\d+) ms$/) ? ($1, $2 / 1000) : ('', 0);
-	check_wait($what, $generator, $draw, $former, $at, $seconds, $restarted) if $kind eq 'waits';
-	check_error($what, $generator, $draw, $former, $at, $seconds, $restarted) if $kind eq 'error:';
+	my $draw = at($at, $generator);
+	is(outcome($generator, $draw), $expected, $what);
+	if (my ($kind, $ms) = $expected =~ /^(waits|error:) (\d+) ms$/)
+	{
+		my ($then, $short) = ($at + $ms / 1000, $tick_s{"uid_generators.$generator"});
+		$short += $tolerance_s{"uid_generators.$generator"} if $kind eq 'error:';
+		my $early = at($then - $short, $generator);
+		is(outcome($generator, $early), in_ms("$kind $short s"), "$what: it fails to the end of its time");
+		if ($kind eq 'error:')
+		{
+			# libfaketime's clock may be a microsecond off, and a tick is a millisecond or more.
+			my ($again) = $draw->{detail} =~ /^The generator issues ids again when the server's clock reaches (.*)\.$/;
+			$again //= '-infinity';
+			$then = 0.0005 + $session->query_safe("SELECT round(extract(epoch FROM timestamptz '$again' - timestamptz '2026-11-21 12:00+00'), 4)");
+			is(at($then - 0.001, $generator)->{id}, '', "$what: just before the instant that the detail names there is no id");
+		}
+		my $mended = at($then, $generator);
+		isnt($mended->{id}, '', "$what: at its end there is an id") or diag($mended->{message});
+		is($draw->{counter}, $former->{counter}, "$what: the call that failed left the counter alone");
+		is($early->{counter}, $former->{counter}, '... so did the next one');
+		is($mended->{tick}, $restarted ? $former->{counter} + 1 : $former->{tick}, '... and the next id is what it would have been');
+	}
 	try_next($generator) foreach 1 .. 3;    # for the check of all ids
 }
 
 # Everybody draws at $at; what is to step forward does so; then $between, and the steps.
-sub check_steps ($mode, $cells, $at, $between = undef)
+sub check_steps ($mode, $at, $between = undef)
 {
 	my %former;
-	my $restarted = defined $between;
-	foreach my $forward (0, 1)
-	{
-		freeze_clock($node, $at + $forward * $year);
-		foreach my $step (grep { !$forward || $steps[$_] =~ /^forward/ } 0 .. $#steps)
-		{
-			$former{$_} = try_next($_) foreach everyone($step);
-		}
-	}
-	freeze_clock($node, $at);
-	is(join(' ', sort grep { $former{$_}{id} eq '' } keys %former), '', "$mode: everyone draws with a clock that is right");
-	$between->() if $restarted;
 	foreach my $step (0 .. $#steps)
 	{
-		my $back = $steps[$step] =~ /^forward/ ? 0 : back_by($steps[$step]);
+		$former{$_} = at($at, $_) foreach everyone($step);
+	}
+	$former{$_} = at($at + $year, $_) foreach map { everyone($_) } grep { $steps[$_] =~ /^forward/ } 0 .. $#steps;
+	freeze_clock($node, $at);
+	is(join(' ', sort grep { $former{$_}{id} eq '' } keys %former), '', "$mode: everyone draws with a clock that is right");
+	$between->() if defined $between;
+	foreach my $step (0 .. $#steps)
+	{
+		my ($back) = in_ms($steps[$step]) =~ /^back (\d+) ms$/;
 		foreach my $policy (@policies)
 		{
-			my $generator = name_of($policy, $step);
-			check_cell("$mode, $steps[$step], $policy", $generator, $cells->{$policy}[$step],
-				$former{$generator}, $at - $back, $restarted);
+			my $generator = "${policy}_$step";
+			check_cell("$mode, $steps[$step], $policy", $generator, $cells{$mode}{$policy}[$step],
+				$former{$generator}, $at - ($back // 0) / 1000, defined $between);
 		}
 	}
 }
@@ -329,23 +235,18 @@ sub restart
 }
 
 my $at = 400 * $day + $in_tick;
-$session = hold_open($node);
-check_steps('running', $live, $at);
-$at += $year + $day;
-check_steps('crash', $restarted, $at, \&restart);
+check_steps('running', $at);
+check_steps('crash', $at + $year + $day, \&restart);
 
 # The end of time. A field of 26 bits of seconds is 776 days.
 
 my $now = Time::Local::timegm(0, 0, 12, 1, 0, 2042) - Time::Local::timegm(0, 0, 12, 21, 10, 2026) + $in_tick - 0.5;
 my %ends = (far => $now + 731 * $day, near => $now + 729 * $day);
 
-# A psql of its own; returns what it says on stderr.
+# What a session of its own says on stderr.
 sub messages_of ($generator, $statement = "SELECT uid_next('uid_generators.$generator')")
 {
-	my $messages;
-	$node->psql('postgres', "\\set VERBOSITY verbose\n" . $statement,
-		on_error_stop => 0, stderr => \$messages);
-	return $messages;
+	return (sqlstate($node, $statement))[1];
 }
 
 my $warning = qr/WARNING:  01000: the time bits of generator "near" end at 2043-12-31 /;
@@ -356,10 +257,9 @@ foreach my $name (sort keys %ends)
 	my $seconds = POSIX::floor($ends{$name}) - 2**26;
 	my $said = messages_of($name, "SELECT uid_generator_create('$name', epoch => timestamptz '2026-11-21 12:00:00+00'"
 		  . " + interval '1 s' * $seconds, tick_us => 1000000, time_bits => 26, spread => false)");
-	like($said, $name eq 'near' ? $warning : qr/^$/, $name eq 'near' ? 'less than two years left at the creation: a warning' : 'more than two years: none');
+	like($said, $name eq 'near' ? $warning : qr/^$/, "$name: a warning at the creation if less than two years are left");
 }
-is($session->query_safe(
-		"SELECT generator, extract(epoch FROM ends - clock_timestamp())::int / 86400, round((life_used * 776.72)::numeric), ids_per_second"
+is(sql("SELECT generator, extract(epoch FROM ends - clock_timestamp())::int / 86400, round((life_used * 776.72)::numeric), ids_per_second"
 		  . " FROM uid_generator_limits WHERE preset = 'snowflake' AND generator::text ~ 'near|far' ORDER BY 1"),
 	"uid_generators.far|731|46|4096\nuid_generators.near|729|48|4096",
 	'uid_generator_limits: when the time bits end, and how much of them is used');
@@ -374,33 +274,27 @@ like(messages_of('near'), qr/WARNING:/, '... of each start of the server');
 
 my $last_tick = $ends{near} - 1;
 freeze_clock($node, $last_tick);
-my $counted = "SELECT count(*), min(sequence), max(sequence), bool_and(id > 0) FROM (SELECT id, (uid_decode(id, 'uid_generators.near')).* FROM"
-  . " unnest(uid_next_array('uid_generators.near', 4095)) AS id) AS d";
-is($session->query_safe($counted), '4095|0|4094|t', 'the last tick has its ids');
+is(sql("SELECT count(*), min(sequence), max(sequence), bool_and(id > 0) FROM (SELECT id, (uid_decode(id, 'uid_generators.near')).* FROM"
+		  . " unnest(uid_next_array('uid_generators.near', 4095)) AS id) AS d"), '4095|0|4094|t', 'the last tick has its ids');
 is(sqlstate($session, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.near', 2))"), '2200H', 'a batch of more than are left: 2200H');
 my $used_up = try_next('near');
 is($used_up->{state}, '2200H', '... and when they are used up, every call');
 is($used_up->{message}, 'the time bits of generator "near" are used up', '... says so');
 like($used_up->{detail}, qr/^Its layout ends at 2043-12-31 /, '... and when that was');
-foreach my $clock ([ 'a year later', $last_tick + $year ], [ 'a clock that goes back', $now ])
-{
-	freeze_clock($node, $clock->[1]);
-	is(try_next('near')->{state}, '2200H', "... also $clock->[0]");
-}
-$session->quit;
-crash($node);
-$session = hold_open($node);
+is(at($last_tick + $year, 'near')->{state}, '2200H', '... also a year later');
+is(at($now, 'near')->{state}, '2200H', '... also when the clock goes back');
+restart();
 my $draw = try_next('near');
 is("$draw->{state} $draw->{counter}", "2200H $used_up->{counter}", '... and after a crash; the counter stands at the end');
 freeze_clock($node, $last_tick + $year);
-is($session->query_safe("SELECT life_used > 1 FROM uid_generator_limits WHERE generator = 'uid_generators.near'::regclass"),
+is(sql("SELECT life_used > 1 FROM uid_generator_limits WHERE generator = 'uid_generators.near'::regclass"),
 	't', 'uid_generator_limits shows that it is used up');
 # 41 bits of milliseconds since 1970 end in 2039.
 like(messages_of('old', "SELECT uid_generator_create('old', epoch => '1970-01-01 00:00:00+00')"),
 	qr/WARNING:  01000: the time bits of generator "old" ended at 2039-09-07 /, 'a layout that has ended: a warning at the creation');
 is(try_next('old')->{state}, '2200H', 'an epoch long ago: no id at all');
 
-# Over all of the above.
+# Over all of the above. Ids of the backup worker are in order among themselves.
 
 my (@ids, @disorder);
 foreach my $generator (sort keys %given)
@@ -408,10 +302,9 @@ foreach my $generator (sort keys %given)
 	my %latest;
 	foreach my $draw (@{ $given{$generator} })
 	{
-		my $stream = $draw->{backup} eq 't' ? 'backup' : '';
 		push @ids, "$generator $draw->{id}";
-		push @disorder, "$generator $draw->{id}" if $draw->{id} <= ($latest{$stream} // 0);
-		$latest{$stream} = $draw->{id};
+		push @disorder, $ids[-1] if $draw->{id} <= ($latest{ $draw->{backup} } // 0);
+		$latest{ $draw->{backup} } = $draw->{id};
 	}
 }
 is(repeated(@ids), '', 'no id came twice');
