@@ -1,6 +1,6 @@
 # Clocks that are wrong. Uniqueness and order never depend on the clock. The clock decides how truthful an id's time is
 # (never more than max_ahead above the clock of the call) and how long a call may wait (never more than
-# uidgen.max_wait).
+# uidgen.max_wait). Nor do they depend on how late it is.
 #
 # 014_policies.t has steps by a year, and the end of the time bits.
 #
@@ -23,32 +23,20 @@ my $node = new_server('clock', conf => "autovacuum = off\nuidgen.max_wait = 200m
 # Every id of the default generator that a client has received, in order.
 my @all;
 
-# Draws one by one, until an error or the count. Each row says whether the id's time
-# was at most 2 s above the clock of its call. Returns how many ids came, and the error.
+# Draws, by default one by one, until an error or the count. Each row says whether the id's time was at most 2 s above the
+# clock of its call. Returns how many ids came, and the error.
 my $untruthful = 0;
 
-sub draw ($count)
+sub draw ($count, $ids = "SELECT uid_next() AS id FROM generate_series(1, $count) OFFSET 0")
 {
 	my ($output, $error);
 	$node->psql(
-		'postgres',
-		"\\set VERBOSITY verbose\nSELECT id, uid_timestamp(id) <= clock_timestamp() + interval '2 s'"
-		  . " FROM (SELECT uid_next() AS id FROM generate_series(1, $count) OFFSET 0) AS d",
+		'postgres', "\\set VERBOSITY verbose\nSELECT id, uid_timestamp(id) <= clock_timestamp() + interval '2 s' FROM ($ids) AS d",
 		on_error_stop => 0, stdout => \$output, stderr => \$error);
 	my @rows = map { [ split /\|/ ] } split /\n/, $output;
 	push @all, map { $_->[0] } @rows;
 	$untruthful += grep { $_->[1] ne 't' } @rows;
 	return (scalar(@rows), $error);
-}
-
-# A batch, so that a test may come to the end of what the clock allows.
-sub draw_batch ($count)
-{
-	my $output = sql("SELECT id, uid_timestamp(id) <= clock_timestamp() + interval '2 s' FROM unnest(uid_next_array($count)) AS id");
-	my @rows = map { [ split /\|/ ] } split /\n/, $output;
-	push @all, map { $_->[0] } @rows;
-	$untruthful += grep { $_->[1] ne 't' } @rows;
-	return scalar @rows;
 }
 
 sub ms_ahead
@@ -75,7 +63,7 @@ is(ms_ahead(), 500, '... half a second ahead of the clock');
 # clock, and max_ahead beyond it. Expected: after a step back of 1.875 s there
 # are ids for 126 ms left; then the call waits, gives up, and takes nothing.
 freeze_clock($node, 8.125);
-draw_batch(125 * 4096);
+draw(125 * 4096, 'SELECT unnest(uid_next_array(125 * 4096)) AS id');    # a batch, to the end of what the clock allows
 is(ms_ahead(), 2000, '1.875 s back: ids go on until they are max_ahead ahead of the clock');
 ($count, $error) = draw(4096 * 2);
 is($count, 0, 'then a statement that needs more than is allowed fails');
@@ -163,16 +151,15 @@ my %watched = (
 my @watched = sort grep { $_ ne 'quiet' } keys %watched;
 my $columns = 'clock_steps_back, backup_ids, refused_clock';
 
-sub events ($name, $what = $columns)
+sub of_events ($what, @names)
 {
-	return sql("SELECT $what FROM uid_generator_status JOIN uid_stat ON sequence = generator::oid WHERE generator = 'uid_generators.$name'::regclass");
+	my $generators = join ', ', map { "'uid_generators.$_'::regclass" } @names;
+	return "SELECT $what FROM uid_generator_status JOIN uid_stat ON sequence = generator::oid WHERE generator IN ($generators)";
 }
 
-sub all_events ($condition)
+sub events ($name, $what = $columns)
 {
-	my $names = join ', ', map { "'uid_generators.$_'::regclass" } @watched;
-	return $node->poll_query_until('postgres',
-		"SELECT bool_and($condition) FROM uid_generator_status JOIN uid_stat ON sequence = generator::oid WHERE generator IN ($names)");
+	return sql(of_events($what, $name));
 }
 
 # How many lines of each kind the log has about the generator.
@@ -193,8 +180,9 @@ is(events($_), '0|0|0', "$_: a clock that is right") foreach @watched;
 my $loop = background_loop($node, clients => 4, on_error_stop => 0, pace => 0.02,
 	sql => join '; ', 'SET uidgen.max_wait = 0', map { "SELECT uid_next('uid_generators.$_')" } @watched);
 freeze_clock($node, $now - 1);
-ok(all_events('clock_steps_back = 1'), 'a second back: each generator finds the clock behind');
-ok(all_events("CASE WHEN generator::text ~ 'error|wait' THEN refused_clock WHEN generator::text ~ 'backup' THEN backup_ids ELSE 20 END >= 20"),
+ok($node->poll_query_until('postgres', of_events('bool_and(clock_steps_back = 1)', @watched)), 'a second back: each generator finds the clock behind');
+my $counts = "CASE WHEN generator::text ~ 'error|wait' THEN refused_clock WHEN generator::text ~ 'backup' THEN backup_ids ELSE 20 END";
+ok($node->poll_query_until('postgres', of_events("bool_and($counts >= 20)", @watched)),
 	'... counts what the policy does');
 freeze_clock($node, $now);
 ok(poll_until('the lines', sub { !grep { lines_about($_) ne '1|1' } @watched }), '... and when it has caught up');
@@ -307,6 +295,78 @@ is(scalar(@disorder), 0, 'all ids strictly increase in the order of the calls')
   or diag("position $disorder[0] of " . scalar(@all));
 is($untruthful, 0, 'no id was more than max_ahead above the clock of its call');
 note(scalar(@all) . ' ids');
+
+# Clocks beyond 2262-04-11 23:47:16.854775807, where 2^63 nanoseconds since 1970 end. Expected: whatever the clock shows,
+# and however it got there, each call of each preset returns an id or an error within uidgen.max_wait. An id's time is that
+# of the clock, or a cached one's 32 s more. A layout that reaches so far draws there, and one that does not reports that
+# its time bits are used up.
+{
+	freeze_clock($node);
+	# Milliseconds for 4,400 years.
+	my $wide = 'time_bits => 47, datacenter_bits => 0, worker_bits => 4, sequence_bits => 12';
+	my %made = (
+		(map { $_ => "preset => '$_'" } split /\n/, sql('SELECT preset FROM uid_preset')),
+		wide => $wide,
+		wide_cached => "$wide, mode => 'cached', spread => false",
+		wide_wait => "$wide, when_full => 'wait', when_back => 'wait'");
+	sql("SELECT uid_generator_create('$_', $made{$_})") foreach sort keys %made;
+	my @wide = grep { /^wide/ } sort keys %made;
+	my %latest;
+
+	# Three calls of one session for each generator. Those that must draw do so each time.
+	my $check = sub ($when, @must_draw) {
+		my @wrong;
+		foreach my $name (sort keys %made)
+		{
+			my ($output, $error, $late) = ('', '', 0);
+			my $call = "SELECT id, abs(extract(epoch FROM uid_timestamp(id, 'uid_generators.$name') - clock_timestamp())) <= 33"
+			  . " FROM uid_next('uid_generators.$name') AS id;\n";
+			# Far more than uidgen.max_wait: a call that takes so long is one that never ends.
+			$node->psql('postgres', "\\set VERBOSITY verbose\n" . $call x 3, on_error_stop => 0, stdout => \$output, stderr => \$error,
+				timeout => 60, timed_out => \$late);
+			push @wrong, "$name: no end" if $late;
+			push @wrong, "$name: $1" if $error =~ /(?:ERROR|FATAL|PANIC):  (?!2200H|55000)(.*)/;
+			my @ids = split /\n/, $output;
+			foreach (@ids)
+			{
+				my ($id, $near) = split /\|/;
+				push @wrong, "$name: $id is far from the clock" if $near ne 't';
+				push @wrong, "$name: $id after $latest{$name}" if $id <= ($latest{$name} // 0);
+				$latest{$name} = $id;
+			}
+			push @wrong, "$name: no id: $error" if @ids != 3 && grep { $_ eq $name } @must_draw;
+		}
+		is(join("\n", @wrong), '', "$when: each call ends, with an id that is above the former and near the clock, or the end of the bits");
+	};
+
+	$check->('in 2026', sort keys %made);
+	foreach my $clock ('2262-04-10 12:00:00', '2262-04-11 23:47:16.250000', '2262-04-11 23:47:17.000000', '2262-04-12 00:00:00',
+		'2300-01-01 00:00:00', '2500-01-01 00:00:00')
+	{
+		set_clock($node, $clock);
+		$check->($clock, @wide);
+	}
+
+	# The clock goes on within the session, and across the instant.
+	my $crossing = hold_open($node);
+	sql("SELECT uid_generator_create('crossing', $wide)");
+	foreach my $clock ('2262-04-11 23:47:16', '2262-04-11 23:47:18')
+	{
+		set_clock($node, "$clock.000000");
+		is($crossing->query_safe("SELECT date_trunc('second', uid_timestamp(uid_next(g), g) AT TIME ZONE 'UTC') FROM (SELECT 'uid_generators.crossing'::regclass AS g) AS c"),
+			$clock, 'a session draws on both sides of the instant');
+	}
+	$crossing->quit;
+
+	# A server that starts there, after a crash; then back before the instant.
+	set_clock($node, '2500-01-01 00:00:10');
+	crash($node);
+	$check->('a start in 2500', grep { $_ ne 'wide_wait' } @wide);
+	set_clock($node, '2262-04-11 23:47:16.250000');
+	$check->('back in 2262');
+	freeze_clock($node, 100);
+	$check->('back in 2026');
+}
 
 # docs/ids-for-people.md, "Numbers that begin again": the period is that of the transaction's start. Sessions that find no
 # segment create one together.
