@@ -4,30 +4,37 @@
 # PostgreSQL 15 starts from a signal handler. Callers refill rings instead.
 #
 # Expected: every position of the ring is handed out, or counted as thrown away. No id is further ahead of the clock
-# than max_ahead, or older than max_staleness. The high-water mark stays near the clock. If a session waits for a standby,
-# the standby has the record before the value is handed out.
+# than max_ahead, or older than max_staleness. The high-water mark stays near the clock.
 use UidgenTest;
 use Clients;
 use Clock;
 use Trouble;
 
-my $conf = "autovacuum = off\nuidgen.max_wait = 300ms\nmax_worker_processes = 0\n";
-my $node = new_server('cached_clock', conf => $conf, clock => 0);
+my $node = new_server('cached_clock', conf => "autovacuum = off\nuidgen.max_wait = 300ms\nmax_worker_processes = 0\n", clock => 0);
 
-# 8 bits of sequence, ticks of a second since the day before the clocks stand still: 256 ids a tick.
+# 8 bits of sequence, 256 ids a tick of a second. The time bits begin a day before the clocks stand still, or end 16 s after it.
 my $bits = 8;
-my $layout = "preset => 'baidu_cached', epoch => '2026-11-20 00:00+00', sequence_bits => $bits, time_bits => 30";
+my $long = "epoch => '2026-11-20 00:00+00', time_bits => 30";
+my $short = "epoch => '2026-11-21 11:56+00', time_bits => 8";
 my $max_ahead = 32;
 
-sub create ($name, $more = undef)
+sub create ($name, $more = '', $time = $long)
 {
-	sql("SELECT uid_generator_create('$name', $layout" . ($more ? ", $more" : '') . ')');
+	sql("SELECT uid_generator_create('$name', preset => 'baidu_cached', sequence_bits => $bits, $time" . ($more && ", $more") . ')');
 	return "uid_generators.$name";
 }
 
 sub status ($generator, $column)
 {
 	return sql("SELECT $column FROM uid_generator_status WHERE generator = '$generator'::regclass");
+}
+
+# Whether ids are near the clock: at most some seconds ahead of it, and fresh.
+sub are_near ($what, $generator, $ids, $ahead = $max_ahead, $fresh = '2.5 s')
+{
+	is(sql("SELECT bool_and(uid_timestamp(id, '$generator') - date_trunc('second', clock_timestamp()) <= interval '$ahead s'"
+			  . " AND uid_timestamp(id, '$generator') >= clock_timestamp() - interval '$fresh')"
+			  . " FROM unnest('{" . join(',', @$ids) . "}'::bigint[]) AS id"), 't', $what);
 }
 
 # The number of an id in the order in which the word gives them.
@@ -45,30 +52,35 @@ sub at_once ($clients, $sql)
 
 # Drawn until the clock or the time bits allow no more, by eight sessions at once. Every position from the first on is
 # handed out, none beyond max_ahead or the last of 256 ticks, and the error says why.
-sub drain ($generator, $error, $last = undef)
+my $too_far = qr/ahead of the clock by/;
+foreach my $case (
+	[ 'large', 12, $too_far, 'boost_power => 3, max_ahead_ms => 12000, lease_ms => 6000' ],
+	[ 'small', 12, $too_far, 'boost_power => 0, max_ahead_ms => 12000, lease_ms => 6000' ],
+	[ 'ended', 16, qr/time bits of generator "ended" are used up/, '', $short, 256 * 256 - 1 ])
 {
+	my ($name, $ahead, $error, $more, $time, $last) = @$case;
+	my $generator = create($name, $more, $time // $long);
 	# One statement each, so each session ends at its first error.
 	my ($ids, $errors) = at_once(8, "SELECT uid_next('$generator');\n" x 4000);
 	my @positions = sort { $a <=> $b } map { position($_) } @$ids;
-	is(repeated(@positions), '', "$generator: no position twice");
+	is(repeated(@positions), '', "$name: no position twice");
 	my $lost = status($generator, 'discarded_stale');
 	is($positions[-1] - $positions[0] + 1 - $lost, scalar(@positions),
 		'... every position was handed out (' . scalar(@positions) . ", not $lost that the counters tell of)");
 	like($errors, $error, '... up to an error that says why');
 	is($positions[-1], $last, '... after the very last one') if defined $last;
-	return $ids;
+	are_near('... no id is further ahead than max_ahead', $generator, $ids, $ahead);
+	is(status($generator, "leased_until - clock_timestamp() <= interval '@{[$ahead + 1]} s'"), 't', '... nor the lease');
+	is(status($generator, "round(extract(epoch FROM last_time - clock_timestamp())) = ahead_ms / 1000"), 't', '... ahead_ms tells it');
 }
 
-foreach my $case ([ 'large', 'boost_power => 3' ], [ 'small', 'boost_power => 0' ])
+# Long after the time bits have ended, whatever the ring's policy is.
 {
-	my ($name, $more) = @$case;
-	my $max_ahead = 12;
-	my $generator = create($name, "$more, max_ahead_ms => ${max_ahead}000, lease_ms => 6000");
-	my $ids = drain($generator, qr/ahead of the clock by/);
-	is(sql("SELECT max(uid_timestamp(id, '$generator')) - date_trunc('second', clock_timestamp()) <= interval '$max_ahead s' FROM unnest('{"
-			  . join(',', @$ids) . "}'::bigint[]) AS id"), 't', '... no id is further ahead than max_ahead');
-	is(status($generator, "leased_until - clock_timestamp() <= interval '@{[$max_ahead + 1]} s'"), 't', '... nor the lease');
-	is(status($generator, "round(extract(epoch FROM last_time - clock_timestamp())) = ahead_ms / 1000"), 't', '... ahead_ms tells it');
+	my @policies = ('pad', 'wait', 'error');
+	create("ended_$_", "when_ring_empty => '$_'", $short) foreach @policies;
+	freeze_clock($node, 100);
+	is(sqlstate($node, "SELECT uid_next('uid_generators.ended_$_')"), '2200H', "$_: long after the end, 2200H") foreach @policies;
+	freeze_clock($node);
 }
 
 # Ids that lie behind the clock are not ahead of it.
@@ -95,7 +107,7 @@ is(sqlstate($node, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.s
 	crash($node);
 	my $next = sql("SELECT uid_next('$generator')");
 	cmp_ok(position($next), '>', position($ids[-1]) + $left, "... after it the next id is above the ring's");
-	is(sql("SELECT uid_timestamp($next, '$generator') <= clock_timestamp() + interval '$max_ahead s'"), 't', '... and not too far ahead');
+	are_near('... and not too far ahead', $generator, [$next]);
 }
 
 # setval: what was leased is given up, at each session's next transaction. The clock still bounds what comes: a counter set an hour ahead is waited for, not followed.
@@ -119,7 +131,7 @@ is(sqlstate($node, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.s
 	my ($others, $errors) = at_once(3, "SELECT uid_next('$generator');\n" x 40);
 	is(scalar(grep { $_ >> 30 <= $mark } @$others), 0, '... and so is everybody');
 	is(scalar(@$others), 120, '... without an error');
-	is(sql("SELECT uid_timestamp($after, '$generator') <= clock_timestamp() + interval '$max_ahead s'"), 't', '... not too far ahead');
+	are_near('... not too far ahead', $generator, [$after], $max_ahead, '100 s');
 
 	$mark = sql("SELECT setval('$generator', last_value + 3600) FROM $generator");
 	my ($state, $message) = sqlstate($session, "SELECT uid_next('$generator')");
@@ -138,10 +150,10 @@ is(sqlstate($node, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.s
 	my $ready = int(0.5 + 2048 * status($generator, 'ring_filled'));
 	is($ready, 2047, 'the ring is full but for the id');
 	is(status($generator, 'padded_inline'), 1, 'a caller pads');
-	is(sql("SELECT uid_timestamp($id, '$generator') >= clock_timestamp() - interval '2.5 s'"), 't', '... the id is fresh');
+	are_near('... the id is fresh', $generator, [$id]);
 	freeze_clock($node, $at + 60);
 	my $later = sql("SELECT uid_next('$generator')");
-	is(sql("SELECT uid_timestamp($later, '$generator') >= clock_timestamp() - interval '2.5 s'"), 't', '... a minute later too');
+	are_near('... a minute later too', $generator, [$later]);
 	is(status($generator, 'discarded_stale'), $ready, '... and all that was made before was thrown away, and counted');
 	# Within the same tick all that is made comes, one after the other.
 	my $next = position($later) + 1;
@@ -185,93 +197,12 @@ is(sqlstate($node, "SELECT count(*) FROM unnest(uid_next_array('uid_generators.s
 	is(status($generator, "ring_filled > 0.1 AND discarded_stale > $stale"), 't', '... and has padded two hours later');
 	freeze_clock($node, $at + 300);
 	my @ids = split /\n/, sql("SELECT unnest(uid_next_array('$generator', 5000))");
-	is(sql("SELECT max(uid_timestamp(id, '$generator')) <= clock_timestamp() + interval '$max_ahead s' AND min(uid_timestamp(id, '$generator')) >= clock_timestamp() - interval '2.5 s'"
-			  . " FROM unnest('{" . join(',', @ids) . "}'::bigint[]) AS id"), 't', '... the clock goes back: ids near it, and none far ahead');
-}
-
-# The time bits are used up: 256 s of a layout with 8 of them. What is left comes, then 2200H, whatever the ring's
-# policy is.
-{
-	my $eight = sub ($name, $empty) {
-		sql("SELECT uid_generator_create('$name', 'baidu_cached', epoch => '2026-11-21 12:00+00'::timestamptz + interval '49760 s',"
-			  . " sequence_bits => $bits, time_bits => 8, when_ring_empty => '$empty')");
-		return "uid_generators.$name";
-	};
-	freeze_clock($node, 50000);
-	drain($eight->('end_pad', 'pad'), qr/time bits of generator "end_pad" are used up/, 256 * 256 - 1);
-	foreach my $empty ('pad', 'wait', 'error')
-	{
-		my $generator = $eight->("ended_$empty", $empty);
-		freeze_clock($node, 50100);
-		my ($state, $message) = sqlstate($node, "SELECT uid_next('$generator')");
-		is($state, '2200H', "$empty: long after the end, 2200H");
-	}
-}
-
-# A lease that the awaited standby has not got: none of it is handed out.
-sub wait_for_standby ($count, $what)
-{
-	ok($node->poll_query_until('postgres', "SELECT count(*) = $count FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), $what);
-}
-{
-	freeze_clock($node, 60000);
-	my $generator = create('awaited');
-	my $cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-	my $standby = standby_of($node, 'cached_standby');
-	$standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
-	use_fake_clock($standby);
-	freeze_clock($standby, 60000);
-	start_node($standby);
-	make_synchronous($node, 'cached_standby');
-
-	my $walsender = freeze_walsender($node, 'cached_standby');
-	my $local = hold_open($node);
-	$local->query_safe('SET synchronous_commit = local');
-	my $session = hold_open($node);
-	$local->query_safe('BEGIN READ ONLY');
-	$local->query_safe("SELECT uid_next('$generator')");
-	$local->query_safe("SELECT uid_next('$generator')");
-	# In one transaction, too: local first, then on.
-	send_query($local, "SET LOCAL synchronous_commit = on;\nSELECT uid_next('$generator')");
-	wait_for_standby(1, 'an id of the ring waits for the standby');
-	sql($cancel);
-	is((finish_query($local))[0], '', '... a cancel gives none');
-	$local->query_safe('ROLLBACK');
-	send_query($session, "BEGIN READ ONLY;\nSELECT uid_next('$generator')");
-	wait_for_standby(1, '... so does another session');
-	sql($cancel);
-	is((finish_query($session))[0], '', '... and gets none');
-	$session->query_safe('ROLLBACK');
-	my @waiting = map { hold_open($node) } 1 .. 6;
-	send_query($_, "SELECT uid_next('$generator')") foreach @waiting;
-	wait_for_standby(6, 'six sessions wait');
-	set_conf($node, "synchronous_standby_names = ''");
-	is(scalar(grep { /^\d+$/ } map { (finish_query($_))[0] } @waiting), 6, '... when no standby is awaited any more, each gets its id');
-	$_->quit foreach @waiting;
-	make_synchronous($node, 'cached_standby');
-	send_query($session, "SELECT uid_next('$generator')");
-	wait_for_standby(1, 'when it is awaited again, it is waited for, as it has not got it');
-	sql($cancel);
-	is((finish_query($session))[0], '', '... a cancel gives none');
-
-	thaw($walsender);
-	my $drawn = $session->query_safe("SELECT uid_next('$generator')");
-	like($drawn, qr/^\d+$/, 'when the standby answers, ids come');
-	$node->wait_for_catchup($standby, 'replay', $node->lsn('flush'));
-	$local->quit;
-	$session->quit;
-	$node->stop('immediate');
-	$standby->promote;
-	my $promoted = $standby->safe_psql('postgres', "SELECT uid_next('$generator')");
-	cmp_ok($promoted, '>', $drawn, 'promoted, it draws above');
-	$standby->stop;
+	are_near('... the clock goes back: ids near it, and none far ahead', $generator, \@ids);
 }
 
 # The clock is set back while a session is busy in one transaction. Once half of max_staleness is over in real time, the
 # session reads the clock again, and does not hand out ids that are an hour ahead of it.
 {
-	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
-	start_node($node);
 	freeze_clock($node, 7200);
 	my $generator = create('busy', 'max_staleness_ms => 2000');
 	my $session = hold_open($node);

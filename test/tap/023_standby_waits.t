@@ -50,11 +50,10 @@ my @terminated = (1, 7);
 my @sessions = map { hold_open($primary) } @sql;
 my @pids = map { pid_of($_) } @sessions;
 $_->query_safe('\set VERBOSITY verbose') foreach @sessions;
-# In cached mode there is a lease, which the standby has not got.
-foreach my $i (grep { $sql[$_] =~ /ring/ } 0 .. $#sql)
-{
-	$sessions[$i]->query_safe("SET synchronous_commit = local;\n$sql[$i];\nRESET synchronous_commit");
-}
+# In cached mode there is a lease, which the standby has not got. One session waits in the transaction that has drawn from
+# it without waiting.
+$sessions[12]->query_safe("SET synchronous_commit = local;\n$sql[12];\nRESET synchronous_commit");
+$sessions[13]->query_safe("BEGIN READ ONLY;\nSET LOCAL synchronous_commit = local;\n$sql[13];\n$sql[13];\nSET LOCAL synchronous_commit = on");
 # In order, so that the others find the first one's record.
 foreach my $i (0 .. $#sql)
 {
@@ -143,6 +142,23 @@ is(scalar(keys %values), @sql - keys %is_over, '... all who still waited get a v
 is(scalar(grep { $_ > 1 } values %values), 0, '... and none comes twice');
 unlike((finish_query($_))[1], qr/ERROR|WARNING/, '... the commits go on') foreach @commits;
 like($sessions[$_]->query_safe($sql[$_]), qr/^\d+$/, '... whose wait was canceled draws') foreach @canceled;
+
+# A lease that the standby has not got, while another setting awaits none, and then again.
+$sessions[13]->query_safe('COMMIT');
+$walsender = freeze_walsender($primary, 'sync');
+sql("SET synchronous_commit = local;\nSELECT uid_generator_create('awaited', 'baidu_cached');\nSELECT uid_next('uid_generators.awaited')");
+my @awaiting = @sessions[ 2 .. 5 ];
+send_query($_, "SELECT uid_next('uid_generators.awaited')") foreach @awaiting;
+waiting(4, 'four sessions wait');
+set_conf($primary, "synchronous_standby_names = ''");
+is(scalar(grep { /^\d+$/ } map { (finish_query($_))[0] } @awaiting), 4, '... when no standby is awaited any more, each gets its id');
+make_synchronous($primary, 'sync');
+send_query($awaiting[0], "SELECT uid_next('uid_generators.awaited')");
+waiting(1, 'when it is awaited again, it is waited for, as it has not got it');
+sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+is((finish_query($awaiting[0]))[0], '', '... a cancel gives none');
+thaw($walsender);
+like($awaiting[0]->query_safe("SELECT uid_next('uid_generators.awaited')"), qr/^\d+$/, 'when the standby answers, ids come');
 
 # The mark is what a promoted standby starts above.
 $_->quit foreach @sessions[ grep { my $i = $_; !grep { $_ == $i } @terminated } 0 .. $#sql ], @commits, $raising;
