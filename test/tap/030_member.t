@@ -2,9 +2,12 @@
 # and shows each of this in uid_registry_status.
 use UidgenTest 'preloaded';
 use Clients;
+use Clock;
 use Fleet;
 
 my $longest = 4;    # seconds
+my $hasty = new_node('hasty', conf => "autovacuum = off\n");
+use_fake_clock($hasty);
 my $registry = new_node('registry', conf => "track_functions = all\nautovacuum = off\n");
 start_node($registry);
 make_registry($registry, longest => $longest, bound => 1, keeps => 'failovers');
@@ -82,6 +85,25 @@ set_conf($registry, "synchronous_standby_names = ''");
 push @ids, (finish_query($session))[0];
 like($ids[-1], qr/^\d+$/, '... and when there is no standby to wait for, the grant comes');
 $session->quit;
+
+# A clock is ahead once. The registry refuses such a time, and neither a holder nor a newcomer asks for it again.
+join_fleet($hasty, $registry);
+start_uidgen($hasty);
+sql($hasty, q{SET uidgen.max_wait = '1min'; SELECT uid_next()});
+sql($hasty, q{SELECT uid_generator_create('new')});
+set_clock($hasty, '+1h');
+my @asking = map { "uid_generators.$_" } qw(uid_default new);
+like((sqlstate($hasty, "SET uidgen.max_wait = '100ms'; SELECT uid_next('$_')"))[1] // '', qr/55000/, "a clock is ahead, and $_ draws nothing") foreach @asking;
+ok($hasty->poll_query_until('postgres', "SELECT count(*) = 2 FROM uid_registry_status WHERE why = 'ahead'"), '... because no grant reaches that time');
+set_clock($hasty, '+0');
+my $draws = sub ($generator) {
+	like(($hasty->psql('postgres', "SET uidgen.max_wait = '20s'; SELECT uid_next('$generator')"))[1], qr/^\d+$/, "when it is right again, $generator draws");
+};
+$draws->('uid_generators.new');
+$hasty->stop;
+start_node($hasty);    # which reads what is stored
+$draws->('uid_generators.uid_default');
+$hasty->stop;
 
 # What no registry answers: a node outside the generator's range, values that nobody asked for.
 sql($registry, q{INSERT INTO uid_registry.segment (name) VALUES ('orders')});
