@@ -101,8 +101,8 @@ void send_statement(Host *host) {
         fail_host(host, "");
 }
 
-// Begins to connect, without waiting. A later keyword overrides an earlier one, and the connection string stands in the
-// place of the first dbname. target_session_attrs would choose among hosts.
+// Begins to connect, without waiting for the host. A later keyword overrides an earlier one, and the connection string
+// stands in the place of the first dbname. target_session_attrs would choose among hosts.
 void start_connecting(Host *host) {
     const char *const keywords[] = {
         "fallback_application_name", "dbname", "client_encoding", "host", "hostaddr", "port",
@@ -118,7 +118,7 @@ void start_connecting(Host *host) {
         fail_host(host, check_registry);
 }
 
-// Goes on with connecting, without waiting. Once connected, sends the statement.
+// Goes on with connecting, without waiting. Once connected, sends the statement; after a failure, closes (fail_host()).
 void continue_connecting(Host *host) {
     const PostgresPollingStatusType status = PQconnectPoll(host->connection);
     host->events = status == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;

@@ -3,7 +3,8 @@
 // It connects, and then runs one statement after another, each a transaction of its own. The caller waits for the
 // socket. A result counts only if the server is ready for the next statement, so the transaction has committed, and if
 // no WARNING came with it: one says that a wait for a standby was canceled. Errors hold no password: libpq's messages
-// about a connection name host, port, database and user only.
+// about a connection name host, port, database and user only. To connect, libpq reads its files (of passwords, services
+// and TLS), and waits for the look-up of a host's name that has no hostaddr.
 #pragma once
 
 #include "memory/registry_status.hpp"
@@ -52,7 +53,7 @@ inline bool is_idle(const Host &host) { return host.stage == Stage::idle; }
 inline bool has_rows(const Host &host) { return host.stage == Stage::idle && host.result != nullptr; }
 
 // Begins to run a statement, whose texts are copied to the current memory context, and connects first if need be. It
-// does not wait: while the host is busy, advance_host() continues.
+// does not wait for the host: while that is busy, advance_host() continues.
 void run_on_host(Host *host, const Statement &statement);
 // While the host is busy: connects, sends and receives what it can without waiting. While it is idle: notices the end
 // of the connection.

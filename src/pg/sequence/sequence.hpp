@@ -90,7 +90,8 @@ SequencePage lock_page_for_reading(Relation sequence) ACQUIRE_SHARED(page_lock)
 // As lock_page_for_reading(), with an exclusive lock. Before, it allocates memory and begins a record of the log.
 SequencePage lock_page_for_writing(Relation sequence) ACQUIRE(page_lock) EXCLUDES(table_lock, slot_lock, state_lock);
 
-// For a reservation: lock_page_for_writing(), after a look at catalogs and the slot. If another command has moved the
+// For a reservation: lock_page_for_writing(), after a look at catalogs and the slot, which a parallel worker finds in
+// the table of slots (is_rewritten()). If another command has moved the
 // counter, the slot adopts the page (adopt_page()). A new file's may be logged once more (docs/design.md, P1 7), and
 // the slot notes whether it may be rolled back.
 SequencePage lock_matched_page(Slot *slot, Relation sequence) ACQUIRE(page_lock)
