@@ -45,8 +45,8 @@ on_server_with_assertions() {
 prepare_server_with_assertions() {
     package=postgresql-$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
     version=$(dpkg-query -W -f='${source:Version}' "$package" 2>/dev/null) || version=any
-    mkdir -p "$there/tmp" "$there/log" "$cache/$package-assertions"
-    [ -e "$there/src" ] || cp -R "$work/src" "$there/src"
+    make_work_directory "$there"
+    mkdir -p "$cache/$package-assertions"
     chown -R postgres: "$there" "$cache/$package-assertions"
 }
 

@@ -164,8 +164,7 @@ test_major() {
     package=$work/package-$1
     sections=$tested_there
     for directory in "$there" "$package"; do
-        mkdir -p "$directory/tmp" "$directory/log"
-        cp -R "$work/src" "$directory/src"
+        make_work_directory "$directory"
     done
     upgrade_there "$1" "$there"
     sections="$sections $tested_alone"
@@ -189,8 +188,7 @@ test_major() {
 # The section patroni once more in that Debian, at the same time as here.
 start_patroni_there() {
     [ -z "$(majors_hindrance)" ] && find_mirrors || return 0
-    mkdir -p "$work/patroni-there/tmp" "$work/patroni-there/log"
-    cp -R "$work/src" "$work/patroni-there/src"
+    make_work_directory "$work/patroni-there"
     in_namespaces patroni "$cache/${patroni_major#*:}" "${patroni_major#*:}" "${patroni_major%:*}" "$work/patroni-there" "$mirror" \
         "$security" >"$work/log/patroni-there" 2>&1
     patroni_there=$!

@@ -2,6 +2,12 @@
 # and $PG_CONFIG are set when the functions are called.
 # shellcheck shell=sh disable=SC2154
 
+# One of its own for a section, with the same copy of the checkout, unless it is there: make_work_directory directory
+make_work_directory() {
+    mkdir -p "$1/tmp" "$1/log"
+    [ -e "$1/src" ] || cp -R "$work/src" "$1/src"
+}
+
 # What a rule or a section can do without, by skipping: setup_tool command package...
 setup_tool() {
     wanted=$1

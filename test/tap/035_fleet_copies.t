@@ -112,7 +112,7 @@ system_or_bail('cp', '-a', "$tools/grants", $grants);
 draws_elsewhere($late, 'a file that comes after the start');
 
 # A clone of the volume while the member runs, in another pod: of its files as they are at an instant.
-my @processes = map { freeze_process($_) } slurp_file("$directory/postmaster.pid") =~ /^(\d+)/, background_pids($member);
+my @processes = map { freeze_process($_) } postmaster_pid($member), background_pids($member);
 my $clone = copy_of_member('clone');
 thaw($_) foreach @processes;
 goes_on('the original goes on', $loop);

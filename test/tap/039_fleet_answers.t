@@ -90,7 +90,7 @@ drawn_from('uid_default');
 # A host whose processes all stand still accepts connections and answers nothing. It holds up neither calls of the other one,
 # nor, when it stops in the middle of a call, what is drawn in grants.
 {
-	my $pid = freeze_process((split /\n/, slurp_file($other->data_dir . '/postmaster.pid'))[0]);
+	my $pid = freeze_process(postmaster_pid($other));
 	set_conf($member, registry_setting($other, $registry));
 	cmp_ok(drawn_from($_), '==', 1, "a host of the line does not answer, and $_ gets its node") foreach grep { newcomer($_) } qw(past past_again);
 	thaw($pid);
@@ -101,7 +101,7 @@ drawn_from('uid_default');
 	newcomer('halted')->($session);
 	$registry->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event_type = 'Lock'}) or die 'no call';
 	my $called = $registry->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE usename = 'uid_fleet'});
-	my @frozen = map { freeze_process($_) } $called, (split /\n/, slurp_file($registry->data_dir . '/postmaster.pid'))[0];
+	my @frozen = map { freeze_process($_) } $called, postmaster_pid($registry);
 	drawn_from('uid_default');
 	ok($member->poll_query_until('postgres', q{SELECT state = 'unreachable' FROM uid_registry_status WHERE generator = 'uid_generators.halted'}),
 		'a call that is not answered is given up, although its cancellation is not answered either');

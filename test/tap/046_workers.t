@@ -105,7 +105,7 @@ is(sql($node, "SELECT uid_next('uid_generators.k') > 0, uid_next('uid_generators
 {
 	my $session = hold_open($node);
 	ends('registrar', 'while it has nothing to do');
-	my ($postmaster) = split /\n/, slurp_file($registry->data_dir . '/postmaster.pid');
+	my $postmaster = postmaster_pid($registry);
 	my %held_up = (
 		'is asked for a grant' => [ sub { $holder = hold_up_registry() }, sub { $holder->quit } ],
 		'is connected to' => [ sub { freeze_process($postmaster) }, sub { thaw($postmaster) } ]);

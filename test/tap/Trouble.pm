@@ -1,7 +1,7 @@
 # Trouble for a server, and its processes.
 #
 #   my $pid = freeze_walsender($node, 'standby1');   thaw($pid);   # or freeze_process($pid)
-#   my @pids = background_pids($node, 'refiller');
+#   my @pids = background_pids($node, 'refiller');   # and postmaster_pid($node)
 #   kill_hard($node);                          # kill -9, and a wait for its end
 #   wait_for_service($node);                   # after it has restarted by itself
 #   my $rows = try_sql($node, $sql);           # '' while it is down
@@ -17,8 +17,8 @@ use PostgreSQL::Test::Utils;
 use Time::HiRes;
 use UidgenTest;
 
-our @EXPORT = qw(try_sql wait_for_service kill_hard psql_at_once sql_to_use_up_locks background_pids freeze_walsender
-  freeze_process thaw);
+our @EXPORT = qw(try_sql wait_for_service kill_hard psql_at_once sql_to_use_up_locks postmaster_pid background_pids
+  freeze_walsender freeze_process thaw);
 
 sub try_sql ($node, $sql)
 {
@@ -36,7 +36,7 @@ sub wait_for_service ($node)
 # Only the postmaster is killed. The others end by themselves, so a start may have to wait for them.
 sub kill_hard ($node)
 {
-	my ($pid) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+	my $pid = postmaster_pid($node);
 	$node->kill9;
 	poll_until('the end of ' . $node->name, sub { !kill 0, $pid }) or die 'the server lives';
 }
@@ -72,11 +72,18 @@ END \$\$;
 END
 }
 
+# The first line of the file, while the server runs.
+sub postmaster_pid ($node)
+{
+	my ($pid) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/ or die 'no postmaster of ' . $node->name;
+	return $pid;
+}
+
 # The processes "uidgen NAME" of a server; without a name all its processes but the postmaster. Of a background process
 # without a connection only the process table tells.
 sub background_pids ($node, $name = undef)
 {
-	my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
+	my $postmaster = postmaster_pid($node);
 	my @found;
 	foreach my $stat (glob '/proc/[0-9]*/stat')
 	{

@@ -11,7 +11,7 @@ use parent 'Nemesis';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils ();
 use Time::HiRes qw(sleep);
-use Trouble qw(background_pids freeze_process thaw);
+use Trouble qw(postmaster_pid background_pids freeze_process thaw);
 use UidgenTest;
 
 my @of_any_server = qw(kill_backend kill_background kill_postmaster stop_immediate stop_fast freeze_session
@@ -152,7 +152,7 @@ sub make_synchronous
 # The directory of a member as it is at one moment, while it runs.
 sub copy_running ($self, $node, $directory)
 {
-	my @frozen = freeze_process((split /\n/, PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/postmaster.pid'))[0]);
+	my @frozen = freeze_process(postmaster_pid($node));
 	push @frozen, grep { eval { freeze_process($_) } } background_pids($node);
 	my $status = PostgreSQL::Test::Utils::system_log('cp', '-a', $node->data_dir, $directory);
 	thaw($_) foreach @frozen;

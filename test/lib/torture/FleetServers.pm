@@ -6,10 +6,10 @@ use v5.36;
 
 use parent 'Servers';
 
+use Bouncer;
 use Fleet;
 use FleetNemesis;
 use FleetPaths;
-use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use UidgenTest;
@@ -140,28 +140,6 @@ sub check_end ($self, $nemesis)
 			$self->$check($nemesis);
 		}
 	}
-}
-
-package Bouncer;
-
-sub start ($class, $node, $mode)
-{
-	my $directory = PostgreSQL::Test::Utils::tempdir_short();
-	my $port = PostgreSQL::Test::Cluster::get_free_port();
-	PostgreSQL::Test::Utils::append_to_file("$directory/users", "\"uid_fleet\" \"\"\n");
-	PostgreSQL::Test::Utils::append_to_file("$directory/ini", join "\n", '[databases]',
-		'postgres = host=' . $node->host . ' port=' . $node->port, '[pgbouncer]', "unix_socket_dir = $directory",
-		"listen_port = $port", "pool_mode = $mode", 'auth_type = trust', "auth_file = $directory/users", "logfile = $directory/log", '');
-	return bless { host => $directory, port => $port,
-		run => IPC::Run::start([ 'pgbouncer', '-q', "$directory/ini" ], '<', '/dev/null', '>', '/dev/null', '2>&1') }, $class;
-}
-
-sub host ($self) { return $self->{host} }
-sub port ($self) { return $self->{port} }
-
-sub DESTROY ($self)
-{
-	$self->{run}->kill_kill;
 }
 
 1;

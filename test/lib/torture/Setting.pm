@@ -3,6 +3,7 @@ package Setting;
 
 use v5.36;
 
+use Bouncer;
 use List::Util qw(min);
 use UidgenTest;
 use Installation;
@@ -69,7 +70,7 @@ sub make_fleet ($self, $dice)
 	$self->{topology} = 'fleet';
 	$self->{registry} = $dice->weighted(single => 4, asynchronous => 4, synchronous => 2);
 	my $pgbouncer = $dice->one_of('', '', 'session', 'transaction');
-	$self->{pgbouncer} = (grep { -x "$_/pgbouncer" } split /:/, $ENV{PATH}) ? $pgbouncer : '';
+	$self->{pgbouncer} = defined Bouncer::program() ? $pgbouncer : '';
 	$self->{members} = $dice->between(2, 3);
 	$self->{sessions} = 2 * $dice->between($self->{members} + 1, 6);
 	$self->{longest_s} = $dice->one_of(6, 10);
