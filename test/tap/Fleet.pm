@@ -101,13 +101,13 @@ sub load ($node)
 		q{SELECT array_to_string(uid_next_array(20), E'\n'); INSERT INTO orders DEFAULT VALUES RETURNING id},
 		sprintf($twenty, q{uid_next('uid_generators.cached')}),
 		sprintf($twenty, q{('js53 ' || uid_next('uid_generators.js53'))}));
-	return map { background_loop($node, sql => $_, pace => 0.4, on_error_stop => 0, reconnect => 1) } @paths;
+	return map { background_loop($node, sql => $_, pace => 0.2, on_error_stop => 0, reconnect => 1) } @paths;
 }
 
 sub load_small ($node, $name)
 {
 	my $sql = "SELECT 'small ' || array_to_string(uid_next_array('uid_generators.$name', 200), E'\nsmall ')";
-	return background_loop($node, sql => $sql, pace => 0.2, on_error_stop => 0, reconnect => 1);
+	return background_loop($node, sql => $sql, pace => 0.1, on_error_stop => 0, reconnect => 1);
 }
 
 1;

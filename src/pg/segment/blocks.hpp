@@ -12,6 +12,8 @@ namespace uidgen::pg {
 //
 // The block begins after the counter, so it is above everything reserved before it, by any session. What is left of the
 // segment's own ranges stays valid: it lies below the counter, and the slot expects the page as this call leaves it.
+// But the slot first adopts what another command did to the page (with_locked_page()), which discards them. Before
+// that it calls check_not_rewritten().
 // An attached segment is an error: its values are the registry's to reserve. So is a block of more values than a range
 // of the segment may have, unless the role may move the counter anyhow.
 core::PlannedRange reserve_block(const SessionEntry *entry, uint64_t count)
