@@ -167,11 +167,8 @@ class MemberSteps : public Steps {
             return;
         }
         core::accept_answer(&h, answer);
-        if (!rules_.forgets_time_when_ahead && answer.why == Why::ahead) {
-            h.new_token = m.new_token;
-            h.earliest = m.earliest;
-        }
-        if (!rules_.joins_with_fresh_token && core::calls_as_newcomer(h) && h.new_token == 0) {
+        if ((!rules_.forgets_time_when_ahead && answer.why == Why::ahead) ||
+            (!rules_.joins_with_fresh_token && core::calls_as_newcomer(h) && h.new_token == 0)) {
             h.new_token = m.new_token;
             h.earliest = m.earliest;
         }

@@ -30,6 +30,7 @@ struct BlockRow {
     bool was_null() const { return before.tuple == nullptr || is_null(before, column); }
     int64_t from() const { return DatumGetInt64(pg::column(before, column)); }
     int64_t to() const { return DatumGetInt64(pg::column(after, column)); }
+    bool moves() const { return was_null() || from() != to(); }
     uint64_t length() const { return static_cast<uint64_t>(to()) - static_cast<uint64_t>(from()); }
     bool clears() const { return !was_null() && from() > 0 && to() == 0 && !is_null(after, column); }
 };
@@ -210,7 +211,7 @@ Datum change_leaf_alloc(BlockRow row) {
     if (is_null(row.after, row.column)) // which the table refuses
         return PointerGetDatum(row.after.tuple);
     const bool creates = row.before.tuple == nullptr || is_renamed(row, "biz_tag");
-    const bool moves = row.was_null() || row.from() != row.to();
+    const bool moves = row.moves();
     if (creates || moves)
         find_segment_of(&row, creates);
     return moves ? reserve_for_leaf_alloc(row) : PointerGetDatum(row.after.tuple);
@@ -232,13 +233,10 @@ Datum change_t_sequence(BlockRow row, const Bitmapset *columns) {
         return PointerGetDatum(row.after.tuple);
     if (is_renamed(row, "pk_seq_name"))
         row.before.tuple = nullptr;
-    const bool creates = row.before.tuple == nullptr;
     // Another trigger may have changed what the UPDATE does not name.
-    const bool changes = creates || sets_value || sets_length || row.was_null() || row.from() != row.to() ||
-                         increment_val(row.before) != length;
-    if (!changes)
+    if (!sets_value && !sets_length && !row.moves() && increment_val(row.before) == length)
         return PointerGetDatum(row.after.tuple);
-    find_segment_of(&row, creates);
+    find_segment_of(&row, row.before.tuple == nullptr);
     return reserve_for_t_sequence(row);
 }
 
