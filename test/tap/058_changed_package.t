@@ -27,7 +27,7 @@ sub build ($name, $meaning, $constant = 'UIDGEN_SHARED_MEANING', $source = 'src/
 
 my $copy = copy_installation();
 my $installed = "$copy->{PKGLIBDIR}/uidgen.so";
-my %build = (one => build('one', 1), 'like one' => build('like', 1), two => build('two', 2));
+my %build = (one => build('one', 1), alike => build('alike', 1), two => build('two', 2));
 
 # As a package manager does it: sessions keep the file that they have loaded.
 sub install ($name)
@@ -49,90 +49,94 @@ my @draws = (
 	q{SELECT * FROM segment_reserve('s', 10)}, 'INSERT INTO orders DEFAULT VALUES');
 my @views = map { "SELECT * FROM $_" } 'uid_generator_status', 'segment_status', 'uid_stat', 'uid_stat_server';
 
-sub refused ($on, $what, @sql)
+# Each draw and view, or what is given in their place, draws (or shows), or is refused.
+sub outcome ($on, $expected, $what, @sql)
 {
 	my @wrong;
-	foreach my $sql (@sql)
+	foreach my $sql (@sql ? @sql : (@draws, @views))
 	{
 		my ($state, $error) = sqlstate($on, $sql);
-		push @wrong, "$sql: $state $error"
-		  unless $error =~ /ERROR:  55000: this session has loaded another build of uidgen.*\n.*\nHINT:  Restart the server\.\n/;
+		my $refused = $error =~ /ERROR:  55000: this session has loaded another build of uidgen.*\n.*\nHINT:  Restart the server\.\n/;
+		push @wrong, "$sql: $error" if $expected ne ($state eq '00000' ? 'draws' : $refused ? 'refused' : 'fails');
 	}
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	is("@wrong", '', $what);
+	is("@wrong", '', "$what: $expected");
 }
 
-sub go_on ($on, $what)
-{
-	my @wrong = map { my ($state, $error) = sqlstate($on, $_); $state eq '00000' ? () : "$_: $error" } @draws, @views;
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	is("@wrong", '', $what);
-}
-
-# Sessions that stay, and one that comes anew for each draw.
-my %every = (on_error_stop => 0, reconnect => 1);
-
-sub start_load ($node)
-{
-	my @stay = (load($node), background_loop($node, sql => "SELECT 'segment ' || segment_next('s')", clients => 2, %every));
-	my $come = background_loop($node, sql => 'SELECT uid_next(); SELECT pg_terminate_backend(pg_backend_pid())', %every);
-	goes_on('all draw', @stay, $come);
-	return ($come, @stay);
-}
-
-sub server ($name, $build, @conf)
+sub server ($name, $build, $preload = '')
 {
 	install($build);
-	my $node = new_server($name, install_path => $copy->{install_path}, @conf);
+	my $node = new_server($name, install_path => $copy->{install_path}, conf => $preload && "shared_preload_libraries = 'uidgen'\n");
 	create_load($node);
-	$node->safe_psql('postgres', q{SELECT segment_create('s')});
+	$node->safe_psql('postgres', $_)
+	  foreach q{SELECT segment_create('s'), segment_create('t')}, 'CREATE TABLE many AS SELECT generate_series(1, 20000) AS n; ANALYZE many';
 	return $node;
 }
 
 my $in_parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;'
   . ' SELECT count(*) FROM many WHERE uid_next() > 0';
+my $empty_rings = q{SELECT count(uid_next_array('uid_generators.cached', 50000))};
+my $ended = qr/background worker "uidgen refiller" \(PID \d+\) exited with exit code 1/;
 
-# Two layouts, in both orders, under load.
-foreach my $order ([ 'one', 'two' ], [ 'two', 'one' ])
+# Whether it is preloaded, the library before and after the upgrade, and what a process that starts then meets and loads.
+foreach my $change (
+	[ '', 'one', 'two', 'refused', 'now' ],
+	[ '', 'two', 'one', 'refused', 'now' ],
+	[ '', 'one', 'alike', 'draws', 'now' ],
+	[ 'preloaded', 'one', 'two', 'draws', 'before' ])
 {
-	my ($first, $second) = @$order;
-	my $node = server("from_$first", $first);
-	$node->safe_psql('postgres', 'CREATE TABLE many AS SELECT generate_series(1, 20000) AS n; ANALYZE many');
-	my ($come, @stay) = start_load($node);
+	my ($preload, $first, $second, $outcome, $library) = @$change;
+	note("$preload $first, then $second");
+	my $node = server("$first-$second$preload", $first, $preload);
+
+	# Sessions that stay, and one that comes anew for each draw.
+	my %every = (on_error_stop => 0, reconnect => 1);
+	my @stay = (load($node), background_loop($node, sql => "SELECT 'segment ' || segment_next('s')", clients => 2, %every));
+	my $come = background_loop($node, sql => 'SELECT uid_next(); SELECT pg_terminate_backend(pg_backend_pid())', %every);
+	my @go_on = $outcome eq 'draws' ? ($come, @stay) : @stay;
+	goes_on('all draw', @stay, $come);
 	my $old = hold_open($node);
-	go_on($old, "a session of build $first");
+	outcome($old, 'draws', 'a session of the first library');
+
 	install($second);
 	my $new = hold_open($node);
-	refused($new, "a session of build $second is refused", @draws, @views);
-	is(library_of($new) . ' ' . library_of($old), 'now before', '... it is the one that has loaded the new library');
+	outcome($new, $outcome, 'one that comes after the upgrade');
+	is(library_of($new) . ' ' . library_of($old), "$library before", '... it has the library that it should');
 	is($new->query_safe('SELECT (uid_decode(117443343637549056)).worker_id'), 1, '... and may do what needs no shared memory');
-	goes_on("sessions of build $first go on", @stay);
-	go_on($old, '... and so do their views');
-	refused($old, '... but the workers of a parallel query load the new library', $in_parallel);
-	go_on($old, '... after which they go on');
+	goes_on('sessions of the first library go on', @go_on);
+	outcome($old, 'draws', '... and so do their views');
+	outcome($old, $outcome, '... while workers of their parallel queries do as new sessions', $in_parallel);
+	outcome($old, 'draws', '... after which they go on');
+	if ($outcome eq 'draws')
+	{
+		is(join(' ', map { $_->query_safe(q{SELECT segment_next('t')}) } ($old, $new) x 3), '1 2 3 4 5 6', 'both draw from one range');
+	}
 
-	# Background processes load the new library, and end. Without a refiller calls fill rings themselves.
-	kill 'TERM', background_pids($node, 'refiller');
-	my $empty_rings = q{SELECT count(uid_next_array('uid_generators.cached', 50000))};
-	my $ended = qr/background worker "uidgen refiller" \(PID \d+\) exited with exit code 1/;
-	ok(poll_until('another refiller', sub { $old->query_safe($empty_rings) && slurp_file($node->logfile) =~ $ended }), 'another refiller cannot start');
-	goes_on('... and rings are filled all the same', @stay);
+	# Background processes do as new sessions, too. Without a refiller calls fill rings themselves.
+	my ($refiller) = background_pids($node, 'refiller');
+	kill 'TERM', $refiller;
+	my $has_met = $outcome eq 'draws' ? sub { grep { $_ != $refiller } background_pids($node, 'refiller') } : sub { slurp_file($node->logfile) =~ $ended };
+	ok(poll_until('another refiller', sub { $old->query_safe($empty_rings) && $has_met->() }), "another refiller: $outcome");
+	goes_on('... and rings are filled all the same', @go_on);
 	$old->query_safe(q{SELECT uid_generator_create('later')});
 	$old->query_safe(q{SELECT uid_next('uid_generators.later')});
-	refused($new, 'the session of the new library is still refused', @draws);
-	my $log = slurp_file($node->logfile);
-	unlike($log, qr/PANIC|terminated by signal/, 'no process has crashed');
+	outcome($new, $outcome, 'the session from after the upgrade, still');
+	unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'no process has crashed');
 
 	# Through a crash: the server restarts with new memory, of which the first session makes what it likes.
 	kill 'KILL', $old->query_safe('SELECT pg_backend_pid()');
 	poll_until('the crash', sub { !defined eval { $old->query_safe('SELECT 1') } });
 	wait_for_service($node);
-	goes_on('after a crash all sessions load the new library', $come, @stay);
-	$node->stop('fast');
-	$node->start;
-	goes_on('after a restart, too', $come, @stay);
-	my @logs = stop_loop($come, @stay);
-	assert_unique(@logs);
+	goes_on('after a crash all draw', $come, @stay);
+	$new = hold_open($node);
+	outcome($new, 'draws', 'a session after a crash');
+	is(library_of($new), $library, '... with the library of all new processes');
+	$node->restart;
+	goes_on('after a restart all draw', $come, @stay);
+	$new = hold_open($node);
+	outcome($new, 'draws', 'a session after a restart');
+	is(library_of($new), 'now', '... with the new library');
+	assert_unique(stop_loop($come, @stay));
 	$node->stop;
 }
 
@@ -144,58 +148,9 @@ foreach my $order ([ 'one', 'two' ], [ 'two', 'one' ])
 	$old->query_safe(q{LOAD 'uidgen'});
 	install('two');
 	my $new = hold_open($node);
-	go_on($new, 'a session of the new library makes the memory');
-	refused($old, '... and one that has loaded the old library before is refused', @draws, @views);
-	go_on($new, '... while the new one goes on');
-	$node->stop;
-}
-
-# The same layout: both draw from the same memory.
-{
-	my $node = server('alike', 'one');
-	my ($come, @stay) = start_load($node);
-	my $old = hold_open($node);
-	go_on($old, 'a session of the old library');
-	install('like one');
-	my $new = hold_open($node);
-	go_on($new, 'a session of the new library, of the same layout');
-	is(library_of($new) . ' ' . library_of($old), 'now before', '... which it has loaded');
-	my @values = map { $_->query_safe('SELECT segment_next($$t$$)') } ($old->query_safe('SELECT segment_create($$t$$)') ? ($old, $new) x 3 : ());
-	is("@values", '1 2 3 4 5 6', '... and both draw from one range');
-	goes_on('sessions of both go on', $come, @stay);
-	my ($refiller) = background_pids($node, 'refiller');
-	kill 'TERM', $refiller;
-	ok(poll_until('another refiller', sub { grep { $_ != $refiller } background_pids($node, 'refiller') }), '... and the refiller, too');
-	goes_on('... and go on', $come, @stay);
-	assert_unique(stop_loop($come, @stay));
-	$node->stop;
-}
-
-# With the preload: the old library until the restart, in every process, whatever the layout.
-{
-	my $node = server('preloaded', 'one', conf => "shared_preload_libraries = 'uidgen'\n");
-	my ($come, @stay) = start_load($node);
-	my $old = hold_open($node);
-	install('two');
-	my $new = hold_open($node);
-	go_on($_, 'preloaded') foreach $old, $new;
-	is(library_of($new) . ' ' . library_of($old), 'before before', '... all sessions have the old library');
-	my ($refiller) = background_pids($node, 'refiller');
-	kill 'TERM', $refiller;
-	ok(poll_until('another refiller', sub { grep { $_ != $refiller } background_pids($node, 'refiller') }), '... and all processes');
-	kill 'KILL', $old->query_safe('SELECT pg_backend_pid()');
-	poll_until('the crash', sub { !defined eval { $old->query_safe('SELECT 1') } });
-	wait_for_service($node);
-	goes_on('also after a crash', $come, @stay);
-	$new = hold_open($node);
-	is(library_of($new), 'before', '... with the old library');
-	$new->quit;
-	$node->restart;
-	$new = hold_open($node);
-	go_on($new, 'after a restart');
-	is(library_of($new), 'now', '... with the new library');
-	goes_on('... all go on', $come, @stay);
-	assert_unique(stop_loop($come, @stay));
+	outcome($new, 'draws', 'a session of the new library makes the memory');
+	outcome($old, 'refused', '... and one that has loaded the old library before');
+	outcome($new, 'draws', '... while the new one goes on');
 	$node->stop;
 }
 
