@@ -10,7 +10,6 @@ use UidgenTest;
 use Clients;
 use Clock;
 use Installation;
-use Pages;
 
 skip_with_assertions();
 
@@ -366,37 +365,6 @@ note(scalar(@all) . ' ids');
 	$check->('back in 2262');
 	freeze_clock($node, 100);
 	$check->('back in 2026');
-}
-
-# docs/ids-for-people.md, "Numbers that begin again": the period is that of the transaction's start. Sessions that find no
-# segment create one together.
-{
-	freeze_clock($node, 12 * $hour - 10);    # 23:59:50 UTC
-	my $page = 'docs/ids-for-people.md';
-	sql(block_of($page, qr/CREATE TABLE number_series/) =~ s/uidgen\.//gr);
-	my ($today, $tomorrow) = ('T-20261121', 'T-20261122');
-	is(sql(q{SELECT next_number('T'), next_number('T', digits => 1), next_number('INV'), next_number('C', 2)}),
-		"$today-000001|$today-2|INV-2026-11-000001|C-2026-01", 'the first numbers of a day, a month and a year');
-	is(sql(q{SELECT number_period('INV', '2026-11-30 23:30+00')}), 'INV-2026-12', 'each series has a time zone');
-	my $late = hold_open($node);
-	is($late->query_safe(q{BEGIN; SELECT next_number('T')}), "$today-000003", 'a transaction begins before midnight');
-	freeze_clock($node, 12 * $hour + 10);
-	is($late->query_safe(q{SELECT next_number('T')}), "$today-000004", '... and continues yesterday after it');
-	my $first = hold_open($node);
-	my $second = hold_open($node);
-	is($first->query_safe(q{BEGIN; SELECT next_number('T')}), "$tomorrow-000001", 'the first transaction of a day creates the segment');
-	send_query($second, q{SELECT next_number('T')});
-	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'}) or die 'no wait';
-	$first->query_safe('COMMIT');
-	is((finish_query($second))[0], "$tomorrow-000002", '... and one that came at the same time gets the next number');
-	my $ahead = block_of($page, qr/run this each hour/);
-	sql($ahead);
-	is(sql($ahead), qq{INV-2026-11-000003|$tomorrow-0004\nuid_segments."INV-2026-11"\nuid_segments."T-20261123"\nuid_segments."C-2026"},
-		'segments are created ahead, once');
-	sql('CREATE ROLE clerk');
-	is(sql(q{SET ROLE clerk; SELECT next_number('T')}), "$tomorrow-000005", 'a role without privileges on segments draws');
-	is(sqlstate($node, q{SELECT next_number('X')}), 'P0002', 'there is no such series');
-	$_->quit foreach $late, $first, $second;
 }
 
 $node->stop;

@@ -4,8 +4,12 @@
 # test/documents.
 
 use UidgenTest 'preloaded';
+use Clock;
 use Fleet;
 use Pages;
+
+my $library = UidgenNode->new('documents');
+use_fake_clock($library);    # for its last start
 
 # Snippets as [language, text]: of one section, or of the whole file.
 sub snippets ($file, $section = undef)
@@ -99,7 +103,6 @@ $node->stop;
 #                                           that the server does not have
 #
 # Commands for a shell are not run here.
-my $library = UidgenNode->new('documents');
 $library->init;
 $library->append_conf('postgresql.conf', "shared_preload_libraries = 'uidgen'\nwal_level = logical\n");
 $library->start;
@@ -245,5 +248,37 @@ for my $file (grep { $_ ne 'docs/moving.md' } @documents)
 	is($blocks, scalar(() = $text =~ /^ *```(?:sql|sh)\b/mg), "$file: no block was passed over");
 }
 is(join('; ', grep { !$is_needed{$_} } sort keys %needs), '', 'each of them is in a page');
+
+# docs/ids-for-people.md, "Numbers that begin again": the period is that of the transaction's start. Sessions that find no
+# segment create one together.
+{
+	$library->stop;
+	freeze_clock($library, 12 * 3600 - 10);    # 23:59:50 UTC
+	start_node($library);
+	new_database(1);
+	my $page = 'docs/ids-for-people.md';
+	my $ask = sub ($sql) { return $library->safe_psql('shop', $sql) };
+	$ask->(block_of($page, qr/CREATE TABLE number_series/));
+	my ($today, $tomorrow) = ('T-20261121', 'T-20261122');
+	is($ask->(q{SELECT next_number('T'), next_number('T', digits => 1), next_number('INV'), next_number('C', 2)}),
+		"$today-000001|$today-2|INV-2026-11-000001|C-2026-01", 'the first numbers of a day, a month and a year');
+	is($ask->(q{SELECT number_period('INV', '2026-11-30 23:30+00')}), 'INV-2026-12', 'each series has a time zone');
+	my ($late, $first, $second) = map { hold_open($library, dbname => 'shop') } 1 .. 3;
+	is($late->query_safe(q{BEGIN; SELECT next_number('T')}), "$today-000003", 'a transaction begins before midnight');
+	freeze_clock($library, 12 * 3600 + 10);
+	is($late->query_safe(q{SELECT next_number('T')}), "$today-000004", '... and continues yesterday after it');
+	is($first->query_safe(q{BEGIN; SELECT next_number('T')}), "$tomorrow-000001", 'the first transaction of a day creates the segment');
+	send_query($second, q{SELECT next_number('T')});
+	$library->poll_query_until('shop', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'}) or die 'no wait';
+	$first->query_safe('COMMIT');
+	is((finish_query($second))[0], "$tomorrow-000002", '... and one that came at the same time gets the next number');
+	my $ahead = block_of($page, qr/run this each hour/);
+	$ask->($ahead);
+	is($ask->($ahead), qq{INV-2026-11-000003|$tomorrow-0004\nuid_segments."INV-2026-11"\nuid_segments."T-20261123"\nuid_segments."C-2026"},
+		'segments are created ahead, once');
+	is($ask->(q{CREATE ROLE clerk; SET ROLE clerk; SELECT next_number('T')}), "$tomorrow-000005", 'a role without privileges on segments draws');
+	is(sqlstate($library, q{SELECT next_number('X')}, 'shop'), 'P0002', 'there is no such series');
+	$_->quit foreach $late, $first, $second;
+}
 $library->stop;
 done_testing();
