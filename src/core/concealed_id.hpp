@@ -6,7 +6,8 @@
 //      whatever the cipher does.
 //   2. The pseudorandom number is a CBC-MAC under AES. Its input begins with a block that depends on the format only,
 //      and with the tweak. The constructor computes that part once for a key.
-//   3. A cipher maps a block of 16 bytes to another one, always in the same way.
+//   3. A cipher maps a block of 16 bytes to another one, always in the same way. It may raise an error (longjmp), as
+//      that of src/pg does.
 //   4. Halves are numbers, so they must be below 2^56. That is enough for all formats of this library, and for the
 //      samples that NIST has published.
 //

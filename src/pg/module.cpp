@@ -19,8 +19,8 @@ void request_memory() {
     server_state_request_memory();
 }
 
-// Hook of the server's start: makes that memory (server_state_preload()). The postmaster also discards a file of grants
-// that does not count (grant_file_discard_invalid()).
+// Hook of the server's start: makes that memory (server_state_preload()). The postmaster, or single-user mode, also
+// discards a file of grants that does not count (grant_file_discard_invalid()).
 void attach_memory() {
     if (next_shmem_startup_hook != nullptr)
         next_shmem_startup_hook();

@@ -57,7 +57,8 @@ Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = Acces
                              char kind = RELKIND_RELATION);
 
 // The next value of a sequence of the extension. Unlike nextval it logs each one, so neither a crash nor a promotion
-// skips any: a serial that was not reached is known. Takes RowExclusiveLock on it, and its page's lock, for the draw.
+// skips any: a serial that was not reached is known. Takes RowExclusiveLock on it for the moment, and moves its
+// counter.
 int64_t draw_number_of(Oid schema, const char *sequence) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Copies a name into a field of that size, without cutting a character in two.

@@ -227,8 +227,8 @@ const core::Holding &next_of(const Member &member, const List *changed) {
     return member.holding;
 }
 
-// Writes a new file, and its length to the server state, with all memberships (write_file()), which it copies under the
-// slots' locks. That of a server in recovery gets no batches afterwards, because it is of no timeline.
+// Writes a new file with all memberships (write_file()), which it copies under the slots' locks, and keeps its length,
+// which the file's lock guards. That of a server in recovery gets no batches afterwards, because it is of no timeline.
 bool write_whole(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock)
     EXCLUDES(slot_lock, state_lock) {
     MemberState *fleet = &server_state->fleet;
@@ -247,8 +247,8 @@ bool write_whole(const core::FleetSeen &seen, const List *changed) REQUIRES(gran
     return true;
 }
 
-// Appends a batch of those that change, and flushes it. The server state has the length. False: the file must be
-// written whole. While this writes, and if it fails, no batch can follow.
+// Appends a batch of those that change, flushes it, and keeps the length, which the file's lock guards. False: the file
+// must be written whole. While this writes, and if it fails, no batch can follow.
 bool append_changed(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock) {
     MemberState *fleet = &server_state->fleet;
     const int64_t end = fleet->file_length;

@@ -29,12 +29,13 @@
 
 namespace uidgen::pg {
 
-// In the postmaster, when shared memory is new: removes the grants if the file does not count, with a line in the log
-// that says why. What the server has seen of its fleet stays, because it must not go back to an earlier registry.
+// In the postmaster, when shared memory is new (or in single-user mode): removes the grants if the file does not count
+// (read_or_discard_file()). What the server has seen of its fleet stays, because it must not go back to an earlier
+// registry.
 void grant_file_discard_invalid();
 
-// While the area is made (under area.making): reads the file or discards it, and restores what it says into slots
-// (membership_restore()) and server state.
+// While the area is made (under area.making): reads the file or discards it (read_or_discard_file()), and restores what
+// it says into slots (membership_restore()) and server state.
 void grant_file_restore() EXCLUDES(table_lock, slot_lock, state_lock);
 
 // Takes the lock of the file of grants. It is held while memberships are changed, stored and published, so that they do
@@ -42,14 +43,15 @@ void grant_file_restore() EXCLUDES(table_lock, slot_lock, state_lock);
 void lock_grant_file() ACQUIRE(grant_file_lock) EXCLUDES(slot_lock, state_lock);
 void unlock_grant_file() RELEASE(grant_file_lock);
 
-// Stores durably in the file, whose length it keeps in the server state, in one write, what was seen of the fleet, and
-// the memberships that change (a list of Member), which the caller publishes afterwards. An error: they could not be
-// written, and the log says why.
+// Stores durably in the file, whose length it keeps, in one write, what was seen of the fleet, and the memberships that
+// change (a list of Member), which the caller publishes afterwards. Where it writes the file whole, it copies all
+// memberships (write_whole()). An error: they could not be written, and the log says why.
 GrantError grant_file_store(const core::FleetSeen &seen, const List *changed) REQUIRES(grant_file_lock)
     EXCLUDES(slot_lock, state_lock);
 
-// For uid_fleet_move(), in a session: all memberships begin again (memberships_begin_again()), and the file has none of
-// the former ones. Takes the file's lock, then in turn those of slots and state. Error if the file cannot be written.
+// For uid_fleet_move(), in a session: all memberships begin again (memberships_begin_again()), and the file is written
+// without the former ones (write_whole()). Takes the file's lock, then in turn those of slots and state. Error if the
+// file cannot be written.
 void grant_file_forget() EXCLUDES(grant_file_lock, slot_lock, state_lock);
 
 } // namespace uidgen::pg

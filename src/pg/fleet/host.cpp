@@ -101,8 +101,8 @@ void send_statement(Host *host) {
         fail_host(host, "");
 }
 
-// Begins to connect, without waiting for the host. A later keyword overrides an earlier one, and the connection string
-// stands in the place of the first dbname. target_session_attrs would choose among hosts.
+// Begins to connect (run_on_host()), without waiting for the host. A later keyword overrides an earlier one, and the
+// connection string stands in the place of the first dbname. target_session_attrs would choose among hosts.
 void start_connecting(Host *host) {
     const char *const keywords[] = {
         "fallback_application_name", "dbname", "client_encoding", "host", "hostaddr", "port",

@@ -52,8 +52,8 @@ inline bool is_idle(const Host &host) { return host.stage == Stage::idle; }
 // Whether the last statement returned rows that count.
 inline bool has_rows(const Host &host) { return host.stage == Stage::idle && host.result != nullptr; }
 
-// Begins to run a statement, whose texts are copied to the current memory context, and connects first if need be. It
-// does not wait for the host: while that is busy, advance_host() continues.
+// Begins to run a statement, and connects first if need be. libpq then reads its files, and waits for the look-up of
+// the host's name. Nothing else waits for the host: while that is busy, advance_host() continues.
 void run_on_host(Host *host, const Statement &statement);
 // While the host is busy: connects, sends and receives what it can without waiting. While it is idle: notices the end
 // of the connection.

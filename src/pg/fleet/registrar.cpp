@@ -289,7 +289,7 @@ void reload_settings() EXCLUDES(slot_lock, state_lock) {
 // The process
 // ---------------------------------------------------------------------------------------------------------
 
-// Makes an attempt for what is due (connect_to_registry(), ask_registry()), or disconnects and sleeps
+// Makes an attempt for what is due (connect_to_registry(), ask_registry(), note_back()), or disconnects and sleeps
 // (connection_nap()).
 void attempt_or_sleep(Agenda *agenda) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     const int64_t pause = attempt_in_us(agenda->wanted);

@@ -20,7 +20,7 @@ constexpr int64_t grace_us = 1000 * us_per_ms;
 // A generator that joins while the clock is behind its ids needs no grant yet. But the registry must learn at once
 // which node they have. It would refuse to reach further than a grant. So this asks the registrar (membership_want()),
 // and does not wait. Takes the state's lock for the moment (usual_length_us()).
-void join_while_behind(Slot *slot, const DrawReading &reading, int64_t behind_ticks) {
+void join_while_behind(Slot *slot, const DrawReading &reading, int64_t behind_ticks) EXCLUDES(state_lock) {
     const core::Layout &layout = generator_of(slot).config.layout;
     if (reading.grant.in_fleet && !reading.grant.view.granted && behind_ticks * layout.tick_us <= usual_length_us())
         membership_want(slot, static_cast<int64_t>((reading.state.last + 1) >> layout.sequence_bits));

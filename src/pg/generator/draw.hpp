@@ -80,7 +80,7 @@ enum class Outcome : uint8_t {
 
 // Begins a try: closes the entry's window, and reads the word, the grant and the clock. Joins or leaves the fleet if
 // the setting has changed (join_or_leave_fleet()). Logs that the clock went back or has caught up, and counts it in an
-// atomic of the slot (note_clock_change()).
+// atomic of the slot (note_clock_change()); in a fleet notes there when it was used (membership_note_use()).
 DrawReading begin_try(DrawCall *call) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Fixes the node of the try's ids: that of its grant (show_node()), or the generator's own, for which it draws the
@@ -113,7 +113,7 @@ void before_next_try(DrawCall *call);
 
 // Writes a lease inside the grant, unless another session has: under the exclusive lock of the page, which it takes
 // (lock_matched_page()), on the page, in the log and in the slot's word. In a fleet it starts the registrar if none
-// runs. What is needed later does not wait for the flush.
+// runs. What is needed later is durable soon.
 void write_lease(const DrawCall &call, const DrawReading &reading, int64_t until_tick, Needed needed)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

@@ -59,7 +59,7 @@ constexpr char of_slot_table[] = "the table of generators and segments"; // for 
 bool attach_area();
 
 // Attaches this process to the area (attach_area()). If there is none, it makes it under area.making, and fills its
-// slots from the file of grants. The caller holds no lock but sequences'.
+// slots from the file of grants (grant_file_restore()). The caller holds no lock but sequences'.
 void open_area();
 // For _PG_init, in this process only: what open_area() calls to fill a new area, before any other process sees it.
 void area_restore_by(void (*restore)());

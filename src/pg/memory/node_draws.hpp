@@ -52,7 +52,7 @@ inline NodeDraw *find_node_draw(Slot *slot, int64_t drawn_for) {
 
 // A place of the slot for a draw to come, which no other session gets: found or added under the state's lock. Raises an
 // error if the area gets no memory for another one.
-NodeDraw *claim_node_place(Slot *slot) EXCLUDES(slot_lock, state_lock);
+NodeDraw *claim_node_place(Slot *slot) EXCLUDES(state_lock);
 
 // The row of worker_node of a draw.
 struct DrawnRow {
@@ -63,10 +63,10 @@ struct DrawnRow {
 // Fills the place that was claimed, and returns it; or gives it up, and returns the one that another session has filled
 // for the same. That one has another row from now on, if it is for grants. Under the state's lock, which it takes.
 NodeDraw *fill_node_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const core::Node &node, const DrawnRow &row)
-    EXCLUDES(slot_lock, state_lock);
+    EXCLUDES(state_lock);
 
 // The node has another row from now on, which the node writer will write: noted under the state's lock.
-void set_node_row(NodeDraw *draw, const DrawnRow &row) EXCLUDES(slot_lock, state_lock);
+void set_node_row(NodeDraw *draw, const DrawnRow &row) EXCLUDES(state_lock);
 
 // For slots.cpp, as the next one. Both do nothing for a segment. The nodes of emptied places are given back when the
 // locks are released.

@@ -156,10 +156,10 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init) EXCLUDES(page_lock, ta
 Slot *claim_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // What the slot was made from has changed, or may have been rolled back: the next draw makes again what it draws with.
-// Statistics and membership stay, and the ranges of a segment that was only altered. If the sequence was dropped, they
-// are out of sight, unless the DROP is rolled back. Takes both locks of (5), raises no error, and leaves the node to a
-// later call. The caller's lock on the sequence excludes other users, or no other session sees it; for `altered`
-// RowExclusiveLock will do.
+// Statistics and membership stay, and the ranges and the block of a segment that was only altered; otherwise the block
+// is discarded (blocks_discard()). If the sequence was dropped, they are out of sight, unless the DROP is rolled back.
+// Takes both locks of (5), raises no error, and leaves the node to a later call. The caller's lock on the sequence
+// excludes other users, or no other session sees it; for `altered` RowExclusiveLock will do.
 void mark_stale(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(slot_lock, state_lock);
 
 // Marks the slot stale, too (mark_stale()), and gives its nodes back to the table (give_back_nodes()). The caller's
@@ -247,7 +247,7 @@ core::PositionAllocator<> &word_of(Slot *slot);
 Stats slot_counted(Slot *slot) REQUIRES_SHARED(slot_lock);
 
 // What all slots of the server have counted since its start, also those that were freed. Takes the state's lock, and
-// then each slot's. Notes what it shows, in atomics.
+// after that each slot's. Notes what it shows, in atomics.
 Stats slots_counted() EXCLUDES(slot_lock, state_lock);
 
 } // namespace uidgen::pg

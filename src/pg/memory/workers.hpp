@@ -42,8 +42,8 @@ void start_worker_if_gone(SingleWorker kind);
 // process there, by an atomic, until its end. If another one is running, this one ends.
 void begin_as_worker(SingleWorker kind);
 
-// For a worker that has found no work: resigns, by an atomic of shared memory. False: has_work() is true by now,
-// and this process is the worker again.
+// For a worker that has found no work: resigns, by an atomic of shared memory, and then calls has_work(), with its
+// locks. False: that is true by now, and this process is the worker again.
 bool worker_resigns(SingleWorker kind, bool (*has_work)());
 
 // For one that can do only a part of the work: resigns, by an atomic, and starts the next one. False: there is no

@@ -295,8 +295,8 @@ void override_settings() {
 }
 
 // Overrides settings, and connects the writer to the database that slots owe a row for longest, for which it may wait
-// (wait_for_database()), and which it names in the server state meanwhile. A database that cannot be connected to is
-// left to a later transaction in it; the process that tried has ended.
+// (wait_for_database()). Meanwhile the server state names it, without a lock, because there is one writer. If one is
+// named there before, the process that tried it has ended: its rows are left to a later use of them (forget_rows_of()).
 void connect_to_database() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Oid &connects_to = server_state->writer_connects_to;
     forget_rows_of(connects_to);
@@ -341,7 +341,7 @@ void node_writer_transaction_ended() {
 }
 
 // The process of the node writer: begin_as_worker(), connect_to_database(), write_due_rows(), then worker_resigns(). If
-// rows are left, the next process goes on, or the postmaster starts this one again.
+// rows are left, the next process goes on (worker_hands_over()), or the postmaster starts this one again.
 UIDGEN_WORKER_MAIN(uidgen_node_writer_main) {
     pqsignal(SIGTERM, die);
     begin_as_worker(SingleWorker::node_writer);

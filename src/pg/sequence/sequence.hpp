@@ -91,9 +91,9 @@ SequencePage lock_page_for_reading(Relation sequence) ACQUIRE_SHARED(page_lock)
 SequencePage lock_page_for_writing(Relation sequence) ACQUIRE(page_lock) EXCLUDES(table_lock, slot_lock, state_lock);
 
 // For a reservation: lock_page_for_writing(), after a look at catalogs and the slot, which a parallel worker finds in
-// the table of slots (is_rewritten()). If another command has moved the
-// counter, the slot adopts the page (adopt_page()). A new file's may be logged once more (docs/design.md, P1 7), and
-// the slot notes whether it may be rolled back.
+// the table of slots (is_rewritten()). If another command has moved the counter, the slot adopts the page
+// (adopt_page()). A new file's may be logged once more (docs/design.md, P1 7), and the slot notes whether it may be
+// rolled back.
 SequencePage lock_matched_page(Slot *slot, Relation sequence) ACQUIRE(page_lock)
     EXCLUDES(table_lock, slot_lock, state_lock);
 
@@ -107,8 +107,7 @@ struct PagePlace {
     Buffer buffer; // saves the look-up if it still holds the page
 };
 
-// Whether the page is what the slot expects, under its shared lock. Notes in `place` where the page is. May wait for
-// another session's write of the page, and read it from disk.
+// Reads the page: whether it is what the slot expects. Notes in `place` where the page is.
 bool find_expected_page(const Slot *slot, Relation sequence, PagePlace *place)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
@@ -129,7 +128,7 @@ uint64_t write_page(SequencePage *page, int64_t last_value, Slot *slot = nullptr
 // Discards the record that was begun, unless write_page() has written it.
 void unlock_page(SequencePage *page) RELEASE(page_lock);
 
-// The page's contents, read under the page's shared lock, which it takes.
+// Reads the page: its contents.
 PageState page_state(Relation sequence) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Returns when every record up to lsn is as durable as `level` requires. A cancel raises an error, and nothing is

@@ -64,7 +64,8 @@ void check_new_segment(const char *name, int64_t increment) {
 }
 
 // By find_segment(): error unless the sequence is that of the segment, and if_not_exists; else a NOTICE.
-void notify_or_refuse_existing(const char *name, Oid sequence, bool if_not_exists) {
+void notify_or_refuse_existing(const char *name, Oid sequence, bool if_not_exists)
+    EXCLUDES(table_lock, slot_lock, state_lock) {
     if (find_segment(cstring_to_text(name)) != sequence)
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
                         errmsg("sequence %s is not that of segment \"%s\"", qualified_name(sequence), clipped(name)),

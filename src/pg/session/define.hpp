@@ -24,8 +24,8 @@ void accept_label(const ObjectAddress *object, const char *label)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Defines what a sequence is that has no label yet (begin_definition()), and stores the label. Excludes draws, and
-// locks the extension, to the end of the transaction; frees the slot or marks it stale. Error unless the caller owns
-// it.
+// locks the extension; frees the slot or marks it stale. Reads the page and the slot of one that becomes a generator's
+// (check_counter()). Error unless the caller owns it.
 void define_sequence(Oid sequence, const core::Definition &definition)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

@@ -118,7 +118,7 @@ void renew_names() {
 
 // The sequence of the segment of that name; InvalidOid: there is none, and the name may be that of a plain sequence. An
 // error if the sequence has lost its label. By find_segment() and the label; locks no sequence.
-Oid named_segment(const text *name) {
+Oid named_segment(const text *name) EXCLUDES(table_lock, slot_lock, state_lock) {
     const Oid found = find_segment(name);
     const Oid own = OidIsValid(found) ? found : own_sequence_of(name);
     // It may have been dropped meanwhile.
@@ -128,7 +128,7 @@ Oid named_segment(const text *name) {
 }
 
 // Resolves a name by named_segment() and catalogs, and remembers it in this session. Locks no sequence.
-const Name *look_up(const text *name) {
+const Name *look_up(const text *name) EXCLUDES(table_lock, slot_lock, state_lock) {
     if (names == nullptr || are_too_many())
         renew_names();
     names_kept++;
@@ -181,7 +181,7 @@ bool has_constant_argument(const FmgrInfo *flinfo) {
 }
 
 // What the name means, by look_up() unless this session remembers it; error if it means nothing.
-const Name *find_name(const text *name) {
+const Name *find_name(const text *name) EXCLUDES(table_lock, slot_lock, state_lock) {
     if (names != nullptr) {
         const uint64 hash = hash_of_name(name);
         const auto *known = static_cast<const Name *>(hash_search(names, &hash, HASH_FIND, nullptr));

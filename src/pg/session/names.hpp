@@ -22,7 +22,7 @@ SessionEntry *open_default() EXCLUDES(page_lock, table_lock, slot_lock, state_lo
 
 // The sequence of the segment of that name, else the sequence of that name; error if there is neither. Looked up in the
 // slot, labels and catalogs (find_segment()) unless this session remembers it. Locks no sequence.
-Oid sequence_named(const text *name);
+Oid sequence_named(const text *name) EXCLUDES(table_lock, slot_lock, state_lock);
 
 // Opens the entry of sequence_named() for the name that is the first argument. The expression remembers its last name
 // in fn_extra. RowExclusiveLock is held from then on.

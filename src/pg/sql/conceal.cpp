@@ -46,7 +46,7 @@ AesKey *aes_open(const uint8_t *secret) {
 // Overwrites the expanded key, and gives its memory back.
 void aes_close(AesKey *key) { EVP_CIPHER_CTX_free(key); }
 
-// Each text is one whole block, so the mode does not matter, and nothing waits for padding.
+// Each text is one whole block, so the mode does not matter, and nothing waits for padding. May raise an error.
 core::CipherBlock aes_encrypt(AesKey *key, const core::CipherBlock &text) {
     core::CipherBlock result;
     int length = 0;
@@ -252,10 +252,11 @@ Oid create_key(FunctionCallInfo fcinfo) {
     return sequence;
 }
 
-// Updates the key's row of uid_key by a statement (write_as_owner()), under lock_definition(). Its commit is flushed.
-// Each version has a secret of its own, which a trigger makes. The number of the newest one is read again, because
-// another rotation may have come before this one. No other session uses the secret before its commit is flushed,
-// whatever synchronous_commit says: after a crash that lost the commit, another secret would get the number.
+// Updates the key's row of uid_key by a statement (write_as_owner()), under lock_definition(), and queues an
+// invalidation, so that sessions read it again. Its commit is flushed. Each version has a secret of its own, which a
+// trigger makes. The number of the newest one is read again, because another rotation may have come before this one. No
+// other session uses the secret before its commit is flushed, whatever synchronous_commit says: after a crash that lost
+// the commit, another secret would get the number.
 int32_t rotate_key(const text *name) {
     const Oid sequence = key_named(name);
     check_owner(sequence);
@@ -277,7 +278,7 @@ int32_t rotate_key(const text *name) {
 
 } // namespace
 
-// Computes with a key that this session has, or reads from uid_key, without a lock on it (open_key()).
+// Computes with a key that this session has, or reads from uid_key, under AccessShareLock for the moment (open_key()).
 UIDGEN_SQL_FUNCTION(uid_conceal) {
     const int64_t id = PG_GETARG_INT64(0);
     const text *name = PG_GETARG_TEXT_PP(1);
@@ -290,7 +291,7 @@ UIDGEN_SQL_FUNCTION(uid_conceal) {
     PG_RETURN_INT64(uidgen::core::conceal(key.format, key.permutation, key.version, id));
 }
 
-// Computes with a version of a key that this session has, or reads from uid_key, without a lock on it (open_key()).
+// Computes with a version of a key, as uid_conceal() does (open_key()).
 UIDGEN_SQL_FUNCTION(uid_reveal) {
     const int64_t value = PG_GETARG_INT64(0);
     const text *name = PG_GETARG_TEXT_PP(1);

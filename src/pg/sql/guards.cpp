@@ -10,9 +10,9 @@ namespace uidgen::pg {
 // The quoted name of the extension's schema, locked to the end of the transaction (hold_names()).
 UIDGEN_SQL_FUNCTION(uid_home) { PG_RETURN_TEXT_P(cstring_to_text(quoted_schema(hold_names()))); }
 
-// Takes AccessExclusiveLock for the owner of a table or of a sequence, who could do the same by LOCK TABLE or ALTER
-// SEQUENCE. Others get no lock, and an error from the caller. A sequence is locked as a plan that renames or drops it
-// does.
+// Takes AccessExclusiveLock (lock_first()) for the owner of a table or of a sequence, who could do the same by LOCK
+// TABLE or ALTER SEQUENCE. Others get no lock, and an error from the caller. A sequence is locked as a plan that
+// renames or drops it does.
 UIDGEN_SQL_FUNCTION(uid_lock_first) {
     const Oid relation = PG_GETARG_OID(0);
     if (is_relation(relation) && has_privs_of_role(GetUserId(), owner_of(relation)))

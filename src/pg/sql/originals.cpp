@@ -88,7 +88,7 @@ struct ReservedBlock {
 
 // Moves the sequence's counter, durably (reserve_beyond()), for an entry of open_segment(). Values beyond all that were
 // reserved, and beyond the former row, which may be ahead of its sequence after a restore. If too few are left and the
-// row is set to 0, it starts over (restart_sequence()), with `again` values.
+// row is set to 0, it starts over (restart_sequence(), open_entry()), with `again` values.
 ReservedBlock reserve_or_start_over(const BlockRow &row, const SessionEntry *entry, const BlockLength &length,
                                     int64_t shown, uint64_t again) {
     ReservedBlock block = {reserve_beyond(entry, length, fault_is("stale_row") ? PG_INT64_MIN : shown), false};

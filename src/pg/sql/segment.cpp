@@ -151,7 +151,8 @@ UIDGEN_SQL_FUNCTION(segment_set) {
 // Has the registrar ask the registry for one value of a segment, through its slot, and waits (ask_for_block()). Its
 // arguments are the sequence, and the names of the segment here and at the registry. It takes lock_owned() and opens
 // the entry, so no session draws meanwhile, and the slot may have the definition to be looked up (mark_stale(),
-// make_slot()) until it is opened next, which reads its own again. The label of a new segment discards the value.
+// make_slot(), blocks_forget()) until it is opened next, which reads its own again. The label of a new segment discards
+// the value.
 UIDGEN_SQL_FUNCTION(uid_look_up_segment) {
     TupleDesc desc = row_type(fcinfo);
     const Oid sequence = PG_GETARG_OID(0);

@@ -207,7 +207,7 @@ int32_t count_slots(SlotKind kind) EXCLUDES(slot_lock, state_lock) {
     return slots;
 }
 
-// From the server's state, and from all slots, each under its lock.
+// From the server's state, and from all slots, each under its lock; notes in atomics what it shows (slots_counted()).
 bool put_server(ResultRow *row) EXCLUDES(slot_lock, state_lock) {
     if (!attach_server_state())
         return false;
