@@ -52,7 +52,7 @@ bool is_database(Oid oid);
 // A table of the extension, or one of its sequences, by the catalogs, not locked; error if it does not exist.
 Oid required_table(Oid schema, const char *name, char kind = RELKIND_RELATION);
 // A table or sequence of the extension, opened under a heavyweight lock of that mode, for which it may wait. The
-// caller closes it. Error if it does not exist.
+// caller closes and unlocks it. Error if it does not exist.
 Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = AccessShareLock,
                              char kind = RELKIND_RELATION);
 

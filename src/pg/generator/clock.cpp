@@ -61,8 +61,9 @@ void log_jump(const DrawReading &reading, int64_t moved_us) {
                      "meanwhile (docs/runbooks/clock.md).")));
 }
 
-// Makes the reading's offset that of the server's state, an atomic. If it has moved far, rereads the clock first, and
-// returns false or raises an error. Of sessions that have seen one jump, one logs it. Relaxed: it guards no data.
+// Makes the reading's offset that of the server's state, an atomic. If it has moved far, rereads the clock first
+// (reread_clock()), and returns false or raises an error. Of sessions that have seen one jump, one logs it. Relaxed: it
+// guards no data.
 bool accept_offset(const SessionEntry *entry, const DrawReading &reading)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     std::atomic<int64_t> &offset_us = server_state->clock.offset_us;

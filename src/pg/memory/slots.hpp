@@ -171,8 +171,9 @@ void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(page_lock
 // given back (give_back_nodes()).
 void free_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Notes in the server state how far the ids of a generator reach that the database has lost, or may lose: its sequence
-// is dropped, or the creation is rolled back. Does nothing if the slot is another sequence's by now. Raises no error.
+// Notes in an atomic of the server state how far the ids of a generator reach that the database has lost, or may lose:
+// its sequence is dropped, or the creation is rolled back. Does nothing if the slot is another sequence's by now.
+// Raises no error.
 void note_dropped(Slot *slot, const SlotKey &key) EXCLUDES(slot_lock, state_lock);
 
 // No id of a lost generator of this layout and this database has a later time; 0: there is none. Times of other

@@ -71,7 +71,7 @@ void log_node(const Slot *slot, const core::Node &node) {
 namespace {
 
 // Calls visit(row) for each row of worker_node whose column has the value, found by the index. Takes AccessShareLock on
-// the table.
+// the table for the moment.
 template <typename Visit>
 void for_each_row_with(Oid schema, const char *index_name, const char *name, Oid type, RegProcedure equal, Datum value,
                        Visit visit) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {

@@ -44,7 +44,7 @@ void draw_own_row_again(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, s
 //
 // A row is the generator's if it has its oid, whatever the generator's name was. Where that oid is of another database
 // or server, as after a restore, or of nothing any more, it is the generator's if it has its name. Reads the table
-// under AccessShareLock.
+// under AccessShareLock for the moment.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

@@ -14,8 +14,7 @@ struct SequenceOptions {
 };
 
 // The sequence of that name, of at most 63 bytes. The caller creates and owns it, unless there is one: by statements
-// (CREATE SEQUENCE, setval for a generator), under a lock on the name to the end of the transaction. Needs an active
-// snapshot.
+// (CREATE SEQUENCE, setval for a generator), under a lock on the name (lock_name()). Needs an active snapshot.
 Oid create_sequence(core::DefinitionKind kind, const char *name, const SequenceOptions &options);
 
 // The definition of a segment that has all defaults.

@@ -38,8 +38,9 @@ void end_lease(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_l
 // (drop_slot()). Under a lock on the sequence that excludes draws.
 void lose_generator(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Notes in the server state how far the ids reach of all generators of this database whose sequences are gone, by their
-// slots, each under its lock. Locks no sequence. A session that has not loaded the library drops without the above.
+// Notes in the server state (note_dropped()) how far the ids reach of all generators of this database whose sequences
+// are gone, by their slots, each under its lock. Locks no sequence. A session that has not loaded the library drops
+// without the above.
 void note_all_lost() EXCLUDES(slot_lock, state_lock);
 
 // For a sequence that becomes a generator's: notes all that are lost (note_all_lost()), and frees the slot of a
