@@ -233,7 +233,7 @@ const char *relation_of(const char *name) {
 
 const char *name_of_segment(Oid sequence, const core::SegmentDefinition &segment) {
     const char *own = get_rel_name(sequence);
-    return own == nullptr || strlen(segment.name) >= NAMEDATALEN ? segment.name : own;
+    return own == nullptr || strlen(segment.name) >= NAMEDATALEN || fault_is("keep_name") ? segment.name : own;
 }
 
 Oid own_sequence_of(const text *name) {

@@ -141,7 +141,7 @@ const Name *look_up(const text *name) EXCLUDES(table_lock, slot_lock, state_lock
         if (may_be_qualified)
             sequence = RangeVarGetRelid(makeRangeVarFromNameList(textToQualifiedNameList(const_cast<text *>(name))),
                                         NoLock, true);
-        if (OidIsValid(find_renamed_segment(name, sequence)))
+        if (OidIsValid(find_renamed_segment(name, sequence)) && !fault_is("former_name"))
             report_no_segment(name, "");
         if (!OidIsValid(sequence))
             ereport(ERROR,
