@@ -28,7 +28,6 @@ bool set_text(void *record, const Field &field, const char *text) {
     return field.type != FieldType::choice || number_in(record, field) >= 0;
 }
 
-// Whether the column of the field is NULL.
 bool is_null_in(const void *record, const Field &field) {
     if (goes_as_text(field))
         return column_text(record, field) == nullptr;

@@ -39,7 +39,6 @@ inline const TriggerData *trigger_of(FunctionCallInfo fcinfo) {
 // A trigger function was called in another way than as that kind of trigger.
 [[noreturn]] void report_other_call(const char *function, const char *trigger);
 
-// A generator was expected.
 [[noreturn]] void report_not_a_generator(Oid relation);
 
 // A segment's sequence has no value left.

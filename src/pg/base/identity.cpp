@@ -15,7 +15,6 @@ bool read_host_name(char *into, size_t bytes) {
     return known;
 }
 
-// The host's name from the operating system, and the port from the settings.
 ServerAddress address_of_server() {
     ServerAddress address = {};
     (void)read_host_name(address.host, sizeof(address.host));

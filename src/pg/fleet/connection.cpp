@@ -141,7 +141,6 @@ void add_error(GrantError *error, const GrantError &other) {
         error->why = other.why;
 }
 
-// Why a host was not chosen.
 GrantError why_not_chosen(const Host &host, const core::Hello &hello) {
     if (!has_rows(host))
         return host.error;
