@@ -80,10 +80,17 @@ SELECT uid_generator_drop('uid_generators.brief');
 COMMIT;
 SELECT ids_of('uid_generators.shared'), ids - :server_ids AS by_server FROM uid_stat_server;
 
--- An alteration keeps a slot's counters. Those of the server never go back, whatever is dropped.
+-- An alteration keeps a slot's counters, and so does the label that is there, set once more. Those of the server never go
+-- back, whatever is dropped.
 SELECT ids AS server_ids FROM uid_stat_server \gset
-SELECT uid_generator_alter('uid_generators.counted', lease_ms => 2000);
 SELECT ids_of('uid_generators.counted') AS before \gset
+SELECT uid_generator_alter('uid_generators.counted', lease_ms => 2000);
+DO $$
+BEGIN
+  EXECUTE (SELECT format('SECURITY LABEL FOR uidgen ON SEQUENCE uid_generators.counted IS %L', label)
+             FROM pg_seclabel WHERE objoid = 'uid_generators.counted'::regclass);
+END
+$$;
 SELECT uid_next('uid_generators.counted') > 0;
 SELECT ids_of('uid_generators.counted') - :before AS more;
 SELECT segment_drop('counted');

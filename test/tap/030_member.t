@@ -118,6 +118,10 @@ foreach my $draw (q{uid_next('uid_generators.wrong')}, q{segment_next('orders') 
 {
 	like((sqlstate($member, "SET uidgen.max_wait = '1s'; SELECT $draw"))[1] // '', qr/55000.*(answer is not valid|had before)/s, "a wrong answer: $draw fails");
 }
+is(status('node', 'uid_generators.wrong'), '', '... and the generator has no such node');
+sql($registry, 'DROP FUNCTION uid_registry.grant; ALTER FUNCTION uid_registry.grant_truly RENAME TO "grant"');
+push @ids, sql($member, q{SELECT uid_next('uid_generators.wrong')});
+is(status('node >> 5', 'uid_generators.wrong'), 9, '... until the registry gives one that it asked for');
 
 is(repeated(@ids), '', 'no id came twice');
 $_->stop foreach $member, $registry;

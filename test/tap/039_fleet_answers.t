@@ -1,5 +1,6 @@
 # What a member does with the answers of its registry: those that are late, lost or repeated, those whose commit nobody has
-# awaited, those that are none, and those of another registry. Then a segment that several members draw from.
+# awaited, and those of another registry (030_member.t has those that no registry gives). Then a segment that several members
+# draw from.
 #
 # Expected: a grant counts once, and only when it is durable. A member that is killed between the registry's commit and its
 # answer keeps its node.
@@ -127,23 +128,6 @@ drawn_from('uid_default');
 	is($member->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%unsafe%' AND state = 'active' AND pid <> pg_backend_pid()}), 1, '... and nothing is drawn');
 	set_conf($registry, "synchronous_standby_names = ''");
 	like((finish_query($session))[0], qr/^\d+$/, '... until one has it');
-	$session->quit;
-}
-
-# A registry that gives a node which the generator did not ask for.
-{
-	sql($registry, <<'SQL');
-ALTER FUNCTION uid_registry.grant(bigint, bigint, jsonb) RENAME TO honest;
-CREATE FUNCTION uid_registry.grant(bigint, bigint, jsonb) RETURNS SETOF uid_registry.answer LANGUAGE sql SECURITY DEFINER AS
-  'SELECT request, why, node + 1024, since, until, taken, term, detail FROM uid_registry.honest($1, $2, $3)';
-GRANT EXECUTE ON FUNCTION uid_registry.grant(bigint, bigint, jsonb) TO uid_member;
-SQL
-	my $session = hold_open($member);
-	newcomer('lied_to')->($session);
-	ok($member->poll_query_until('postgres', q{SELECT error IS NOT NULL OR node IS NOT NULL FROM uid_registry_status WHERE generator = 'uid_generators.lied_to'}), 'a registry lies');
-	is($member->safe_psql('postgres', q{SELECT count(node) FROM uid_registry_status WHERE generator = 'uid_generators.lied_to'}), 0, '... and the generator does not take such a node');
-	sql($registry, 'DROP FUNCTION uid_registry.grant(bigint, bigint, jsonb); ALTER FUNCTION uid_registry.honest RENAME TO "grant"');
-	like((finish_query($session))[0], qr/^\d+$/, '... but one from an honest registry');
 	$session->quit;
 }
 

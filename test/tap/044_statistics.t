@@ -121,18 +121,6 @@ is((finish_query($waiter))[0], 't', '... and has its id when the registry is bac
 $waiter->quit;
 $member->stop;
 
-# The label that is there, set once more, changes nothing, and neither does another one.
-{
-	sql("SELECT uid_generator_create('known')");
-	sql("SELECT uid_next('uid_generators.known') FROM generate_series(1, 3)");
-	my $label = sql("SELECT label FROM pg_seclabel WHERE objoid = 'uid_generators.known'::regclass");
-	my $set = 'SECURITY LABEL FOR uidgen ON SEQUENCE uid_generators.known IS';
-	sql("$set '$label'");
-	is(sqlstate($node, "$set '" . $label =~ s/lease_ms=1000/lease_ms=900/r . "'"), '42710', 'another label of a generator that is there');
-	is(sql("SELECT ids FROM uid_stat WHERE sequence = 'uid_generators.known'::regclass"), 3, '... leaves what was counted');
-	sql("SELECT uid_generator_drop('uid_generators.known')");
-}
-
 # The views read the server's memory: no page of a sequence, and no table in proportion to the rows of another one, even
 # before the catalogs have statistics.
 {
