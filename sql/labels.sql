@@ -17,6 +17,13 @@ BEGIN
   EXECUTE format('SECURITY LABEL FOR uidgen ON SEQUENCE %s IS %L', sequence, label);
 END
 $$;
+-- A sequence as a restore without labels leaves that of a generator.
+CREATE PROCEDURE unlabelled(sequence text) LANGUAGE plpgsql AS $$
+BEGIN
+  EXECUTE format('CREATE SEQUENCE %s INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE', sequence);
+  PERFORM setval(sequence::regclass, 1);
+END
+$$;
 CREATE PROCEDURE register(sequence regclass, tick bigint, bits integer) LANGUAGE plpgsql AS $$
 BEGIN
   CALL label(sequence::text, label_of(tick, bits));
@@ -34,15 +41,14 @@ $$;
 -- As a restore without labels leaves it: the builtin generator is the default, whatever was. It does not stand in. A role
 -- that may create generators cannot stop it.
 CREATE ROLE uidgen_labels;
-CREATE SEQUENCE uid_generators.planted INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+CALL unlabelled('uid_generators.planted');
 ALTER SEQUENCE uid_generators.planted OWNER TO uidgen_labels;
 SELECT uid_next() > 0;
 DROP OWNED BY uidgen_labels;
 DROP ROLE uidgen_labels;
 DROP EXTENSION uidgen;
 CREATE EXTENSION uidgen;
-CREATE SEQUENCE uid_generators.lost INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
-SELECT setval('uid_generators.lost', 1);
+CALL unlabelled('uid_generators.lost');
 SELECT outcome('SELECT uid_next()');
 SELECT uid_generator_create('lost', 'js53'), outcome('SELECT uid_default_set(''uid_generators.lost'')');
 SELECT uid_next() < 2::bigint ^ 53 AS is_of_js53;
@@ -55,27 +61,25 @@ DROP EXTENSION uidgen;
 CREATE EXTENSION uidgen;
 SET timezone = 'UTC';
 -- A label that somebody gives a sequence of before counts from the commit on: it may be rolled back, and its ids would stay.
-CREATE SEQUENCE uid_generators.own INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
-SELECT setval('uid_generators.own', 1);
+CALL unlabelled('uid_generators.own');
 BEGIN;
 CALL register('uid_generators.own', 1000, 41);
-SELECT uid_next('uid_generators.own');
+SELECT outcome('SELECT uid_next(''uid_generators.own'')');
 ROLLBACK;
 BEGIN;
 SAVEPOINT a;
 CALL register('uid_generators.own', 1000, 41);
 SAVEPOINT b;
-SELECT count(*) FROM unnest(uid_next_array('uid_generators.own', 5));
+SELECT outcome('SELECT uid_next_array(''uid_generators.own'', 5)');
 ROLLBACK TO a;
-SELECT uid_next('uid_generators.own');
+SELECT outcome('SELECT uid_next(''uid_generators.own'')');
 ROLLBACK;
 SELECT last_value AS no_lease FROM uid_generators.own;
 CALL register('uid_generators.own', 1000000, 31);
 SELECT decodes(uid_next('uid_generators.own'), 'uid_generators.own');
 -- Sequence and label made in one transaction: draws work, and follow the label where that is rolled back alone.
 BEGIN;
-CREATE SEQUENCE uid_generators.both INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
-SELECT setval('uid_generators.both', 1);
+CALL unlabelled('uid_generators.both');
 SAVEPOINT a;
 CALL register('uid_generators.both', 1000000, 31);
 SELECT decodes(uid_next('uid_generators.both'), 'uid_generators.both');
@@ -83,7 +87,7 @@ SAVEPOINT b;
 ROLLBACK TO b;
 SELECT decodes(uid_next('uid_generators.both'), 'uid_generators.both');
 ROLLBACK TO a;
-SELECT uid_next('uid_generators.both');
+SELECT outcome('SELECT uid_next(''uid_generators.both'')');
 ROLLBACK TO a;
 SAVEPOINT c;
 SELECT setval('uid_generators.both', 1);
@@ -94,7 +98,7 @@ SAVEPOINT d;
 ROLLBACK TO d;
 SELECT decodes(uid_next('uid_generators.both'), 'uid_generators.both');
 ROLLBACK TO a;
-SELECT uid_next('uid_generators.both');
+SELECT outcome('SELECT uid_next(''uid_generators.both'')');
 ROLLBACK TO a;
 SELECT setval('uid_generators.both', 1);
 CALL register('uid_generators.both', 1000000, 31);
@@ -146,8 +150,7 @@ ALTER TABLE identities DROP COLUMN n;
 SELECT count(*) FROM uid_segment;
 
 -- What a label says is checked.
-CREATE SEQUENCE uid_generators.checked INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
-SELECT setval('uid_generators.checked', 1);
+CALL unlabelled('uid_generators.checked');
 SELECT label, labelled('SEQUENCE uid_generators.checked', label) FROM (VALUES (''), ('generators'), ('generator'), ('key id=0'), ('key id=1 id=1'),
   ('key id=1 di=2'), ('segment name="" step=null max_step=null registry_name=null fleet=null increment=null'),
   ('segment name="x" step=9 max_step=8 registry_name=null fleet=null increment=null')) v (label);
@@ -258,7 +261,7 @@ CREATE ROLE uidgen_labels;
 GRANT CREATE ON SCHEMA uid_generators, uid_segments TO uidgen_labels;
 SET ROLE uidgen_labels;
 SELECT labelled('SEQUENCE uid_generators.both', 'key id=5');
-CREATE SEQUENCE uid_generators.of_role INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+CALL unlabelled('uid_generators.of_role');
 SELECT outcome('SELECT uid_internal.uid_define_segment(''uid_generators.both'', ''x''::text, 1::bigint, 1::bigint)');
 -- The fields of a label are the columns of the view, those that its function reads, and the parameters of functions.
 WITH lists(name, fields) AS (
@@ -285,7 +288,7 @@ RESET ROLE;
 REVOKE CREATE ON SCHEMA uid_segments FROM uidgen_labels;
 CREATE SCHEMA uidgen_labels AUTHORIZATION uidgen_labels;
 SET ROLE uidgen_labels;
-CREATE SEQUENCE uid_generators.taken INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
+CALL unlabelled('uid_generators.taken');
 CREATE FUNCTION uidgen_labels.take(label text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
   RAISE NOTICE '%', (SELECT public.outcome(format('SECURITY LABEL FOR uidgen ON SEQUENCE uid_generators.taken IS %L', label)));
@@ -315,8 +318,7 @@ DROP SEQUENCE uid_keys.squatter;
 DROP SCHEMA uidgen_labels CASCADE;
 DROP SEQUENCE uid_generators.of_role, uid_generators.taken;
 RESET ROLE;
-CREATE SEQUENCE uid_generators.taker INCREMENT 9223372036854775807 MINVALUE 1 NO CYCLE;
-SELECT setval('uid_generators.taker', 1);
+CALL unlabelled('uid_generators.taker');
 SELECT labelled('SEQUENCE uid_generators.taker', replace(label_of(1000, 41), 'is_default=false', 'is_default=true'));
 DROP SEQUENCE uid_generators.taker;
 DROP OWNED BY uidgen_labels;
@@ -376,7 +378,7 @@ SELECT uid_generator_create('short', 'twitter', tick_us => 1, time_bits => 1, ep
 SELECT generator, life_used < 0 AS not_begun, ids_per_second FROM uid_generator_limits WHERE generator = 'uid_generators.short'::regclass;
 
 DROP TABLE identities;
-DROP PROCEDURE register(regclass, bigint, integer), label;
+DROP PROCEDURE unlabelled, register, label;
 DROP FUNCTION decodes, labelled, label_of, outcome, outcomes;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;
