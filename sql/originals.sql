@@ -136,13 +136,13 @@ INSERT INTO t_sequence VALUES ('it''s "quoted"; %s \', -5, 3) RETURNING *;
 UPDATE t_sequence SET current_val = current_val + increment_val WHERE pk_seq_name LIKE 'it%' RETURNING *;
 -- Another name is another segment, whose values begin above the row. That of the sequence is the name of a segment.
 UPDATE t_sequence SET pk_seq_name = 'plain too' WHERE pk_seq_name LIKE 'it%' RETURNING *;
-UPDATE t_sequence SET pk_seq_name = 'used' WHERE pk_seq_name = 'plain too';
+SELECT outcome($$UPDATE t_sequence SET pk_seq_name = 'used' WHERE pk_seq_name = 'plain too'$$);
 UPDATE t_sequence SET pk_seq_name = 'by one too' WHERE pk_seq_name = 'plain too' RETURNING *;
 ALTER SEQUENCE uid_segments."by one too" RENAME TO renamed;
-UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = 'by one too';
+SELECT outcome($$UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = 'by one too'$$);
 UPDATE t_sequence SET pk_seq_name = 'renamed' WHERE pk_seq_name = 'by one too' RETURNING *;
 SELECT segment_next('renamed'), segment_drop('renamed');
-UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = 'renamed';
+SELECT outcome($$UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = 'renamed'$$);
 -- A name of any length.
 INSERT INTO t_sequence VALUES (repeat('x', 70), 7, 3) RETURNING current_val;
 SELECT name, sequence FROM uid_segment WHERE name LIKE 'xxx%';
@@ -195,9 +195,7 @@ SELECT * FROM outcomes($$UPDATE leaf_alloc SET %s WHERE biz_tag = 'placed' RETUR
 SELECT max_id AS shown FROM leaf_alloc WHERE biz_tag = 'nobody' \gset
 UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'nobody' RETURNING max_id - step > :shown AS above;
 SELECT segment_next('nobody') > :shown AS above, segment_drop('nobody');
-\set VERBOSITY terse
-UPDATE leaf_alloc SET max_id = NULL WHERE biz_tag = 'nobody';
-\set VERBOSITY default
+SELECT split_part(outcome($$UPDATE leaf_alloc SET max_id = NULL WHERE biz_tag = 'nobody'$$), ' | ', 1);
 SELECT * FROM outcomes('%s', $$UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'nobody'$$,
   $$INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('by three', 1, 10)$$,
   'INSERT INTO leaf_alloc (max_id, step) VALUES (1, 10)');
@@ -208,10 +206,7 @@ SELECT segment_next('placed');
 CREATE SCHEMA "Leaf's";
 SELECT uid_leaf_alloc_create('Leaf''s');
 SELECT count(*) FROM "Leaf's".leaf_alloc;
-SELECT uid_leaf_alloc_create('nowhere');
-SET search_path = '';
-SELECT public.uid_leaf_alloc_create();
-RESET search_path;
+SELECT * FROM outcomes('%s', $$SELECT uid_leaf_alloc_create('nowhere')$$, 'SET search_path = ''''; SELECT public.uid_leaf_alloc_create()');
 
 -- Baidu's statements on worker_node, with grants on the table alone.
 CREATE ROLE regress_baidu;
@@ -317,16 +312,16 @@ SELECT current_val, segment_drop('lowest') FROM t_sequence WHERE pk_seq_name = '
 -- A row that shows 0 cannot start over. What the hint says helps.
 INSERT INTO t_sequence VALUES ('zero', 0, 10);
 ALTER SEQUENCE uid_segments.zero MAXVALUE 40;
-UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'zero';
+SELECT outcome($$UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'zero'$$);
 ALTER SEQUENCE uid_segments.zero MAXVALUE 400;
 UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'zero' RETURNING current_val;
 SELECT segment_drop('zero');
 ALTER TABLE leaf_alloc ALTER step TYPE bigint;
-UPDATE leaf_alloc SET max_id = max_id + step;
+SELECT outcome('UPDATE leaf_alloc SET max_id = max_id + step');
 ALTER TABLE public.leaf_alloc ALTER COLUMN step TYPE integer;
 -- A type is checked, whatever the UPDATE sets.
 ALTER TABLE t_sequence ALTER increment_val TYPE numeric;
-UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = 'mine';
+SELECT outcome($$UPDATE t_sequence SET current_val = current_val + 1 WHERE pk_seq_name = 'mine'$$);
 ALTER TABLE t_sequence ALTER increment_val TYPE bigint;
 -- What another trigger changes counts, too: after each UPDATE the segment is beyond the row's block.
 CREATE FUNCTION move() RETURNS trigger LANGUAGE plpgsql AS
