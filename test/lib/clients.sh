@@ -1,6 +1,6 @@
 # Runs the programs of test/clients against a server of their own. Each runs as the owner of a database that has the
 # extension in the schema uidgen and the js53 generator `web`, and finds it with libpq's environment variables. Each block of
-# code of docs/clients.md must be in a program. Sourced by sections.sh. setup_clients has put what is
+# code of docs/clients.md and docs/segments.md must be in a program. Sourced by sections.sh. setup_clients has put what is
 # not installed into $UIDGEN_WORK/clients. The programs run from a copy there, where Node.js finds its modules.
 # shellcheck shell=sh
 : "${bindir:?}" "${server_complaints:?}" # pg.sh sets them
@@ -128,6 +128,7 @@ section_clients() {
     node_client sequelize_test.mjs sequelize
     node_client openapi_test.mjs openapi-client-axios
     java_client JdbcTest.java postgresql
+    java_client IdServerTest.java postgresql
     java_client JsonReadersTest.java gson jackson-databind jackson-core jackson-annotations
     java_client SpringTest.java postgresql spring3-jdbc spring3-core spring3-beans spring3-transaction commons-logging
     java_client HibernateTest.java postgresql hibernate-core hibernate-commons-annotations geronimo-jpa_2.0_spec \
