@@ -1,4 +1,4 @@
--- wal2json and pgoutput: with the settings of docs/conceal.md the stream has the application's rows, with exact ids, and
+-- wal2json and pgoutput: with the settings of docs/change-data.md the stream has the application's rows, with exact ids, and
 -- none of the extension's, which has a row for each generator and the secret of each key.
 SET client_min_messages = warning;
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uidgen.uid_next(), item text);
