@@ -137,7 +137,7 @@ package_is_complete() {
             echo "./usr/share/postgresql/$major/extension/$file"
         done
         echo "./usr/lib/postgresql/$major/lib/uidgen.so"
-        for file in README.md README.zh-CN.md docs/*.md docs/*/*.md docs/*/*.yaml docs/*/*.json docs/pictures/*.svg; do
+        for file in README.md README.zh-CN.md CHANGELOG.md docs/*.* docs/*/*.*; do
             echo "./usr/share/doc/$package/$file"
         done
     } | grep -vxFf "$UIDGEN_WORK/log/package-files" && return 1
