@@ -408,11 +408,12 @@ sub draw_a_minute_later ($way)
 
 # A database with its name, to another server, as docs/operations.md says it.
 {
-	my ($dump, $restore) = split /^/, block_of('docs/operations.md', qr/pg_restore --create/);
+	my ($dump, $restore, $next_to_it) = split /^/, block_of('docs/operations.md', qr/pg_restore --create/);
 	sql($target, 'DROP DATABASE shop');
 	shell_ok($node, $dump, 'a dump', directory => $directory);
 	shell_ok($target, $restore, '... is restored with its database', directory => $directory);
-	judge($target, 'shop', 'shop');
+	shell_ok($target, $next_to_it, '... and with another name', directory => $directory);
+	judge($target, $_, 'shop') foreach 'shop', 'shop2';
 }
 
 my %is_dumped;

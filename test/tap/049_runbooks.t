@@ -86,6 +86,8 @@ clock_ahead(1);
 my $night = new_node('night', allows_streaming => 1, conf => "autovacuum = off\n");
 start_node($night);
 make_shop($night);
+shop($night, statement_of('docs/runbooks/clock.md', qr/busy/), "SELECT uid_next('uid_generators.busy')");
+is(shop($night, 'SELECT count(DISTINCT node) FROM uid_generator_status'), '2', 'clock: the second generator of a busy table has another node');
 
 # 40 bits of milliseconds are 34.8 years. No field is that of the preset, so far as fields go together.
 my $ending = q{epoch => now() - interval '34 years', time_bits => 40};
