@@ -30,22 +30,14 @@ sub rows
 	return $registry->safe_psql('postgres', 'SELECT count(*), md5(string_agg(n::text, $$,$$ ORDER BY layout, node)) FROM uid_registry.node n');
 }
 
-# Nothing that is asked now is answered before the session ends. Five seconds later the registry would give it up.
-sub hold_up
-{
-	my $session = hold_open($registry);
-	$session->query_safe('BEGIN; LOCK TABLE uid_registry.node IN EXCLUSIVE MODE');
-	return $session;
-}
-
 # A generator asks, its registrar stands still, and the registry commits.
 sub commit_unheard ($ask)
 {
-	my $holder = hold_up();
+	my $holder = hold_up_registry($registry);
 	my $session = hold_open($member);
 	my $before = rows();
 	$ask->($session);
-	$registry->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event_type = 'Lock'}) or die 'no call';
+	await_held_call($registry);
 	my ($registrar) = background_pids($member, 'registrar');
 	freeze_process($registrar);
 	$holder->quit;
@@ -97,10 +89,10 @@ drawn_from('uid_default');
 	thaw($pid);
 	set_conf($member, registry_setting($registry));
 
-	my $holder = hold_up();
+	my $holder = hold_up_registry($registry);
 	my $session = hold_open($member);
 	newcomer('halted')->($session);
-	$registry->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event_type = 'Lock'}) or die 'no call';
+	await_held_call($registry);
 	my $called = $registry->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE usename = 'uid_fleet'});
 	my @frozen = map { freeze_process($_) } $called, postmaster_pid($registry);
 	drawn_from('uid_default');

@@ -28,19 +28,6 @@ sub ends ($name, $what)
 	ok(poll_until("the end of $name", sub { !kill 0, $pid }), "$name ends $what");
 }
 
-# A session of the registry keeps the registrar of the node in its call.
-sub hold_up_registry
-{
-	my $session = hold_open($registry);
-	$session->query_safe('BEGIN; LOCK TABLE uid_registry.node; LOCK TABLE uid_registry.segment');
-	return $session;
-}
-
-sub registrar_is_held_up
-{
-	return $registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event_type = 'Lock'");
-}
-
 sub waits_for_registry ($count)
 {
 	my $event = wait_event($node, 'UidgenGrant');
@@ -49,7 +36,7 @@ sub waits_for_registry ($count)
 
 # A session that waits for a grant or a block is terminated, and another one waits on.
 sql($node, "SELECT uid_generator_create('g'); SELECT segment_attach('a', step => 100, max_step => 100)");
-my $holder = hold_up_registry();
+my $holder = hold_up_registry($registry);
 my @calls = (q{SELECT uid_next('uid_generators.g') > 0}, q{SELECT segment_next('a') > 0});
 my @sessions = map { my $call = $_; map { [ hold_open($node), $call ] } 1, 2 } @calls;
 send_query(@$_) foreach @sessions;
@@ -75,10 +62,10 @@ foreach my $case (
 {
 	my $count = "SELECT $case->{slots} FROM uid_stat_server";
 	my ($create, $draw) = @{ $case->{others} };
-	$holder = hold_up_registry();
+	$holder = hold_up_registry($registry);
 	my $session = hold_open($node);
 	send_query($session, "SET uidgen.max_wait = '100ms'; SELECT $case->{draw}");
-	registrar_is_held_up() or die 'the registrar does not ask';
+	await_held_call($registry);
 	like((finish_query($session))[1], $case->{lacks}, "$case->{dropped} waits for the registry in vain");
 	my $slots_before = sql($node, $count);
 	my $began = Time::HiRes::time();
@@ -107,7 +94,7 @@ is(sql($node, "SELECT uid_next('uid_generators.k') > 0, uid_next('uid_generators
 	ends('registrar', 'while it has nothing to do');
 	my $postmaster = postmaster_pid($registry);
 	my %held_up = (
-		'is asked for a grant' => [ sub { $holder = hold_up_registry() }, sub { $holder->quit } ],
+		'is asked for a grant' => [ sub { $holder = hold_up_registry($registry) }, sub { $holder->quit } ],
 		'is connected to' => [ sub { freeze_process($postmaster) }, sub { thaw($postmaster) } ]);
 	foreach my $how (sort keys %held_up)
 	{
@@ -116,7 +103,7 @@ is(sql($node, "SELECT uid_next('uid_generators.k') > 0, uid_next('uid_generators
 		sql($node, "SELECT uid_generator_create('again')");
 		send_query($session, q{SELECT uid_next('uid_generators.again') > 0});
 		waits_for_registry(1) or die 'no session waits';
-		registrar_is_held_up() or die 'the registrar does not ask' if $how =~ /asked/;
+		await_held_call($registry) if $how =~ /asked/;
 		ends('registrar', "while the registry $how");
 		$let_go->();
 		is((finish_query($session))[0], 't', '... and the next one brings the grant');

@@ -4,6 +4,8 @@
 #   new_server('member', conf => registry_setting($registry, $its_standby));
 #   join_fleet($node, $registry);              # a server that is there: before its start, or before a reload
 #   node_of($node);                            # the default generator's node
+#   my $session = hold_up_registry($registry); # until it ends, calls wait, each for 5 s
+#   await_held_call($registry);                # until a registrar waits there
 #   my $sql = attached_segment('x', 'a', $fleet);   # makes a segment x whose values come from the registry's segment a
 #
 #   create_load($node);                        # the generators and the table of load()
@@ -18,7 +20,8 @@ use IPC::Run;
 use UidgenTest;
 use Clients;
 
-our @EXPORT = qw(make_registry registry_line registry_setting join_fleet node_of attached_segment create_load create_small load load_small);
+our @EXPORT = qw(make_registry registry_line registry_setting join_fleet node_of hold_up_registry await_held_call attached_segment
+  create_load create_small load load_small);
 
 # Makes a registry in a database of that server (postgres), which the role uid_fleet may call. Other options are the script's
 # variables: keeps (restarts), longest, bound, fleet.
@@ -62,6 +65,19 @@ sub node_of ($node, $generator = 'uid_generators.uid_default')
 {
 	return $node->safe_psql('postgres',
 		"SELECT node FROM uid_generator_status WHERE generator = '$generator'::regclass");
+}
+
+sub hold_up_registry ($registry)
+{
+	my $session = hold_open($registry);
+	$session->query_safe('BEGIN; LOCK TABLE uid_registry.node, uid_registry.segment IN EXCLUSIVE MODE');
+	return $session;
+}
+
+sub await_held_call ($registry)
+{
+	$registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event_type = 'Lock'")
+	  or die 'no registrar asks';
 }
 
 # As segment_attach() leaves it, but without a look-up at the registry, as a restore does. So its first question is for a block.
