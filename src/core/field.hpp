@@ -52,7 +52,7 @@ inline const char *text_in(const void *record, const Field &field) noexcept {
     return field_in<const char *>(record, field);
 }
 
-// Of all types but text.
+// Of all types but text, as the next one.
 inline int64_t number_in(const void *record, const Field &field) noexcept {
     switch (field.type) {
     case FieldType::int32:

@@ -45,11 +45,12 @@ template <template <typename> class Atom = std::atomic> struct Window {
     }
 
   private:
+    // Swaps the word's value *n for the next one. False: *n is the word's value now. Weak: it may not have changed.
     bool swap(uint64_t *n) noexcept {
         return word->compare_exchange_weak(*n, *n + 1, std::memory_order_relaxed, std::memory_order_relaxed);
     }
 
-    // Retries from *n, the value that other sessions' draws have left.
+    // Retries from *n, the value that the word has.
     bool retry(uint64_t *n) noexcept {
         do
             if (*n - first >= limit - first)

@@ -44,7 +44,8 @@ void roles_changed(Datum, SysCacheIdentifier, uint32) { session_roles_changed();
 
 // Before the transaction's locks are released: voids the checks of this session's entries, and notes in slots which
 // rows of worker_node are owed; by atomics; wakes the node writer (node_writer_transaction_ended()). After a rollback,
-// marks slots stale of sequences that it has created, each under its lock and the state's (session_rolls_back()).
+// a PREPARE, or in a parallel worker, as session_rolls_back() does, marks slots stale of sequences that the transaction
+// has created, each under its lock and the state's.
 void transaction_event(XactEvent event, void *) {
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PARALLEL_PRE_COMMIT)
         return;

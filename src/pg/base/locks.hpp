@@ -38,6 +38,8 @@ char *psprintf(const char *, ...) EXCLUDES(uidgen::pg::page_lock);
 #define EXCLUDES_ALL                                                                                                   \
     EXCLUDES(uidgen::pg::page_lock, uidgen::pg::table_lock, uidgen::pg::slot_lock, uidgen::pg::state_lock)
 void LockRelationOid(Oid, LOCKMODE) EXCLUDES_ALL;
+bool ConditionalLockRelationOid(Oid, LOCKMODE) EXCLUDES_ALL;
+void LockDatabaseObject(Oid, Oid, uint16, LOCKMODE) EXCLUDES_ALL;
 Relation relation_open(Oid, LOCKMODE) EXCLUDES_ALL;
 void XLogFlush(XLogRecPtr) EXCLUDES_ALL;
 int WaitLatch(Latch *, int, long, uint32) EXCLUDES_ALL;

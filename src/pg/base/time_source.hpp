@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "core/layout.hpp"
-#include "postgres.hpp"
+#include "locks.hpp"
 
 namespace uidgen::pg {
 
@@ -67,9 +67,9 @@ constexpr int64_t suspicious_jump_us = 10 * us_per_second;
 // a moment may be overdue when the wait begins.
 inline long wait_ms(int64_t us) { return us > 0 ? static_cast<long>((us + us_per_ms - 1) / us_per_ms) : 0; }
 
-// Sleeps for at most that long, or until the latch is set, and shows that wait event (wait_event()). Honours cancel and
-// shutdown. The caller holds heavyweight locks at most.
-inline void sleep_for(int64_t us, uint32 event) {
+// Sleeps for at most that long, or until the latch is set, and shows that wait event. Honours cancel and shutdown. The
+// caller holds heavyweight locks at most.
+inline void sleep_for(int64_t us, uint32 event) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, wait_ms(us), event);
     ResetLatch(MyLatch);
     CHECK_FOR_INTERRUPTS();

@@ -38,11 +38,11 @@ Oid owner_of(Oid relation);
 // negative result.
 void check_spi(int result, const char *function, const char *statement);
 
-// Until the end of the transaction the extension's schema keeps its name, and the extension its tables. It locks the
-// rows of both in pg_namespace and pg_extension, which a rename and DROP EXTENSION wait for. If only superusers can do
-// either, it locks nothing. Error if the extension is not there any more: the tables of that schema are then those of
-// its owner. So what a superuser's statement uses is looked up after this. Needs an active snapshot. Returns the
-// schema.
+// Until the end of the transaction the extension's schema keeps its name, and the extension its tables. By a statement
+// as the bootstrap superuser (FOR KEY SHARE), it locks the rows of both in pg_namespace and pg_extension, and may wait
+// for a rename or DROP EXTENSION, which wait for it. If only superusers can do either, it locks nothing. Error if the
+// extension is not there any more: the tables of that schema are then those of its owner. So what a superuser's
+// statement uses is looked up after this. Needs an active snapshot. Returns the schema.
 Oid hold_names();
 // Another session has dropped the extension.
 [[noreturn]] void report_dropped();
@@ -56,7 +56,7 @@ struct Argument {
 };
 using Arguments = std::initializer_list<Argument>;
 
-// Runs one statement as the current user, and returns the number of rows that it wrote or returned. select_rows()
+// Both run one statement as the current user, and return the number of rows that it wrote or returned. select_rows()
 // leaves those in SPI_tuptable, and SPI connected, until finish_statement(). Needs an active snapshot.
 uint64 run_statement(const char *statement, Arguments arguments = {});
 uint64 select_rows(const char *statement, Arguments arguments = {});

@@ -99,7 +99,7 @@ GrantError error_of_grant(const Ask &ask, const core::GrantAnswer &given, const 
     return is_valid || fault_is("any_answer") ? GrantError{} : not_a_registry();
 }
 
-// An answer of a smaller term says no more than that.
+// The error of an answer of a smaller term. Nothing else in it counts.
 GrantError outdated_error() { return refusal_error(core::Why::outdated, {}); }
 
 // Whether an answer counts, by its fleet and term (core/holding.hpp).

@@ -87,7 +87,7 @@ void take_results(Host *host) {
     }
 }
 
-// Sends the statement on the open connection. The result of the one before is gone.
+// Sends the statement on the open connection, or closes that. The result of the one before is gone.
 void send_statement(Host *host) {
     const Statement &statement = host->statement;
     PQclear(host->result);
@@ -101,7 +101,7 @@ void send_statement(Host *host) {
         fail_host(host, "");
 }
 
-// Begins to connect (run_on_host()), without waiting for the host. A later keyword overrides an earlier one, and the
+// Begins to connect, without waiting for the host. A later keyword overrides an earlier one, and the
 // connection string stands in the place of the first dbname. target_session_attrs would choose among hosts.
 void start_connecting(Host *host) {
     const char *const keywords[] = {

@@ -15,7 +15,7 @@ Statement make_hello(const core::FleetSeen &seen, bool ends_calls);
 // Parses the rows of a hello's answer. False: they are none.
 bool read_hello(const PGresult *rows, core::Hello *hello);
 
-// The statement of a call for all of them, which are prepared (core::prepare_call()), by them,
+// The statement of a call for all of them, which are prepared (see core::prepare_call()), by them,
 // uidgen.registry_lease and this server's host and port. It is not sent here.
 Statement make_grant_call(const core::FleetSeen &seen, const Member *const *members, int count);
 

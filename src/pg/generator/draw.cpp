@@ -77,8 +77,8 @@ void open_window_after(SessionEntry *entry, const DrawReading &reading, uint64_t
         open_window_in_tick(entry, window, core::start_of(layout, now), core::start_of(layout, now + 1));
 }
 
-// Takes positions from the word, an atomic of the slot, and opens a window on those that follow. Writes the next lease
-// if it is due (write_lease()).
+// Takes positions from the word, notes the clock's tick, and counts old ones in the ring: atomics of the slot. Opens a
+// window on those that follow. Writes the next lease if it is due (write_lease()).
 Outcome take_positions(const DrawCall &call, const DrawReading &reading, const core::Decision &decision, Drawn *drawn)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     Slot *slot = call.entry->slot;

@@ -102,9 +102,9 @@ void note_passed_over(GeneratorState *generator, const core::Run &run);
 // How many ids are in the ring of an open entry's slot, or of one under its lock. Approximate.
 uint64_t ids_in_ring(const GeneratorState &generator);
 
-// Does what was decided: takes positions (take_positions()), writes a lease (write_lease()), makes it durable
-// (confirm_lease()), or waits once, for the clock or a grant, which it asks the registrar for (wait_for_grant(),
-// join_while_behind()). `drawn` has the encoder, and gets the run if the outcome is `done`.
+// Does what was decided: takes positions (take_positions(), take_of_backup()), writes a lease (write_lease()), makes it
+// durable (confirm_lease()), or waits once, for the clock or a grant, which it asks the registrar for
+// (wait_for_grant(), join_while_behind()). `drawn` has the encoder, and gets the run if the outcome is `done`.
 Outcome execute_decision(DrawCall *call, const DrawReading &reading, const WorkerDecision &decision, Drawn *drawn)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

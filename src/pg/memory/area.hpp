@@ -54,7 +54,7 @@ constexpr char of_slot_table[] = "the table of generators and segments"; // for 
 [[gnu::visibility("hidden")]] extern dshash_table *slot_table;
 
 // Attaches this process to the area, if it was made, and first to the server state (attach_server_state()). It looks at
-// a file of the database (slot_key()), maps memory, keeps in TopMemoryContext what it knows, and touches no slot.
+// a file of the database, maps memory, keeps in TopMemoryContext what it knows, and touches no slot.
 // False: the server has no slot yet.
 bool attach_area();
 

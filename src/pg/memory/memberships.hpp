@@ -236,8 +236,8 @@ inline const BlockPlace &block_place_of(const Slot *segment) { return block_plac
 BlockAnswer blocks_ask(Slot *segment, const SegmentConfig &config, int64_t count, int64_t shown, int64_t wait_us)
     EXCLUDES(page_lock, slot_lock, state_lock);
 
-// The block that is ready leaves the slot's place. A count of 0: none is ready that was asked for by that definition
-// and follows the counter. Raises no error.
+// The block that is ready leaves the slot's place, even if it is then lost: a count of 0 says that none is ready that
+// was asked for by that definition and follows the counter. Raises no error.
 core::PlannedRange blocks_take(Slot *segment, const SegmentConfig &config, const core::SequenceState &counter)
     REQUIRES(page_lock) EXCLUDES(slot_lock, state_lock);
 

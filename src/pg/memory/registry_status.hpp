@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/base.hpp"
-#include "base/locks.hpp"
 #include "core/holding.hpp"
 
 namespace uidgen::pg {

@@ -72,8 +72,8 @@ void reset_generator(GeneratorState *generator, const SlotInit &init) REQUIRES(s
     generator->granted_node.store(core::no_node, std::memory_order_relaxed);
 }
 
-// What is not set here begins with 0. The membership and the place of a block stay. No session uses the slot, so none
-// holds its page.
+// What is not set here begins with 0. The membership stays, to be requested again, and so do the place of a block and
+// what all slots count. Sets what the page's lock guards without that lock: no session uses a slot that is reset.
 void reset_slot(Slot *slot, const SlotInit &init) REQUIRES(slot_lock, state_lock) UNCHECKED {
     slot->file = init.file;
     slot->expected = init.expected;
@@ -137,7 +137,7 @@ uint64_t ids_by_words(Slot *slot) REQUIRES_SHARED(slot_lock) {
 }
 
 // Sets the slot's configuration. A block of the registry is for the segment there that it was asked for, so that of
-// another one is discarded. segment_attach() asks before it knows the fleet.
+// another one is discarded (blocks_discard()). segment_attach() asks before it knows the fleet.
 void set_segment_config(Slot *slot, const SegmentConfig &config) REQUIRES(slot_lock) {
     SegmentConfig &own = segment_of(slot).config;
     if ((own.fleet != 0 && own.fleet != config.fleet) || strcmp(own.registry_name, config.registry_name) != 0)
@@ -145,7 +145,8 @@ void set_segment_config(Slot *slot, const SegmentConfig &config) REQUIRES(slot_l
     own = config;
 }
 
-// Fills a slot that is not ready, unless another session has done so: under both locks of (5). Then gives its former
+// Unless another session has done so, gives the slot the definition and the phase of `init` (set_segment_config()), and
+// before that resets it, if it was not only `altered` (reset_slot()): under both locks of (5). Then gives its former
 // nodes back (give_back_nodes()).
 void make_slot_ready(Slot *slot, const SlotInit &init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     lock_slot_and_state(slot);
@@ -210,7 +211,7 @@ SlotRow *find_or_make_slot_row(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED
 }
 
 // Changes in the table of slots how many generators have a node, or, with no_node, how many of the layout have any, and
-// returns that. Raises an error if there is no memory for a row.
+// returns that. Raises an error if there is no memory for a row. The process has attached to the area.
 int64_t change_node_count(const core::Layout &layout, int64_t node, int by)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     SlotRow *row = find_or_make_slot_row({.born = core::node_hash(layout, node)});

@@ -146,9 +146,10 @@ struct SlotInit {
 // The slot of that key, in the table of slots; null: none. Without a lock on the sequence it may be another's at once.
 Slot *find_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The slot of that key, made ready with `init` unless another session has done so first. Opens the area first
-// (open_area(), which may make it and read the file of grants). The caller holds RowExclusiveLock on the sequence.
-// Raises an error if there is no memory.
+// The slot of that key, with the definition and the phase of `init` (ready or `altered`) unless another session has
+// done so first. One that was only `altered` keeps its ranges, and its block if that is for the same segment of the
+// registry; any other is reset. Opens the area first (open_area(), which may make it and read the file of grants). The
+// caller holds RowExclusiveLock on the sequence. Raises an error if there is no memory.
 Slot *make_slot(const SlotKey &key, const SlotInit &init) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The slot of that key in the table of slots; if there is none, it makes a stale one. The process has attached to the
@@ -156,19 +157,20 @@ Slot *make_slot(const SlotKey &key, const SlotInit &init) EXCLUDES(page_lock, ta
 Slot *claim_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // What the slot was made from has changed, or may have been rolled back: the next draw makes again what it draws with.
-// Statistics and membership stay, and the ranges and the block of a segment that was only altered; otherwise the block
-// is discarded (blocks_discard()). If the sequence was dropped, they are out of sight, unless the DROP is rolled back.
-// Takes both locks of (5), raises no error, and leaves the node to a later call. The caller's lock on the sequence
-// excludes other users, or no other session sees it; for `altered` RowExclusiveLock will do.
+// Lowers the phase, never raises it: what is dropped does not become stale. Statistics and membership stay, and the
+// ranges and the block of a segment that was only altered; otherwise the block is discarded, whatever the phase was
+// (blocks_discard()). If the sequence was dropped, they are out of sight, unless the DROP is rolled back. Takes both
+// locks of (5), raises no error, and leaves the node to a later call. The caller's lock on the sequence excludes other
+// users, or no other session sees it; for `altered` RowExclusiveLock will do.
 void mark_stale(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(slot_lock, state_lock);
 
 // Marks the slot stale, too (mark_stale()), and gives its nodes back to the table (give_back_nodes()). The caller's
 // lock on the sequence excludes other users. Not for a rollback, where no error may be raised.
 void expire_slot(Slot *slot, SlotPhase to = SlotPhase::stale) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Frees the slot, if there is one: under the lock of its row of the table, and both locks of (5). No session may use
-// it: the caller's lock on the sequence excludes users. A generator counts as lost (note_dropped()), and its nodes are
-// given back (give_back_nodes()).
+// Frees the slot, if there is one, and its row, if that has no other: under the lock of the row, and both locks of (5).
+// No session may use it: the caller's lock on the sequence excludes users. A generator counts as lost (note_dropped()),
+// its membership ends, and its nodes are given back (give_back_nodes()). A block is discarded (blocks_discard()).
 void free_slot(const SlotKey &key, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Notes in an atomic of the server state how far the ids of a generator reach that the database has lost, or may lose:
@@ -248,7 +250,7 @@ core::PositionAllocator<> &word_of(Slot *slot);
 Stats slot_counted(Slot *slot) REQUIRES_SHARED(slot_lock);
 
 // What all slots of the server have counted since its start, also those that were freed. Takes the state's lock, and
-// after that each slot's. Notes what it shows, in atomics.
+// after that each slot's. Notes what it shows, in atomics. The process has attached.
 Stats slots_counted() EXCLUDES(slot_lock, state_lock);
 
 } // namespace uidgen::pg

@@ -126,8 +126,8 @@ int collect_due_rows(DueRow *rows, int most) EXCLUDES(state_lock) {
     return count;
 }
 
-// The row is tried again later: changes what is in shared memory of it. Relaxed: the values stand alone, and the fields
-// that they refer to are read under a lock.
+// The row is tried again later, or, if it is owed for long, at the next use of its node: changes what is in shared
+// memory of it. Relaxed: the values stand alone, and the fields that they refer to are read under a lock.
 void put_row_off(NodeDraw *draw) REQUIRES(state_lock) {
     const TimestampTz now = GetCurrentTimestamp();
     const int64_t wait_us = Max(retry_us, (now - draw->row_owed.load(std::memory_order_relaxed)) / 4);
@@ -252,7 +252,8 @@ void wait_for_more() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
 }
 
 // Writes the rows of worker_node that slots of this database owe (try_node_rows()), and notes it there, under the
-// state's lock, until none is due any more, or the time is over. Sleeps between two transactions (wait_for_more()).
+// state's lock, until none is due any more, or the time is over. If it has written none, all are put off. Sleeps
+// between two transactions (wait_for_more()).
 void write_due_rows(int64_t until_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     auto *rows = static_cast<DueRow *>(palloc(sizeof(DueRow) * most_rows));
     bool any = false;

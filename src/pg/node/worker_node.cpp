@@ -95,8 +95,7 @@ const char *stored_name(Oid generator) {
     return name;
 }
 
-// The node of the latest row that has one. If the row is late or lost, a new number is drawn, which is safe: `sticky`
-// only makes nodes change seldom.
+// If the row is late or lost, a new number is drawn, which is safe: `sticky` only makes nodes change seldom.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection) {
     const ServerAddress address = address_of_server();
     int64_t node = core::no_node;
@@ -148,11 +147,11 @@ int64_t datacenter_id_in_use(const GeneratorConfig &config) {
                                     config.worker_policy == WorkerPolicy::fixed);
 }
 
-// Draws the generator's own node from worker_node's sequence (draw_node_id()), or for `sticky` reads it in the table
-// (former_node()); counts it in the table of slots (take_node()), puts it into a place of the slot (claim_node_place(),
-// fill_node_place()) and logs it. The caller holds RowExclusiveLock on the generator. A node that another generator of
-// the layout has is given back, unless all may be held: one number more than there are others gets past every node that
-// they hold.
+// Draws the id of a row from worker_node's sequence (draw_node_id()), whose number gives the generator's own node,
+// unless it is fixed or, if `sticky`, read in the table (former_node()); counts the node in the table of slots
+// (take_node()), puts it into a place of the slot (claim_node_place(), fill_node_place()) and logs it. The caller holds
+// RowExclusiveLock on the generator. A node that another generator of the layout has is given back, and another id is
+// drawn, unless all may be held: one number more than there are others gets past every node that they hold.
 NodeDraw *draw_node(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeSource source = node_source(config);

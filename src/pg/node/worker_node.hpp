@@ -42,9 +42,9 @@ void draw_own_row_again(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, s
 // Those of other databases of the server do not count, nor those from before it was moved or copied, if the protection
 // is automatic: the original would have the same node.
 //
-// A row is the generator's if it has its oid, whatever the generator's name was. Where that oid is of another database
-// or server, as after a restore, or of nothing any more, it is the generator's if it has its name. Reads the table
-// under AccessShareLock for the moment.
+// A row is the generator's if it has its oid, whatever the generator's name was. If none of those has a node, one is
+// that has its name, where its oid is of another database or server, as after a restore, or of nothing any more. Reads
+// the table under AccessShareLock for the moment. The process has attached.
 int64_t former_node(Oid schema, Oid generator, const core::Layout &layout, core::Protection protection)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

@@ -38,10 +38,11 @@ struct BlockLength {
 };
 constexpr BlockLength exactly(uint64_t count) { return {.least = count, .most = count, .rest = 0}; }
 
-// reserve_block() beyond a value that was handed out, whether or not the counter knows. So after a restore the counter
-// never stays below what rows show. The result has a count of 0 if there are too few values. A value further beyond the
-// counter than a failover loses is an error, unless the role may move the counter anyhow: it would use up the sequence.
-// The caller has refused an attached segment (check_not_attached()).
+// reserve_block() beyond a value that was handed out, whether or not the counter knows. A counter that does not is
+// raised to that value in any case, and the segment's own ranges are discarded: after a restore it never stays below
+// what rows show. The result has a count of 0 if there are too few values. A value further beyond the counter than a
+// failover loses is an error, unless the role may move the counter anyhow: it would use up the sequence. The caller has
+// refused an attached segment (see check_not_attached()). A new file of the open transaction is not refused.
 core::PlannedRange reserve_beyond(const SessionEntry *entry, const BlockLength &length, int64_t shown)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

@@ -35,9 +35,9 @@ struct BlockWait {
     Counters *counters;
 };
 
-// Asks the registrar for a block, in the slot, unless one is asked for or ready, and wakes it (blocks_ask()). Returns
-// at once without `wait`, else when there may be a block; then it is an error if the server is in no fleet, if the
-// registry refuses, or after uidgen.max_wait.
+// In a fleet asks the registrar for a block, in the slot, unless one is asked for or ready, by blocks_ask().
+// Returns at once without `wait`, else when there may be a block; then it is an error if the server is in no fleet, if
+// the registry refuses, or after uidgen.max_wait. Counts that in the counters of `wait`.
 BlockAnswer ask_for_block(Slot *slot, const SegmentConfig &config, int64_t count, int64_t shown, BlockWait *wait)
     EXCLUDES(page_lock, slot_lock, state_lock);
 

@@ -28,9 +28,9 @@ void lock_first(Oid relation, LOCKMODE mode) {
 namespace {
 
 // Takes the heavyweight locks of all or none, without a wait. Returns the first one that is not free, or null. It
-// begins with another one at each turn, so that each is waited for first at some time, even if others are never free
-// (lock_first()).
-const Oid *lock_at_once(std::initializer_list<Oid> sequences, LOCKMODE mode, size_t turn) {
+// begins with another one at each turn, so that each is waited for first at some time, even if others are never free.
+const Oid *lock_at_once(std::initializer_list<Oid> sequences, LOCKMODE mode, size_t turn)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const auto in_turn = [&](size_t i) { return sequences.begin() + (turn + i) % sequences.size(); };
     for (size_t busy = 0; busy < sequences.size(); busy++)
         if (!ConditionalLockRelationOid(*in_turn(busy), mode)) {

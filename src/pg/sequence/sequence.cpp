@@ -278,7 +278,8 @@ void adopt_page(Slot *slot, RelationFile file, const PageState &state) {
 namespace {
 
 // Logs the page as it is: the transaction that has reserved on it has committed, because this one sees the page. What
-// it has reserved stays in the slot, and is durable when a record is that follows the commit's.
+// it has reserved stays in the slot, except for the backup worker, and is durable when a record is that follows the
+// commit's.
 void log_after_commit(Slot *slot, SequencePage *page) REQUIRES(page_lock) {
     core::PositionAllocator<> &word = word_of(slot);
     slot->uncommitted_in = 0;

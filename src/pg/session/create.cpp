@@ -10,7 +10,7 @@ namespace {
 
 // Takes a heavyweight lock that stands for the name, to the end of the transaction. Two sessions that create one name
 // wait for each other, as on the index of names, where the second one would fail.
-void lock_name(Oid schema, const char *name) {
+void lock_name(Oid schema, const char *name) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const uint32 hash = hash_bytes(reinterpret_cast<const unsigned char *>(name), static_cast<int>(strlen(name)));
     const uint16 number = static_cast<uint16>(hash | 1); // 0 would be the schema itself
     LockDatabaseObject(NamespaceRelationId, schema, number, ExclusiveLock);

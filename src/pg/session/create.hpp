@@ -15,7 +15,8 @@ struct SequenceOptions {
 
 // The sequence of that name, of at most 63 bytes. The caller creates and owns it, unless there is one: by statements
 // (CREATE SEQUENCE, setval for a generator), under a lock on the name (lock_name()). Needs an active snapshot.
-Oid create_sequence(core::DefinitionKind kind, const char *name, const SequenceOptions &options);
+Oid create_sequence(core::DefinitionKind kind, const char *name, const SequenceOptions &options)
+    EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The definition of a segment that has all defaults.
 core::Definition new_segment(const char *name);

@@ -63,7 +63,7 @@ void depend_on(const Extension &extension, Oid sequence) {
 }
 
 // Takes AccessShareLock on the extension, to the end of the transaction: DROP EXTENSION waits. Error if there is none.
-Extension hold_extension() {
+Extension hold_extension() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const Extension extension = find_extension();
     if (!OidIsValid(extension.oid))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("extension uidgen does not exist in this database"),
@@ -184,7 +184,8 @@ void begin_generator(Oid generator, const core::Definition &definition, const Ex
 // Segments and keys
 // ---------------------------------------------------------------------------------------------------------
 
-// Has the next draw make the segment's slot again, if there is one (mark_stale()). The sequence is locked.
+// Has the next draw make the segment's slot again, if there is one (mark_stale()). The caller has locked the sequence
+// against draws; for `altered` a lock that lets sessions draw will do.
 void mark_segment_stale(Oid sequence, SlotPhase to = SlotPhase::stale)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (Slot *slot = find_slot(slot_key(sequence), SlotKind::segment))

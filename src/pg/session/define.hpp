@@ -62,7 +62,7 @@ void move_default(Oid former) EXCLUDES(page_lock, table_lock, slot_lock, state_l
 
 // Takes the heavyweight lock of the choice of the default generator, to the end of the transaction. A caller that has
 // locked a sequence already passes LockWaitSkip. False: another session has the lock.
-bool lock_choice_of_default(LockWaitPolicy policy);
+bool lock_choice_of_default(LockWaitPolicy policy) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // For module.cpp: a relation is about to be dropped, under its lock. By its label: notes that a generator is lost, in
 // its slot (lose_generator()) and, if it was the default, in the table of slots, and deletes the row of a key by a

@@ -181,7 +181,7 @@ void init_segment(Relation rel, SlotInit *init) {
 // Takes ShareUpdateExclusiveLock on a segment if it is free, which the caller releases: its label does not change. The
 // caller holds RowExclusiveLock. Also accepts the invalidations of changes before, so that the label is read as it is.
 // False: a transaction has altered it, or may have, that is still open.
-bool hold_label(const SlotKey &key) {
+bool hold_label(const SlotKey &key) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     LOCKTAG tag;
     SET_LOCKTAG_RELATION(tag, key.database, key.sequence);
     return !IsInParallelMode() && !holds_lock(tag, ShareUpdateExclusiveLock) &&

@@ -252,7 +252,7 @@ Oid create_key(FunctionCallInfo fcinfo) {
     return sequence;
 }
 
-// Updates the key's row of uid_key by a statement (write_as_owner()), under lock_definition(), and queues an
+// Updates the key's row of uid_key by a statement (write_as_owner()), after lock_definition(), and queues an
 // invalidation, so that sessions read it again. Its commit is flushed. Each version has a secret of its own, which a
 // trigger makes. The number of the newest one is read again, because another rotation may have come before this one. No
 // other session uses the secret before its commit is flushed, whatever synchronous_commit says: after a crash that lost
