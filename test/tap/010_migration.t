@@ -1,6 +1,5 @@
-# A t_sequence table whose values go on in segments, as docs/originals describes it, and an ORM's repair statements. Then
-# uid_adopt() and uid_release() beside other sessions, and the statements of docs/moving.md and docs/originals. What one
-# session sees of them is in sql/adopt.sql.
+# An ORM's repair statements on a segment; uid_adopt() and uid_release() beside other sessions, of which sql/adopt.sql has what
+# one session sees; then the statements of docs/moving.md, and of docs/originals for those who move.
 use UidgenTest;
 use Pages;
 use Time::HiRes ();
@@ -18,19 +17,7 @@ sub waiting ($count, $table = undef)
 	return $node->poll_query_until('postgres', "SELECT count(*) = $count FROM pg_locks WHERE NOT granted $of");
 }
 
-# A t_sequence table, in whose values a block begins at current_val as it was before a node's update, or as it is after it. So
-# what nodes may have handed out is below current_val + increment_val.
-sql(<<'SQL');
-CREATE TABLE t_sequence (pk_seq_name varchar(50) PRIMARY KEY, current_val bigint NOT NULL, increment_val int NOT NULL);
-INSERT INTO t_sequence VALUES ('t_order', 250, 10), ('order item', 123456, 100), ('用户', 1, 1), ('never used', 5, 10),
-  ('pg_class', 2147483600, 7)
-SQL
-sql('CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen');
-$node->safe_psql('postgres', 'ALTER DATABASE postgres SET search_path = public, uidgen');
-sql(block_of('docs/originals/t_sequence.md', qr/SELECT segment_create/));
-is(sql('SELECT string_agg(segment_next(pk_seq_name)::text, $$ $$ ORDER BY current_val) FROM t_sequence'), '2 15 260 123556 2147483607',
-	'... each segment goes on above all blocks');
-is(sql('SELECT count(*) FROM uid_segment AS n JOIN t_sequence AS t ON n.name = t.pk_seq_name WHERE n.step = t.increment_val'), 5, '... with the length of a block as its step');
+sql('CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen; ALTER DATABASE postgres SET search_path = public, uidgen');
 
 # What ORMs send after an import with ids of its own. Expected: it takes effect in every session, at the first call of
 # its next transaction.
@@ -362,6 +349,18 @@ SQL
 	'INSERT INTO events (v) VALUES (0), (0); SELECT max(id) FILTER (WHERE v = 0) < min(id) FILTER (WHERE v > 0) FROM events', 't',
 	'the rows of the servers came along, and worker ids go on above',
 	'SELECT (SELECT count(*) FROM uidgen.worker_node WHERE id <= 9), (SELECT last_value >= 9 FROM uidgen.worker_node_id_seq)', '9|t');
+
+# t_sequence, in whose values a block begins at current_val as it was before a node's update, or as it is after it. So what
+# nodes may have handed out is below current_val + increment_val.
+new_database(<<'SQL');
+CREATE TABLE t_sequence (pk_seq_name varchar(50) PRIMARY KEY, current_val bigint NOT NULL, increment_val int NOT NULL);
+INSERT INTO t_sequence VALUES ('t_order', 250, 10), ('order item', 123456, 100), ('用户', 1, 1), ('never used', 5, 10),
+  ('pg_class', 2147483600, 7)
+SQL
+run_blocks([ block_of('docs/originals/t_sequence.md', qr/SELECT segment_create/) ]);
+expect('each segment goes on above all blocks, with the length of a block as its step', <<'SQL', "1 2\n10 15\n10 260\n100 123556\n7 2147483607");
+SELECT step || ' ' || segment_next(pk_seq_name) FROM t_sequence JOIN uid_segment ON name = pk_seq_name ORDER BY current_val
+SQL
 
 # leaf_alloc. Leaf's code takes ids up to max_id - 1, and the article's one more.
 my $old_leaf_alloc = <<'SQL';
