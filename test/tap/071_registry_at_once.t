@@ -1,13 +1,12 @@
 # Calls of a registry's functions at one time: newcomers wait for nobody, and of two first callers, two copies or a call and a
 # statement the second one sees what the first one has done.
 use UidgenTest;
-use Pages;
+use Fleet;
 use Trouble;
 
 my $node = new_node('registry', conf => "shared_preload_libraries = ''\n");
 start_node($node);
-chomp(my $share = `pg_config --sharedir`);
-shell_ok($node, "psql -Xq -d postgres -v keeps=restarts -f '$share/extension/uidgen_registry.sql'", 'a registry');
+make_registry($node);
 $node->safe_psql('postgres', <<'END');
 CREATE FUNCTION request(new_token bigint, prefer bigint, highest bigint DEFAULT 63) RETURNS jsonb LANGUAGE sql AS $$
   SELECT jsonb_build_object('layout', 'L' || highest, 'widths', highest, 'own_pool', false, 'lowest', 0, 'highest', highest, 'new_token', new_token,

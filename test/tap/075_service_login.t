@@ -1,6 +1,7 @@
 # A member whose password is in a service file of mode 0640, as Kubernetes mounts a Secret: docs/kubernetes/member.yaml
 # has the file, the line and the variable that names the file's directory. A passfile of this mode does not count.
 use UidgenTest 'preloaded';
+use Fleet;
 use Pages;
 
 my $manifest = slurp_file('docs/kubernetes/member.yaml');
@@ -15,8 +16,7 @@ my $hba_file = $registry->data_dir . '/pg_hba.conf';
 my $lines = slurp_file($hba_file);
 $registry->start;
 $registry->safe_psql('postgres', 'CREATE DATABASE ids');
-my $bin = $registry->config_data('--sharedir');
-shell_ok($registry, "psql -d ids -X -v keeps=restarts -f '$bin/extension/uidgen_registry.sql'", 'the registry is made');
+make_registry($registry, dbname => 'ids');
 $registry->safe_psql('ids', q{CREATE ROLE fleet_shop LOGIN PASSWORD 'CHANGE-ME' IN ROLE uid_member});
 write_file($hba_file, "$hba\nlocal ids all reject\n$lines");
 $registry->reload;
