@@ -88,6 +88,9 @@ start_node($night);
 make_shop($night);
 shop($night, statement_of('docs/runbooks/clock.md', qr/busy/), "SELECT uid_next('uid_generators.busy')");
 is(shop($night, 'SELECT count(DISTINCT node) FROM uid_generator_status'), '2', 'clock: the second generator of a busy table has another node');
+shop($night, "SELECT segment_create('orders', start => 2, max_value => 2)", "SELECT segment_next('orders')");
+like(error_of($night, "SELECT segment_next('orders')"), qr/reached maximum value of sequence/, 'a segment is at its end: the symptom');
+is(shop($night, statement_of('docs/runbooks/README.md', qr/NO MAXVALUE/), "SELECT segment_next('orders')"), '3', '... and it continues');
 
 # 40 bits of milliseconds are 34.8 years. No field is that of the preset, so far as fields go together.
 my $ending = q{epoch => now() - interval '34 years', time_bits => 40};
