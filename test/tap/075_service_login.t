@@ -1,5 +1,7 @@
 # A member whose password is in a service file of mode 0640, as Kubernetes mounts a Secret: docs/kubernetes/member.yaml
-# has the file, the line and the variable that names the file's directory. A passfile of this mode does not count.
+# has the file, the line and the variable that names the file's directory, and registry.yaml the line of pg_hba.conf. A
+# passfile of this mode does not count. With the words of docs/fleet.md for a network that nobody trusts, the member checks
+# who answers.
 use UidgenTest 'preloaded';
 use Fleet;
 use Pages;
@@ -9,36 +11,55 @@ my ($name, $file) = $manifest =~ /^  (\S+): \|\n((?:    .*\n)+)/m or die 'no ser
 my ($variable) = $manifest =~ m{^    - name: (.*)\n      value: /projected$}m or die 'no variable';
 my ($line) = $manifest =~ /^ +uidgen\.registry: "(.*)"$/m or die 'no line';
 my ($hba) = slurp_file('docs/kubernetes/registry.yaml') =~ /^ +- (hostssl ids .*)$/m or die 'no line of pg_hba.conf';
-$hba =~ s/^hostssl (.*) all (.*)/local $1 $2/ or die "no address in $hba";
+my ($verified) = slurp_file('docs/fleet.md') =~ /`(sslmode=verify-full sslrootcert=)\S+`/ or die 'no words for TLS';
 
-my $registry = new_node('registry');
+my $directory = PostgreSQL::Test::Utils::tempdir();
+sub certificate ($file)
+{
+	system_log(qw(openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -addext subjectAltName=DNS:localhost),
+		'-keyout', "$directory/$file.key", '-out', "$directory/$file.crt") == 0 or die "no certificate $file";
+}
+certificate($_) foreach 'registry', 'another';
+
+my $registry = new_node('registry', conf => "listen_addresses = 'localhost'\nssl = on\n"
+	  . "ssl_cert_file = '$directory/registry.crt'\nssl_key_file = '$directory/registry.key'\n");
 my $hba_file = $registry->data_dir . '/pg_hba.conf';
 my $lines = slurp_file($hba_file);
+write_file($hba_file, "$hba\nhost ids all all reject\n$lines");
 $registry->start;
 $registry->safe_psql('postgres', 'CREATE DATABASE ids');
 make_registry($registry, dbname => 'ids');
 $registry->safe_psql('ids', q{CREATE ROLE fleet_shop LOGIN PASSWORD 'CHANGE-ME' IN ROLE uid_member});
-write_file($hba_file, "$hba\nlocal ids all reject\n$lines");
-$registry->reload;
 
-my $directory = PostgreSQL::Test::Utils::tempdir();
 my $service = "$directory/$name";
 write_file($service, $file =~ s/^    //mgr);
 write_file("$directory/passfile", "*:*:*:*:CHANGE-ME\n");
 chmod 0640, $service, "$directory/passfile";
 
-my ($host, $port) = ($registry->host, $registry->port);
-my $here = $line =~ s/host=\S+/host=$host port=$port/r =~ s/sslmode=require //r;
-my $member = new_node('member', conf => "uidgen.max_wait = '60s'\n");
+my $here = $line =~ s/host=\S+/host=localhost port=@{[$registry->port]}/r;
+my $member = new_node('member', conf => "uidgen.max_wait = '60s'\nuidgen.registry = '$here'\n");
 $member->{uidgen_env} = { $variable => $directory };
-$member->append_conf('postgresql.conf', "uidgen.registry = '$here'");
 start_uidgen($member);
 cmp_ok(sql($member, 'SELECT uid_next()'), '>', 0, 'the member draws');
 is(sql($member, q{SELECT protection FROM uid_generator_status WHERE node IS NOT NULL}), 'registry', '... with a node of the registry');
 
-my ($status, $said) = run_shell($registry, "psql -X -w -c SELECT -d 'dbname=ids user=fleet_shop passfile=$directory/passfile'");
+my ($status, $said) = run_shell($registry, 'psql -X -w -c SELECT -d '
+	  . "'host=localhost dbname=ids user=fleet_shop sslmode=require passfile=$directory/passfile'");
 isnt($status, 0, 'a passfile of this mode does not count');
 like($said, qr/has group or world access/, '... as libpq says');
+
+# A generator that is new asks for a node, so it shows whether the member believes the server that answers.
+sub trust ($certificate)
+{
+	set_conf($member, "uidgen.registry = '" . $here =~ s{sslmode=require}{$verified$directory/$certificate.crt}r . "'");
+}
+sql($member, "SELECT uid_generator_create('new')");
+trust('another');
+failure($member, "SET uidgen.max_wait = '0'; SELECT uid_next('uid_generators.new')");
+ok($member->poll_query_until('postgres', "SELECT bool_or(error ~ 'certificate verify failed') FROM uid_registry_status"),
+	'a server whose certificate another authority has signed is no registry');
+trust('registry');
+cmp_ok(sql($member, "SELECT uid_next('uid_generators.new')"), '>', 0, '... and the registry is one');
 
 $_->stop foreach $member, $registry;
 done_testing();
