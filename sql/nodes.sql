@@ -13,6 +13,8 @@ CREATE EXTENSION uidgen;
 RESET client_min_messages;
 SHOW uidgen.datacenter_id;
 
+\getenv source PG_ABS_SRCDIR
+\i :source/test/outcome.sql
 -- The node of an id, from its parts.
 CREATE FUNCTION node_of(id bigint, generator regclass) RETURNS bigint LANGUAGE sql AS $$
   SELECT d.datacenter_id::bigint << (g.worker_bits - g.backup_worker::int) | d.worker_id
@@ -244,33 +246,27 @@ ALTER SEQUENCE uid_generators.origin RENAME TO "first origin";
 SELECT uid_generator_create('origin', epoch => '2026-01-01 00:00+00');
 INSERT INTO worker_node SELECT (jsonb_populate_record(w, jsonb_build_object('id', 1000013, 'created', w.created + interval '1 h', 'sequence', 'uid_generators.origin'::regclass::oid))).*
   FROM worker_node w WHERE w.id = 1000003;
-SELECT v.generator, o.node_id FROM (VALUES ('first origin'), ('origin')) v(generator),
+PREPARE of_both AS SELECT v.generator, o.node_id, o.columns FROM (VALUES ('first origin'), ('origin')) v(generator),
        LATERAL uid_origin(:id, format('uid_generators.%I', v.generator)::regclass) o;
+EXECUTE of_both;
 SET quote_all_identifiers = on;
-SELECT v.generator, o.node_id, o.columns FROM (VALUES ('first origin'), ('origin')) v(generator),
-       LATERAL uid_origin(:id, format('uid_generators.%I', v.generator)::regclass) o;
+EXECUTE of_both;
 -- Rows that a restore has brought have the name only.
 UPDATE worker_node SET generator = 'uid_generators."first origin"' WHERE id = 1000003;
 UPDATE worker_node SET system_identifier = 5 WHERE id IN (1000003, 1000013);
-SELECT v.generator, o.node_id FROM (VALUES ('first origin'), ('origin')) v(generator),
-       LATERAL uid_origin(:id, format('uid_generators.%I', v.generator)::regclass) o;
+EXECUTE of_both;
 RESET quote_all_identifiers;
 SELECT uid_origin(NULL) IS NULL AS null, uid_origin(:id, NULL) = uid_origin(:id) AS of_default;
-\set VERBOSITY terse
-SELECT uid_origin(-1);
-SELECT uid_origin(9223372036854775807, 'uid_generators.backups');
-SELECT uid_origin(:id, 'worker_node');
-SELECT uid_origin(1, 0);
+SELECT * FROM outcomes('SELECT uid_origin(%s)', '-1', '9223372036854775807, ''uid_generators.backups''', '1, ''worker_node''', '1, 0');
 -- It needs what reading worker_node needs, and no more.
 CREATE ROLE regress_origin;
 SET ROLE regress_origin;
-SELECT node_id FROM uid_origin(:id, 'uid_generators.origin');
+SELECT outcome('SELECT uid_origin(1)');
 RESET ROLE;
 GRANT SELECT ON worker_node TO regress_origin;
 SET ROLE regress_origin;
 SELECT node_id FROM uid_origin(:id, 'uid_generators.origin');
 RESET ROLE;
-\set VERBOSITY default
 REVOKE SELECT ON worker_node FROM regress_origin;
 DROP ROLE regress_origin;
 RESET timezone;
@@ -280,7 +276,7 @@ DROP TABLE "Orders";
 SELECT last_value AS last FROM worker_node_id_seq \gset
 TRUNCATE worker_node RESTART IDENTITY CASCADE;
 SELECT last_value = :last AS goes_on FROM worker_node_id_seq;
-DROP ROUTINE draw, node_of, node_at, reads_of_first_draw, draw_anew, quote_names;
+DROP ROUTINE draw, node_of, node_at, reads_of_first_draw, draw_anew, quote_names, outcome, outcomes;
 DROP TABLE given;
 SET client_min_messages = warning;
 DROP EXTENSION uidgen CASCADE;
