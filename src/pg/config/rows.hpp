@@ -61,7 +61,7 @@ Relation open_required_table(Oid schema, const char *name, LOCKMODE mode = Acces
 // counter.
 int64_t draw_number_of(Oid schema, const char *sequence) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Copies a name into a field of that size, without cutting a character in two.
+// Copies a name and a NUL into a field of that size, without cutting a character of the database's encoding in two.
 void copy_clipped(char *to, const char *from, size_t size);
 
 // The type of the row that a function returns; null: it returns none. The function may be dropped while it waits for a

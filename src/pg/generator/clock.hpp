@@ -15,9 +15,9 @@ namespace uidgen::pg {
 
 // Verifies the reading of a try as far as the action depends on it. A reading whose offset above the monotonic clock is
 // far larger than before, or that shows a clock which moved backwards, is compared with others for some milliseconds
-// (reread_clock()). The offset becomes that of the server's state, and a jump is logged (accept_offset()). False: the
-// reading was rejected, so the call tries again. Error if readings have been rejected for longer than uidgen.max_wait,
-// or if the clock has jumped by more than uidgen.max_clock_jump.
+// (reread_clock()). Unless it moved backwards, its offset becomes that of the server's state, and a jump is logged
+// (accept_offset()). False: the reading was rejected, so the call tries again. Error if readings have been rejected for
+// longer than uidgen.max_wait, or if the clock has jumped forward by more than uidgen.max_clock_jump.
 bool verify_clock(DrawCall *call, const DrawReading &reading, core::ClockAction action)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

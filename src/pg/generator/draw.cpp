@@ -109,7 +109,8 @@ bool needs_node(const DrawReading &reading, core::ClockAction action) {
     return action == core::ClockAction::take || (action == core::ClockAction::reserve && !reading.grant.in_fleet);
 }
 
-// The decision of core for the primary worker, or for the backup worker if that is to draw. Changes nothing.
+// The decision of core for the primary worker, or for the backup worker if that is to draw, whose word
+// it reads. Changes nothing.
 WorkerDecision decide_try(const GeneratorState &generator, const core::ClockState &state) {
     const core::ClockPolicy &policy = generator.config.policy;
     const core::Decision decision = core::decide(policy, state);

@@ -38,11 +38,11 @@ void check_not_rewritten(Relation rel) EXCLUDES(page_lock, table_lock, slot_lock
 [[noreturn]] void report_altered_here(Oid sequence); // the open transaction has altered the generator, or its sequence
 
 // ---------------------------------------------------------------------------------------------------------
-// Locks (locking.cpp). The modes that exclude draws are waited for in short attempts.
+// Locks (locking.cpp)
 // ---------------------------------------------------------------------------------------------------------
 
-// Takes the sequence's heavyweight lock, to the end of the transaction. Error if another session drops the sequence
-// while this one waits for the lock.
+// Takes the sequence's heavyweight lock, to the end of the transaction. Waits once, as LOCK TABLE does, and if the mode
+// excludes draws, sessions that draw queue behind it. Error if another session drops the sequence meanwhile.
 void lock_sequence(Oid sequence, LOCKMODE mode) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // Takes a heavyweight lock in a short attempt, and looks for a deadlock soon. The other session in it looks once, after

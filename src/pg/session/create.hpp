@@ -23,7 +23,8 @@ core::Definition new_segment(const char *name);
 
 // Creates a segment and its sequence (create_sequence(), define_segment()), unless find_segment() finds it, and returns
 // that. A sequence of the caller's that has no label, because it was restored without it, becomes the segment as it is.
-// Error if the segment exists, or with if_not_exists a NOTICE. After hold_names().
+// Error if the segment exists, or with if_not_exists a NOTICE. The caller has called
+// hold_names().
 Oid create_segment(const core::Definition &definition, const SequenceOptions &options, bool if_not_exists)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 

@@ -80,8 +80,8 @@ Extension hold_extension() EXCLUDES(page_lock, table_lock, slot_lock, state_lock
 // ---------------------------------------------------------------------------------------------------------
 
 // Waits until the high-water mark is at most the new max_ahead above the clock. Beyond that it would look like the mark
-// of a clock that moved backwards. No session draws meanwhile, so the clock catches up. Under lock_generator(). Sleeps,
-// and touches nothing else.
+// of a clock that moved backwards. No session draws meanwhile, so the clock catches up; error if it does not within
+// uidgen.max_wait. Under lock_generator(). Sleeps, and touches nothing else.
 void wait_out_lead(Oid generator, const core::Layout &layout, int64_t mark, int64_t max_ahead)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     const int64_t until_us = monotonic_us() + settings::max_wait_ms * us_per_ms;

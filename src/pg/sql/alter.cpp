@@ -167,8 +167,9 @@ void drop_sequence(Oid sequence) { run_statement(psprintf("DROP SEQUENCE %s", qu
 } // namespace
 
 // Reads the preset (new_generator()), creates the sequence (create_sequence()) and excludes draws (define_sequence()),
-// stores its label, and may raise its high-water mark (raise_generator()) and GRANT (grant_as()). After hold_names(). A
-// sequence that has no label is one that was restored without it.
+// stores its label, raises its high-water mark if `above` is given (raise_generator()), and may GRANT (grant_as()).
+// After hold_names(). Error if the generator exists, or with if_not_exists a NOTICE. A sequence that has no label is
+// one that was restored without it.
 UIDGEN_SQL_FUNCTION(uid_generator_create) {
     const char *name = PG_ARGISNULL(0) ? "<NULL>" : text_to_cstring(PG_GETARG_TEXT_PP(0));
     const Oid schema = hold_names();
