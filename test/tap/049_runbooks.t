@@ -92,6 +92,23 @@ shop($night, "SELECT segment_create('orders', start => 2, max_value => 2)", "SEL
 like(error_of($night, "SELECT segment_next('orders')"), qr/reached maximum value of sequence/, 'a segment is at its end: the symptom');
 is(shop($night, statement_of('docs/runbooks/README.md', qr/NO MAXVALUE/), "SELECT segment_next('orders')"), '3', '... and it continues');
 
+# A snapshot of the disk is put back (docs/operations.md).
+sub draws ($what)
+{
+	return shop($night, "SELECT $what FROM generate_series(1, 100)");
+}
+$night->stop;
+system_or_bail('cp', '-a', $night->data_dir, $night->basedir . '/snapshot');
+$night->start;
+my ($ids, $values) = map { draws($_) } 'uid_next()', q{segment_next('orders')};
+$night->stop('immediate');
+system_or_bail('rm', '-rf', $night->data_dir);
+system_or_bail('mv', $night->basedir . '/snapshot', $night->data_dir);
+$night->start;
+is(draws(q{segment_next('orders')}), $values, 'a snapshot: a segment repeats its values');
+my %is_old = map { $_ => 1 } split /\n/, $ids;
+is(join(' ', grep { $is_old{$_} } split /\n/, draws('uid_next()')), '', '... and a generator no id');
+
 # 40 bits of milliseconds are 34.8 years. No field is that of the preset, so far as fields go together.
 my $ending = q{epoch => now() - interval '34 years', time_bits => 40};
 shop($night,
