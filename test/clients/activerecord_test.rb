@@ -26,10 +26,19 @@ class CreateOrders < ActiveRecord::Migration[6.1]
   end
 end
 
-class Order < ActiveRecord::Base
+class ApplicationRecord < ActiveRecord::Base
+  self.abstract_class = true
+
+  def serializable_hash(options = nil)
+    super.to_h { |name, value| [name, value.is_a?(Integer) && name.match?(/(\A|_)id\z/) ? value.to_s : value] }
+  end
 end
 
-class Line < ActiveRecord::Base
+class Order < ApplicationRecord
+  has_many :lines
+end
+
+class Line < ApplicationRecord
   belongs_to :order
 end
 
@@ -47,7 +56,10 @@ CreateOrders.migrate(:up)
 order = Order.create!(item: 'tea')
 check 'create! returns the id', order.id.is_a?(Integer) && order.id > 2**53
 check 'the id is that of the row', Order.find(order.id).item == 'tea'
-check 'a reference holds it', Line.create!(order: order).reload.order_id == order.id
+line = Line.create!(order: order, small: 7)
+check 'a reference holds it', line.reload.order_id == order.id
+check 'JSON has ids as strings, and no other number', order.as_json(include: :lines) ==
+  { 'id' => order.id.to_s, 'item' => 'tea', 'lines' => [{ 'id' => line.id.to_s, 'order_id' => order.id.to_s, 'small' => 7 }] }
 
 ids = Order.insert_all!(Array.new(1000) { |n| { item: "item #{n}" } }, returning: :id).rows.flatten
 check 'insert_all! returns the ids', ids.size == 1000 && ids == ids.sort.uniq && ids.first > order.id

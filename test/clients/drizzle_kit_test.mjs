@@ -1,11 +1,13 @@
 // drizzle-kit: pull writes mode "number", which changes ids; push finds no difference if a generator is a regclass.
+// Migrations create the extension, and move a table.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { pushSchema } from 'drizzle-kit/api';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { generateDrizzleJson, generateMigration, pushSchema } from 'drizzle-kit/api';
 import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
-import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
+import { migrate } from 'drizzle-orm/node-postgres/migrator';
+import { bigint, bigserial, pgTable, text } from 'drizzle-orm/pg-core';
 import pg from 'pg';
 
 const orders = pgTable('orders', {
@@ -49,4 +51,29 @@ assert.doesNotMatch(pulled, /worker_node/);
 const rows = await db.insert(orders).values(Array(1000).fill({ item: 'item' })).returning({ id: orders.id });
 const changed = rows.filter(({ id }) => BigInt(Number(id)) !== id).length;
 assert.ok(changed > 900, `${changed} of 1000 ids change as numbers`);
+
+// A database without the extension, and what drizzle-kit generate --custom, generate, and generate again write: of the
+// last, uid_adopt replaces all statements.
+await client.query('CREATE DATABASE drizzle_migrated');
 await client.end();
+const before = generateDrizzleJson({ orders, invoices: pgTable('invoices', { id: bigserial({ mode: 'bigint' }).primaryKey() }) });
+const invoices = pgTable('invoices', { id: bigint({ mode: 'bigint' }).primaryKey().default(sql`uidgen.uid_next()`) });
+const after = generateDrizzleJson({ orders, invoices });
+const tables = await generateMigration(generateDrizzleJson({}), before);
+assert.ok((await generateMigration(before, after)).every((statement) => statement.startsWith('ALTER TABLE "invoices" ALTER COLUMN "id"')));
+const migrations = [readFileSync('extension.sql', 'utf8'), tables.join('\n--> statement-breakpoint\n'),
+    "INSERT INTO invoices DEFAULT VALUES", "SELECT uidgen.uid_adopt('invoices', 'id', dry_run => false);"];
+mkdirSync('drizzle/meta', { recursive: true });
+migrations.forEach((text, n) => writeFileSync(`drizzle/${n}.sql`, text));
+writeFileSync('drizzle/meta/_journal.json', JSON.stringify({
+    entries: migrations.map((text, n) => ({ idx: n, version: '7', when: n + 1, tag: String(n), breakpoints: true })),
+}));
+const migrated = new pg.Client({ database: 'drizzle_migrated' });
+await migrated.connect();
+const other = drizzle(migrated);
+await migrate(other, { migrationsFolder: 'drizzle' });
+const [invoice] = await other.insert(invoices).values({}).returning();
+assert.ok(invoice.id > 2n ** 53n);
+assert.equal((await other.select().from(invoices)).length, 2);
+assert.deepEqual((await pushSchema({ orders, invoices }, other)).statementsToExecute, []);
+await migrated.end();

@@ -23,7 +23,8 @@ function run(...command) {
 run('generate', '--no-hints');
 const { PrismaClient } = (await import('@prisma/client')).default;
 
-// The first migration creates the extension where it is missing, as in a test database.
+// The first migration creates the extension where it is missing, as in a test database. The adapter splits a script at each
+// semicolon, so it would not take the page's statement.
 mkdirSync('prisma-migrations/0_init', { recursive: true });
 writeFileSync('prisma-migrations/migration_lock.toml', 'provider = "postgresql"\n');
 writeFileSync('prisma-migrations/0_init/migration.sql', `

@@ -93,6 +93,9 @@ section_clients() {
     LD_LIBRARY_PATH=$(echo "$UIDGEN_WORK"/clients/usr/lib/*-linux-gnu)
     export PATH LD_LIBRARY_PATH
     start_server_for_clients
+    # What a migration of a program begins with is the page's statement.
+    # shellcheck disable=SC2016 # not for the shell
+    sed -n '/^DO \$\$ BEGIN$/,/^END \$\$;$/p' docs/clients.md >"$UIDGEN_WORK/clients/extension.sql"
     checkout=$PWD
     cd "$UIDGEN_WORK/clients" || return
     python_client psycopg_test.py psycopg

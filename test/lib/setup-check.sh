@@ -64,11 +64,12 @@ setup_clients() {
         echo "Installing packages: drivers and frameworks ..."
         server=postgresql-$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
         install_some python3-psycopg python3-psycopg2 python3-sqlalchemy alembic python3-django \
-            python3-pandas ruby-activerecord ruby-pg libpostgresql-jdbc-java libspring-jdbc-java libhibernate3-java \
-            libjavassist-java default-jdk-headless php-cli php-pgsql php-doctrine-orm golang-go golang-github-lib-pq-dev \
-            golang-github-jackc-pgx-v4-dev cargo librust-tokio-dev librust-tokio-postgres-dev libdbd-pg-perl libdbix-class-perl \
-            librose-db-object-perl ruby-sequel python3-peewee python3-pony php-illuminate-database ruby-database-cleaner jq \
-            libjackson2-databind-java libgoogle-gson-java pgloader pgcopydb "$server-partman" "$server-wal2json"
+            python3-djangorestframework python3-pandas ruby-activerecord ruby-pg libpostgresql-jdbc-java \
+            libspring-jdbc-java libhibernate3-java libjavassist-java default-jdk-headless php-cli php-pgsql \
+            php-doctrine-orm golang-go golang-github-lib-pq-dev golang-github-jackc-pgx-v4-dev cargo librust-tokio-dev \
+            librust-tokio-postgres-dev libdbd-pg-perl libdbix-class-perl librose-db-object-perl ruby-sequel \
+            python3-peewee python3-pony php-illuminate-database ruby-database-cleaner jq libjackson2-databind-java \
+            libgoogle-gson-java pgloader pgcopydb "$server-partman" "$server-wal2json"
         command -v npm >/dev/null || install_some nodejs npm
     fi
     unpack_packages clients pgbouncer

@@ -1,6 +1,8 @@
 # Django: save, bulk_create and the admin know the new ids; no migration is missing; the test database has the extension.
+import importlib.util
 import json
 import os
+import pathlib
 import tempfile
 import unittest
 
@@ -46,6 +48,16 @@ class UidTest(TestCase):
         with self.assertRaisesMessage(DataError, 'integer out of range'), transaction.atomic():
             Line.objects.filter(pk=line.pk).update(small=line.pk)
 
+    @unittest.skipUnless(importlib.util.find_spec('rest_framework'), 'there is no Django REST framework')
+    def test_serializer(self):
+        from shop.serializers import LineSerializer
+        order = Order.objects.create()
+        serializer = LineSerializer(data={'order': str(order.pk)})
+        serializer.is_valid(raise_exception=True)
+        line = serializer.save()
+        self.assertEqual(line.order, order)
+        self.assertEqual(serializer.data, {'id': str(line.pk), 'order': str(order.pk)})
+
     def test_float(self):
         order = Order.objects.create()
         with self.assertRaisesMessage(ValueError, "Field 'id' expected a number but got "):
@@ -80,6 +92,14 @@ class UidTest(TestCase):
         self.assertContains(self.client.get('/admin/shop/order/'), f'/admin/shop/order/{order.pk}/change/')
         self.client.post(f'/admin/shop/order/{order.pk}/delete/', {'post': 'yes'})
         self.assertFalse(Order.objects.exists())
+
+    def test_role_that_may_not_create(self):
+        # As where an administrator has created the extension, and another role runs the migrations.
+        with connection.cursor() as cursor:
+            cursor.execute(f'REVOKE CREATE ON DATABASE {connection.settings_dict["NAME"]} FROM CURRENT_USER')
+            cursor.execute(pathlib.Path('extension.sql').read_text())
+            cursor.execute("SELECT has_database_privilege(current_database(), 'CREATE'), has_schema_privilege('public', 'uidgen', 'USAGE')")
+            self.assertEqual(cursor.fetchone(), (False, True))
 
     def test_no_migration_is_missing(self):
         call_command('makemigrations', check=True, dry_run=True, verbosity=0)

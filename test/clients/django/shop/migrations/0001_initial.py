@@ -1,3 +1,5 @@
+import pathlib
+
 from django.db import migrations, models
 
 import shop.fields
@@ -6,8 +8,7 @@ import shop.fields
 class Migration(migrations.Migration):
     initial = True
     operations = [
-        migrations.RunSQL('CREATE SCHEMA IF NOT EXISTS uidgen', migrations.RunSQL.noop),
-        migrations.RunSQL('CREATE EXTENSION IF NOT EXISTS uidgen SCHEMA uidgen', migrations.RunSQL.noop),
+        migrations.RunSQL(pathlib.Path('extension.sql').read_text(), migrations.RunSQL.noop),
         migrations.CreateModel('Order', [
             ('id', shop.fields.UidField(primary_key=True, serialize=False)),
             ('item', models.TextField()),
