@@ -195,10 +195,11 @@ BEGIN
     RAISE EXCEPTION 'a sequence of column "%" of table % cannot begin at %', column_name, table_name,
                     coalesce(first::text, 'an unknown number')
       USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('The largest small id is %s, and the smallest one that a sequence could meet is %s.',
-                            coalesce(largest::text, 'none'), coalesce(collision::text, 'none')),
-            HINT = 'Pass as start a value beyond all numbers that a sequence of the column has given, which is '
-                   'followed by at least 2^32 unused ones.';
+            DETAIL = coalesce('The largest small id is ' || largest, 'The table has no small id') || ', and '
+                     || coalesce('the smallest one that a sequence could meet is ' || collision,
+                                 'a sequence could meet none') || '.',
+            HINT = 'Pass as start a value beyond all numbers that a sequence of the column has given (1 if none has), '
+                   'which is followed by at least 2^32 unused ones.';
   END IF;
   RETURN ARRAY[
       format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', table_name),
