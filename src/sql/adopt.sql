@@ -195,9 +195,10 @@ BEGIN
     RAISE EXCEPTION 'a sequence of column "%" of table % cannot begin at %', column_name, table_name,
                     coalesce(first::text, 'an unknown number')
       USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = coalesce('The largest small id is ' || largest, 'The table has no small id') || ', and '
-                     || coalesce('the smallest one that a sequence could meet is ' || collision,
-                                 'a sequence could meet none') || '.',
+            DETAIL = format(CASE WHEN largest IS NULL
+                   THEN 'The table has no small id, and the smallest id that a sequence could meet is %2$s.'
+                   ELSE 'The largest small id is %1$s, and the smallest id that a sequence could meet is %2$s.' END,
+                            largest, coalesce(collision::text, 'none')),
             HINT = 'Pass as start a value beyond all numbers that a sequence of the column has given (1 if none has), '
                    'which is followed by at least 2^32 unused ones.';
   END IF;

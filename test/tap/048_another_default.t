@@ -78,14 +78,14 @@ my $error = month_ahead(0);
 my ($far) = $ids{postgres}[-1];
 like($error, qr/ERROR:  55000: generator "uid_default" is ahead of the clock/, 'the error says why');
 my ($statement) = $error =~ /HINT:  If the clock is wrong, correct it\. If the clock is right now, 2026-11-21 13:00:00\+00, run (.*)\n/;
-like($statement, qr/^SELECT uid_default_set\(uid_generator_create\('uid_default_next', template => 'uid_generators.uid_default', epoch => '2025-12-\d\d [^']*'\)\);$/,
+like($statement, qr/^SELECT (\w+)\.uid_default_set\(\g1\.uid_generator_create\('uid_default_next', template => 'uid_generators.uid_default', epoch => '2025-12-\d\d [^']*'\)\);$/,
 	'the hint has one statement');
 like(said("SELECT uid_generator_create('uid_default_next'); SELECT uid_default_set('uid_generators.uid_default_next')"),
 	qr/ERROR:  55000: generator "uid_default_next" cannot start above \d+ yet.*HINT:  Use a layout with more bits, an earlier epoch or shorter ticks/s,
 	'a generator with the same epoch cannot become the default');
 $node->safe_psql('postgres', q{SELECT uid_generator_drop('uid_generators.uid_default_next')});
 
-$node->safe_psql('postgres', "BEGIN; $statement ROLLBACK");
+$node->safe_psql('postgres', "SET search_path = pg_catalog; BEGIN; $statement ROLLBACK"); # pasted into any session
 like((draw(1))[1], qr/generator "uid_default" is ahead/, 'a change that is rolled back changes nothing');
 is(sqlstate($node, "BEGIN; $statement SELECT uid_next()"), '55000', 'the transaction that changes the default cannot draw from it');
 
@@ -154,7 +154,7 @@ $node->safe_psql('nodeless', "SELECT uid_next('uid_generators.orders')");
 freeze_clock($node, $at + $month);
 my $last = $node->safe_psql('nodeless', "SELECT uid_next('uid_generators.orders')");
 freeze_clock($node, $at + $hour);
-my ($create, $next) = said("SELECT uid_next('uid_generators.orders')", 'nodeless') =~ /, run (SELECT uid_generator_create\(.*\);) and draw with (uid_next\('uid_generators.orders_next'\))\.\n/;
+my ($create, $next) = said("SELECT uid_next('uid_generators.orders')", 'nodeless') =~ /, run (SELECT \w+\.uid_generator_create\(.*\);) and draw with ([a-z]+\.uid_next\('uid_generators.orders_next'\))\.\n/;
 is($node->safe_psql('nodeless', "$create SELECT $next > $last"), "uid_generators.orders_next\nt", 'another generator: the hint has a statement, too');
 
 done_testing();

@@ -68,8 +68,8 @@ sub clock_ahead ($in_fleet)
 	$set->('+0');
 	my $error = error_of($clock, $statement);
 	like($error, qr/ERROR:  55000: @{[symptom('clock')]}/, '... the symptom');
-	like($error, qr/HINT:  If the clock is right now, .*, (?:run |run on each member of the fleet, with the earliest of their epochs, )SELECT uid_default_set\(uid_generator_create\('uid_default_next', template /, '... with the way out');
-	if ($in_fleet) { shop($clock, $error =~ /HINT:  .*, (SELECT uid_default_set\(.*, own_pool => true\)\);)\n/) }
+	like($error, qr/HINT:  If the clock is right now, .*, (?:run |run on each member of the fleet, with the earliest of their epochs, )SELECT uidgen\.uid_default_set\(uidgen\.uid_generator_create\('uid_default_next', template /, '... with the way out');
+	if ($in_fleet) { shop($clock, $error =~ /HINT:  .*, (SELECT uidgen\.uid_default_set\(.*, own_pool => true\)\);)\n/) }
 	else { run_page('clock', $clock) }
 	goes_on('... sessions insert again', $loop);
 	$set->('+2592001');

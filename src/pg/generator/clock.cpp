@@ -128,18 +128,20 @@ const char *draw_from_another(const SessionEntry *entry) EXCLUDES(page_lock, tab
     const int64_t mark = high_water_mark_of(entry->sequence);
     const int64_t ahead_us = core::start_of(layout, core::tick_of_mark(config.policy, mark) + 1) - wall_clock_us();
     const int64_t epoch_us = layout.epoch_us - (Max(ahead_us, 0) / us_per_second + 1) * us_per_second;
-    const Oid schema = get_namespace_oid("uid_generators", true);
-    const char *name = ChooseRelationName(relation_name(entry->sequence), nullptr, "next", schema, false);
-    const char *create = psprintf("uid_generator_create(%s, template => %s, epoch => '%s'%s)", quote_literal_cstr(name),
-                                  quote_literal_cstr(qualified_name(entry->sequence)), instant_text(epoch_us),
-                                  in_fleet ? ", own_pool => true" : "");
+    const Oid generators = get_namespace_oid("uid_generators", true);
+    const char *schema = get_namespace_name(extension_schema());
+    schema = schema == nullptr ? "uidgen" : quote_identifier(schema); // null: another session has just dropped it
+    const char *name = ChooseRelationName(relation_name(entry->sequence), nullptr, "next", generators, false);
+    const char *create = psprintf("%s.uid_generator_create(%s, template => %s, epoch => '%s'%s)", schema,
+                                  quote_literal_cstr(name), quote_literal_cstr(qualified_name(entry->sequence)),
+                                  instant_text(epoch_us), in_fleet ? ", own_pool => true" : "");
     const char *where = in_fleet ? "on each member of the fleet, with the earliest of their epochs, " : "";
     if (epoch_us < 0) // no layout may begin before 1970
         return psprintf("create a generator with shorter ticks or more bits above %lld, and draw from it.",
                         static_cast<long long>(core::largest_leased_id(layout, config.policy, mark)));
     if (find_default_generator() == entry->sequence)
-        return psprintf("run %sSELECT uid_default_set(%s);", where, create);
-    return psprintf("run %sSELECT %s; and draw with uid_next(%s).", where, create,
+        return psprintf("run %sSELECT %s.uid_default_set(%s);", where, schema, create);
+    return psprintf("run %sSELECT %s; and draw with %s.uid_next(%s).", where, create, schema,
                     quote_literal_cstr(quote_qualified_identifier("uid_generators", name)));
 }
 
