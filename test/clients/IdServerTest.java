@@ -22,7 +22,7 @@ public class IdServerTest {
         server.setExecutor(Executors.newFixedThreadPool(10));
         server.createContext("/api/segment/get/", answer(pool, "SELECT uidgen.segment_next(?)"));
         server.createContext("/api/snowflake/get/",
-            answer(pool, "SELECT uidgen.uid_next(format('uid_generators.%I', ?)::regclass)"));
+            answer(pool, "SELECT uidgen.uid_next('uid_generators.ticket') WHERE ? <> ''"));
         server.start();
         return server;
     }
@@ -56,6 +56,7 @@ public class IdServerTest {
         try (var connection = source.getConnection(); var statement = connection.createStatement()) {
             statement.execute("SELECT uidgen.segment_create('orders', 81234002, 2000)");
             statement.execute("SELECT uidgen.segment_create('\u652f\u4ed8', 1, 2000)");
+            statement.execute("SELECT uidgen.uid_generator_create('ticket', 'leaf')");
         }
         var server = start(source, 0);
         try {
@@ -63,7 +64,7 @@ public class IdServerTest {
             check(get(url + "/api/segment/get/orders"), 200, "81234002");
             check(get(url + "/api/segment/get/orders"), 200, "81234003");
             check(get(url + "/api/segment/get/%E6%94%AF%E4%BB%98"), 200, "1");
-            check(get(url + "/api/snowflake/get/web"), 200, "\\d{14,16}");
+            check(get(url + "/api/snowflake/get/orders"), 200, "\\d{19}");
             check(get(url + "/api/segment/get/none"), 500, "(?s)ERROR: segment or sequence \"none\" does not exist.*");
         } finally {
             server.stop(0);
