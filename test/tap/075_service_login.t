@@ -1,7 +1,7 @@
 # A member whose password is in a service file of mode 0640, as Kubernetes mounts a Secret: docs/kubernetes/member.yaml
-# has the file, the line and the variable that names the file's directory, and registry.yaml the line of pg_hba.conf. A
-# passfile of this mode does not count. With the words of docs/fleet.md for a network that nobody trusts, the member checks
-# who answers.
+# has the file, the line and the variable that names the file's directory, and registry.yaml the line of pg_hba.conf and
+# the roles. A passfile of this mode does not count. With the words of docs/fleet.md for a network that nobody trusts, the
+# member checks who answers.
 use UidgenTest 'preloaded';
 use Fleet;
 use Pages;
@@ -10,7 +10,9 @@ my $manifest = slurp_file('docs/kubernetes/member.yaml');
 my ($name, $file) = $manifest =~ /^  (\S+): \|\n((?:    .*\n)+)/m or die 'no service file';
 my ($variable) = $manifest =~ m{^    - name: (.*)\n      value: /projected$}m or die 'no variable';
 my ($line) = $manifest =~ /^ +uidgen\.registry: "(.*)"$/m or die 'no line';
-my ($hba) = slurp_file('docs/kubernetes/registry.yaml') =~ /^ +- (hostssl ids .*)$/m or die 'no line of pg_hba.conf';
+my $registry_manifest = slurp_file('docs/kubernetes/registry.yaml');
+my ($hba) = $registry_manifest =~ /^ +- (hostssl ids .*)$/m or die 'no line of pg_hba.conf';
+my ($roles) = $registry_manifest =~ /^    roles:\n((?:      .*\n)+)/m or die 'no roles';
 my ($verified) = slurp_file('docs/fleet.md') =~ /`(sslmode=verify-full sslrootcert=)\S+`/ or die 'no words for TLS';
 
 my $directory = PostgreSQL::Test::Utils::tempdir();
@@ -28,8 +30,14 @@ my $lines = slurp_file($hba_file);
 write_file($hba_file, "$hba\nhost ids all all reject\n$lines");
 $registry->start;
 $registry->safe_psql('postgres', 'CREATE DATABASE ids');
+# The operator creates the roles in the order of the manifest, before the script runs.
+foreach my $role (split /^(?=      - name: )/m, $roles =~ s/^ +#.*\n//mgr)
+{
+	my ($login) = $role =~ /name: (\S+)/;
+	my $options = ($role =~ /login: true/ ? "LOGIN PASSWORD 'CHANGE-ME'" : '') . ($role =~ /inRoles: \[(.*)\]/ ? " IN ROLE $1" : '');
+	$registry->safe_psql('ids', "CREATE ROLE $login $options");
+}
 make_registry($registry, dbname => 'ids');
-$registry->safe_psql('ids', q{CREATE ROLE fleet_shop LOGIN PASSWORD 'CHANGE-ME' IN ROLE uid_member});
 
 my $service = "$directory/$name";
 write_file($service, $file =~ s/^    //mgr);
