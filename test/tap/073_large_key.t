@@ -3,7 +3,7 @@
 use UidgenTest;
 use Clients;
 
-my $node = new_node('large');
+my $node = new_node('large', conf => "wal_level = logical\n");
 start_node($node);
 sql('CREATE SCHEMA uidgen; CREATE EXTENSION uidgen SCHEMA uidgen; GRANT USAGE ON SCHEMA uidgen TO PUBLIC; ALTER DATABASE postgres SET search_path = public, uidgen');
 sql(<<'SQL');
@@ -25,8 +25,8 @@ GRANT INSERT, SELECT, UPDATE ON clicks TO web;
 SQL
 
 # A statement, or a transaction of several, until no lock times out. The server says if one reads or writes a table, as only
-# VALIDATE may, whose lock lets clients write.
-sub run_again ($statements)
+# VALIDATE by itself may, whose lock lets clients write.
+sub run_again ($statements, $expected = '00000')
 {
 	my ($state, $error);
 	for (1 .. 1000)
@@ -34,8 +34,9 @@ sub run_again ($statements)
 		($state, $error) = sqlstate($node, "SET client_min_messages = debug1;\n$statements");
 		last if $state ne '55P03';
 	}
-	is($state, '00000', $statements) || diag($error);
-	unlike($error, qr/verifying|validating|rewriting|building/, '... reads no table') if $statements !~ /VALIDATE CONSTRAINT/;
+	is($state, $expected, $statements) || diag($error);
+	unlike($error, qr/verifying|validating|rewriting|building/, '... reads no table')
+	  if $statements !~ /^ALTER TABLE \w+ VALIDATE CONSTRAINT/m;
 }
 
 # Runs the blocks of a section, the last of which swaps, while clients run their statements.
@@ -67,6 +68,10 @@ sub run_recipe (%recipe)
 	             WHERE relname IN ('$table', '$refers', '%s')";
 	my $before = sql(sprintf $files, "${table}_new_id");
 	my ($transaction, $rest) = $swap =~ /^(BEGIN;.*?^COMMIT;\n)(.*)$/ms or die 'no transaction';
+	my $rename = "SET lock_timeout = '200ms';\nALTER TABLE $refers RENAME CONSTRAINT %s TO %s";
+	run_again(sprintf $rename, $recipe{foreign_key}, 'missing');
+	run_again($transaction, '42704');
+	run_again(sprintf $rename, 'missing', $recipe{foreign_key});
 	run_again($transaction);
 	is(sql(sprintf $files, "${table}_pkey"), $before, 'the swap has rewritten no table and built no index');
 	run_again($_) foreach grep { !/PROCEDURE run_in_batches/ } map { $_->[0] } @{ Session::statements($rest) };
@@ -82,8 +87,15 @@ sub run_recipe (%recipe)
 	return;
 }
 
+# A subscriber goes on through the move if it has what the page says.
+my $publisher = $node->connstr('postgres') =~ s{'}{''}gr;
+sql($_) foreach 'CREATE PUBLICATION shop FOR TABLE customers', "SELECT pg_create_logical_replication_slot('copy', 'pgoutput')", 'CREATE DATABASE copy';
+$node->safe_psql('copy', $_) foreach 'CREATE TABLE customers (id integer PRIMARY KEY, v integer)',
+  "CREATE SUBSCRIPTION copy CONNECTION '$publisher' PUBLICATION shop WITH (create_slot = false)",
+  'ALTER TABLE customers ALTER id TYPE bigint, ADD COLUMN new_id bigint';
+
 run_recipe(
-	section => 'A large table with an integer key', table => 'customers', refers => 'addresses',
+	section => 'A large table with an integer key', table => 'customers', refers => 'addresses', foreign_key => 'addresses_customer_fkey',
 	clients => <<'SQL',
 BEGIN;
 WITH customer AS (INSERT INTO customers (v) VALUES (0) RETURNING id)
@@ -95,6 +107,9 @@ SQL
 	changes => [ 'UPDATE addresses SET customer_id = 2 WHERE customer_id = 3', 'UPDATE customers SET id = -3 WHERE id = 3' ],
 	constraints => 'addresses_customer_fkey f true, customers_pkey p true',
 	columns => 'customer_id bigint true, id bigint true');
+my $rows = 'SELECT count(*), sum(id), sum(v) FROM customers';
+ok($node->poll_query_until('copy', $rows, sql($rows)), 'a subscriber has all rows');
+$node->safe_psql('copy', 'DROP SUBSCRIPTION copy');
 my $sum = 50000 * 50001 / 2;
 is(sql('SELECT count(*), sum(id) FROM customers WHERE id <= 50000'), '50000|' . ($sum - 3 - 3), 'every customer has its id');
 is(sql('SELECT count(*), sum(a.customer_id) FROM addresses AS a JOIN customers AS c ON a.customer_id = c.id WHERE a.v > 1'),
@@ -102,7 +117,7 @@ is(sql('SELECT count(*), sum(a.customer_id) FROM addresses AS a JOIN customers A
 cmp_ok(sql('SELECT max(id) FROM customers'), '>', 10**17, 'new ids are of the generator');
 
 run_recipe(
-	section => 'From UUIDs', table => 'visits', refers => 'clicks',
+	section => 'From UUIDs', table => 'visits', refers => 'clicks', foreign_key => 'clicks_visit_fkey',
 	clients => <<'SQL',
 BEGIN;
 INSERT INTO visits (v) VALUES (0);
