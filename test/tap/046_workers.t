@@ -47,6 +47,19 @@ is(join('', map { (eval { finish_query($_->[0]) })[0] // '' } @sessions), 'tt', 
 is(sql($node, 'SELECT generators, segments FROM uid_stat_server'), '1|1', '... from the slots that they had');
 eval { $_->[0]->quit } foreach @sessions;
 
+# A call that has its grant, and fails before its row of worker_node has an id. The next one draws that.
+{
+	my $row = q{FROM worker_node WHERE generator = 'uid_generators.late_row'};
+	my $session = hold_open($node);
+	sql($node, q{SELECT uid_generator_create('late_row')});
+	$session->query_safe('BEGIN; ALTER SEQUENCE worker_node_id_seq CACHE 1');
+	like(sqlstate($node, q{SET lock_timeout = '1s'; SELECT uid_next('uid_generators.late_row')}), qr/^55P03$/, 'a call has no id for its row');
+	$session->quit;
+	ok(poll_until('the row', sub { sql($node, "SELECT uid_next('uid_generators.late_row') > 0; SELECT count(*) $row") =~ /^1$/m }), '... and the next one has one');
+	is(sql($node, "SELECT n.datacenter_id = d.datacenter_id AND n.worker_id = d.worker_id FROM uid_decode(uid_next('uid_generators.late_row'), 'uid_generators.late_row') AS d, (SELECT * $row) AS n"), 't', '... for the node of its ids');
+	sql($node, 'DROP SEQUENCE uid_generators.late_row');
+}
+
 # A sequence is dropped while the registry is asked for it. The next one of its kind gets its slot at once, because the slot
 # that was freed last is used first, and what the registry then answers is for neither. Slots are freed when others are made,
 # here of the other kind.

@@ -47,9 +47,9 @@ struct NodeGrant {
 // draws an id for a row (draw_own_row_again()).
 NodeGrant join_or_leave_fleet(SessionEntry *entry) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// Notes in this process that the transaction draws with the grant's node (note_node_in_use()). If the generator's row
-// of worker_node does not show it yet, notes that in the slot, and draws an id for a row, which the node writer will
-// write (draw_row_of_grant()).
+// Notes in this process that the transaction draws with the grant's node (note_node_in_use()). If the grant is still
+// the membership's (membership_view()), and the generator's row of worker_node does not show it yet, draws an id for a
+// row, which the node writer will write (draw_row_of_grant()).
 void show_node(SessionEntry *entry, const GrantView &grant) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The grant of a generator for a reader that has no entry; in a fleet none before the first draw there.

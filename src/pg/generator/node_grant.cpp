@@ -65,8 +65,7 @@ GrantRequest request_of(const SessionEntry *entry, int64_t mark)
 // generator's own node again (draw_own_row_again()).
 void leave_fleet(SessionEntry *entry) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     membership_of(entry->slot).is_requested.store(false, std::memory_order_relaxed);
-    if (generator_of(entry->slot).granted_node.exchange(no_node, std::memory_order_relaxed) != no_node)
-        draw_own_row_again(entry->slot);
+    draw_own_row_again(entry->slot);
 }
 
 } // namespace
@@ -88,11 +87,9 @@ NodeGrant join_or_leave_fleet(SessionEntry *entry) {
 
 // A try with an older view leaves the row to one with the present view.
 void show_node(SessionEntry *entry, const GrantView &grant) {
-    GeneratorState &generator = generator_of(entry->slot);
-    int64_t shown = generator.granted_node.load(std::memory_order_relaxed);
-    if (unlikely(shown != grant.node) && core::same_view(membership_view(entry->slot), grant) &&
-        generator.granted_node.compare_exchange_strong(shown, grant.node, std::memory_order_relaxed))
-        draw_row_of_grant(entry->slot, grant.node);
+    const int64_t shown = generator_of(entry->slot).granted_node.load(std::memory_order_relaxed);
+    if (unlikely(shown != grant.node) && core::same_view(membership_view(entry->slot), grant))
+        draw_row_of_grant(entry->slot, shown, grant.node);
     if (NodeDraw *row = find_node_draw(entry->slot, for_grants))
         note_node_in_use(row);
 }

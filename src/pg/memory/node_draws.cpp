@@ -50,6 +50,12 @@ NodeDraw *claim_node_place(Slot *slot) {
     return place;
 }
 
+void give_up_node_place(NodeDraw *claimed) {
+    lock_state();
+    claimed->drawn_for.store(for_nothing, std::memory_order_relaxed);
+    unlock_state();
+}
+
 NodeDraw *fill_node_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const core::Node &node,
                           const DrawnRow &row) {
     lock_state();

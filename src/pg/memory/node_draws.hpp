@@ -50,9 +50,11 @@ inline NodeDraw *find_node_draw(Slot *slot, int64_t drawn_for) {
     return draw;
 }
 
-// A place of the slot for a draw to come, which no other session gets: found or added under the state's lock. Raises an
-// error if the area gets no memory for another one.
+// A place of the slot for a draw to come, which no other session gets: found or added under the state's lock. Error if
+// the area gets no memory for another one. The caller fills it or gives it up, and raises no error before.
 NodeDraw *claim_node_place(Slot *slot) EXCLUDES(state_lock);
+// Gives up a place that was claimed: it is empty, under the state's lock.
+void give_up_node_place(NodeDraw *claimed) EXCLUDES(state_lock);
 
 // The row of worker_node of a draw.
 struct DrawnRow {

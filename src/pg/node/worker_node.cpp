@@ -54,8 +54,7 @@ int64_t node_in_row(Row row, const core::Layout &layout) {
     return core::node_of_fields(layout, {datacenter, worker});
 }
 
-// A line of the log, with names from the catalogs, which are read first: they may fail, and the caller draws nothing
-// before. The caller holds RowExclusiveLock on the generator.
+// A line of the log, with names from the catalogs. The caller holds RowExclusiveLock on the generator.
 void log_node(const Slot *slot, const core::Node &node) {
     const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeFields fields = core::fields_of_node(config.layout, node.value);
@@ -156,7 +155,6 @@ NodeDraw *draw_node(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_lock, 
     const GeneratorConfig &config = generator_of(slot).config;
     const core::NodeSource source = node_source(config);
     const Oid schema = extension_schema();
-    NodeDraw *place = claim_node_place(slot);
     int64_t former = core::no_node;
     if (config.worker_policy == WorkerPolicy::sticky)
         former = former_node(schema, sequence_of(slot), config.layout, core::protection_of(config.layout, source));
@@ -166,6 +164,7 @@ NodeDraw *draw_node(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_lock, 
         const int64_t drawn = config.worker_policy == WorkerPolicy::fixed ? config.worker_number : id;
         const int64_t number = tries == 0 ? core::number_of(config.layout, source, former) : drawn;
         const core::Node node = own_node(config, number);
+        NodeDraw *place = claim_node_place(slot);
         const NodeHolders others = take_node(config.layout, node.value);
         const bool is_last = tries > 0 && (others.of_layout >= nodes || tries >= Min(nodes, others.of_layout + 1));
         if (others.of_node == 0 || is_last || fault_is("reuse_worker")) {
@@ -177,6 +176,7 @@ NodeDraw *draw_node(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_lock, 
             return filled;
         }
         give_back_node(config.layout, node.value);
+        give_up_node_place(place);
     }
 }
 
@@ -199,17 +199,27 @@ NodeDraw *own_node_so_far(Slot *slot) {
 
 void draw_own_row_again(Slot *slot) {
     NodeDraw *drawn = own_node_so_far(slot);
-    if (drawn == nullptr)
+    std::atomic<int64_t> &shown = generator_of(slot).granted_node;
+    if (shown.load(std::memory_order_relaxed) == core::no_node)
         return;
+    // After an error the next call tries again.
+    const int64_t id = drawn != nullptr ? draw_node_id(extension_schema()) : 0;
+    if (shown.exchange(core::no_node, std::memory_order_relaxed) == core::no_node || drawn == nullptr)
+        return;
+    set_node_row(drawn, {id, wall_clock_us()});
     log_node(slot, drawn->node);
-    set_node_row(drawn, {draw_node_id(extension_schema()), wall_clock_us()});
 }
 
-void draw_row_of_grant(Slot *slot, int64_t node) {
+void draw_row_of_grant(Slot *slot, int64_t shown, int64_t node) {
     const core::Node granted = {node, core::Protection::registry};
-    log_node(slot, granted);
+    const int64_t id = draw_node_id(extension_schema()); // after an error the next call tries again
     NodeDraw *place = claim_node_place(slot);
-    (void)fill_node_place(slot, place, for_grants, granted, {draw_node_id(extension_schema()), wall_clock_us()});
+    if (generator_of(slot).granted_node.compare_exchange_strong(shown, node, std::memory_order_relaxed)) {
+        (void)fill_node_place(slot, place, for_grants, granted, {id, wall_clock_us()});
+        log_node(slot, granted);
+    } else { // another session was first
+        give_up_node_place(place);
+    }
 }
 
 // With a worker id that a person gave, the datacenter id stays over a start, too.

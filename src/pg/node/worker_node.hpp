@@ -28,14 +28,15 @@ NodeDraw *own_node_for(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_loc
 // by atomics, and draws nothing. For a session that uses the slot, or a view under the slot's lock.
 NodeDraw *own_node_so_far(Slot *slot);
 
-// The registry has granted another node to the generator in a slot: logs it, and draws the id of a new row of
-// worker_node (draw_node_id()) for the slot (claim_node_place(), fill_node_place()). The caller holds RowExclusiveLock
-// on the generator.
-void draw_row_of_grant(Slot *slot, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
+// The registry has granted another node than the one `shown` to the generator in a slot: draws the id of a new row of
+// worker_node (draw_node_id()). Unless another session was first, notes the node in an atomic of the slot, puts the row
+// into a place of it (claim_node_place(), fill_node_place()), and logs the node. The caller holds RowExclusiveLock on
+// the generator.
+void draw_row_of_grant(Slot *slot, int64_t shown, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The generator draws without the registry again: if it has drawn so before, logs that node, and draws the id of a new
-// row of worker_node (draw_node_id()) for the slot (set_node_row()). The caller holds RowExclusiveLock on the
-// generator.
+// The generator draws without the registry again. If it has drawn with a grant, notes that in an atomic of the slot. If
+// it has also drawn without, draws the id of a new row of worker_node (draw_node_id()) for the slot (set_node_row()),
+// and logs that node. The caller holds RowExclusiveLock on the generator.
 void draw_own_row_again(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
