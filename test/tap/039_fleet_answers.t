@@ -123,6 +123,20 @@ drawn_from('uid_default');
 	$session->quit;
 }
 
+# A refusal is of what was asked, and not of what is asked after an alteration.
+{
+	my ($first, $second) = map { "uid_next('uid_generators.$_')" } qw(static_1 static_2);
+	$member->safe_psql('postgres', "SELECT uid_generator_create('static_$_', worker_policy => 'static', worker_number => 31, datacenter_id => 31)") foreach 1, 2;
+	$member->safe_psql('postgres', "SELECT $first");
+	my $fails = sub { (sqlstate($member, "SET uidgen.max_wait = '100ms'; SELECT $second"))[1] };
+	ok(poll_until('a refusal', sub { $fails->() =~ /55000.*no node is free/s }), 'a node that another generator has is refused');
+	my $holder = hold_up_registry($registry);
+	$member->safe_psql('postgres', q{SELECT uid_generator_alter('uid_generators.static_2', worker_number => 30)});
+	unlike($fails->(), qr/no node is free/, '... another one, which is asked for, is not');
+	$holder->quit;
+	like($member->safe_psql('postgres', "SELECT $second"), qr/^\d+$/, '... but granted');
+}
+
 # Another fleet's registry answers: the grants in hand last to their ends, and nobody joins it.
 set_conf($member, "uidgen.max_wait = 1s\nuidgen.registry = '" . registry_line($other) . "'");
 $member->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') LIKE '%port=} . $other->port . q{ %'}) or die 'no reload';

@@ -89,6 +89,8 @@ void membership_request(Slot *slot, const GrantRequest &request) {
         begin_membership(&state.fields);
     state.fields.request = with_former(request, state.fields);
     state.fields.requested = true;
+    state.fields.error = {};
+    state.fields.notes.not_before_us = 0;
     state.is_requested.store(true, std::memory_order_relaxed);
     unlock_slot(slot);
     membership_note_use(slot, wall_clock_us());
