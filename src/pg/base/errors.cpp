@@ -78,11 +78,14 @@ void report_not_a_generator(Oid relation) {
 
 void report_used_up(Oid sequence, const core::SequenceRule &rule) {
     const bool up = rule.increment > 0;
+    const int64_t limit = up ? rule.max_value : rule.min_value;
+    const bool is_last = limit == (up ? PG_INT64_MAX : PG_INT64_MIN);
     ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
                     errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
-                           relation_name(sequence), static_cast<long long>(up ? rule.max_value : rule.min_value)),
-                    errhint("Change its %s, or run ALTER SEQUENCE %s CYCLE to start over.",
-                            up ? "MAXVALUE" : "MINVALUE", qualified_name(sequence))));
+                           relation_name(sequence), static_cast<long long>(limit)),
+                    is_last ? errhint("Draw from another sequence.")
+                            : errhint("Run ALTER SEQUENCE %s AS bigint NO %s, and make columns of its values bigint.",
+                                      qualified_name(sequence), up ? "MAXVALUE" : "MINVALUE")));
 }
 
 } // namespace uidgen::pg
