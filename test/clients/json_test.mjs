@@ -9,7 +9,11 @@ import pg from 'pg';
 import postgres from 'postgres';
 
 const pool = new pg.Pool();
-await pool.query('CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uidgen.uid_next(), item text)');
+const kysely = new Kysely({ dialect: new PostgresDialect({ pool }) });
+await kysely.schema.createTable('orders')
+    .addColumn('id', 'bigint', (column) => column.primaryKey().defaultTo(sql`uidgen.uid_next()`))
+    .addColumn('item', 'text')
+    .execute();
 await pool.query(`CREATE TABLE lines (id bigint PRIMARY KEY DEFAULT uidgen.uid_next(), order_id bigint REFERENCES orders,
                                       item text)`);
 const { rows: [order] } = await pool.query("INSERT INTO orders (item) VALUES ('tea') RETURNING id");
@@ -60,7 +64,6 @@ check(found.lines, true);
 check((await db.select().from(orders).innerJoin(lines, drizzleSql`${lines.orderId} = ${orders.id}`)).map((row) => row.lines), true);
 
 // Kysely
-const kysely = new Kysely({ dialect: new PostgresDialect({ pool }) });
 const linesOf = (columns) => kysely.selectFrom('orders').select((eb) => [
     'id',
     jsonArrayFrom(

@@ -30,6 +30,7 @@ writeFileSync('prisma-migrations/migration_lock.toml', 'provider = "postgresql"\
 writeFileSync('prisma-migrations/0_init/migration.sql', `
 CREATE SCHEMA IF NOT EXISTS uidgen;
 CREATE EXTENSION IF NOT EXISTS uidgen SCHEMA uidgen;
+GRANT USAGE ON SCHEMA uidgen TO PUBLIC;
 ` + run('migrate', 'diff', '--from-empty', '--to-schema-datamodel=schema.prisma', '--script'));
 run('migrate', 'deploy');
 
