@@ -1,7 +1,7 @@
-# A member whose password is in a service file of mode 0640, as Kubernetes mounts a Secret: docs/kubernetes/member.yaml
-# has the file, the line and the variable that names the file's directory, and registry.yaml the line of pg_hba.conf and
-# the roles. A passfile of this mode does not count. With the words of docs/fleet.md for a network that nobody trusts, the
-# member checks who answers.
+# A member whose password is in a service file of mode 0640, the strictest of a Secret in a pod with an fsGroup:
+# docs/kubernetes/member.yaml has the file, the line and the variable that names the file's directory, and
+# registry.yaml the line of pg_hba.conf and the roles. A passfile of this mode does not count. With the words of
+# docs/fleet.md for a network that nobody trusts, the member checks who answers.
 use UidgenTest 'preloaded';
 use Fleet;
 use Pages;
