@@ -88,7 +88,7 @@ void process_utility(PlannedStmt *planned, const char *query, bool read_only_tre
 object_access_hook_type next_object_access = nullptr;
 
 // Hook: PostgreSQL drops whatever it drops by one function, which comes here before each object, under the lock of
-// DROP. forget_dropped() then deletes what the extension has of a relation.
+// DROP. forget_dropped() then ends what the extension has of a relation.
 void object_access(ObjectAccessType access, Oid catalog, Oid object, int column, void *argument) {
     if (next_object_access != nullptr)
         next_object_access(access, catalog, object, column, argument);

@@ -38,8 +38,8 @@ void grant_file_discard_invalid();
 // it says into slots (membership_restore()) and server state.
 void grant_file_restore() EXCLUDES(table_lock, slot_lock, state_lock);
 
-// Takes the lock of the file of grants. It is held while memberships are changed, stored and published, so that they do
-// not begin again meanwhile.
+// Takes the lock of the file of grants. It is held while grants are changed, stored and published, so that memberships
+// do not begin again meanwhile.
 void lock_grant_file() ACQUIRE(grant_file_lock) EXCLUDES(slot_lock, state_lock);
 void unlock_grant_file() RELEASE(grant_file_lock);
 

@@ -25,8 +25,8 @@ const char *hint_for(const char *sqlstate, const char *hint) {
     return hint != nullptr ? hint : "";
 }
 
-// Keeps the error of a statement, and frees the result. A server that takes no writes any more
-// (read_only_sql_transaction) is left: the connection is closed.
+// Keeps the error of a statement, and frees the result, which is not the host's any more. The connection is closed if
+// it has failed, if the error is libpq's own, or if the server takes no writes any more (read_only_sql_transaction).
 void take_error(Host *host, PGresult *result) {
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);

@@ -9,8 +9,9 @@ namespace uidgen::pg {
 
 constexpr int most_requests = 100; // of a call
 
-// The statement of a hello, which is not sent here. It also sets what the calls of the connection need. `ends_calls`:
-// it ends what this server has given up there. Reads the server's salt in shared memory.
+// The statement of a hello, which is not sent here; its texts last as long as the memory context. It also sets what the
+// calls of the connection need. `ends_calls`: it ends what this server has given up there. Reads the server's salt in
+// shared memory.
 Statement make_hello(const core::FleetSeen &seen, bool ends_calls);
 // Parses the rows of a hello's answer. False: they are none.
 bool read_hello(const PGresult *rows, core::Hello *hello);

@@ -52,7 +52,8 @@ void publish_members(Ask *const *asks, int count) REQUIRES(grant_file_lock) EXCL
 bool is_moved() { return server_state->fleet.moves.load(std::memory_order_relaxed) != moves; }
 
 // Writes what the calls will say, and what the server has seen (fleet_seen()), to the file of grants, under its lock,
-// and publishes it in the slots (publish_members()). False: it could not be written, or the server has moved.
+// and publishes it in the slots (publish_members()). False: the server has moved, or it could not be written: then the
+// asks end with that error (fail_asks()).
 bool prepare_and_store(Ask *const *asks, int count) EXCLUDES(grant_file_lock, slot_lock, state_lock) {
     List *members = NIL;
     GrantError error = {};
@@ -173,8 +174,8 @@ void end_block(Ask *ask) EXCLUDES(slot_lock, state_lock) {
     block_note(ask->block);
 }
 
-// Publishes a refusal in the member's slot, under its lock (membership_publish()). False: it was granted, or refused
-// before, so the log needs no line.
+// Publishes in the member's slot, under its lock, why it got no grant, and when it is asked for again (note_refused(),
+// membership_publish()). False: it was granted, or refused before, so the log needs no line.
 bool end_member(Ask *ask) EXCLUDES(slot_lock, state_lock) {
     const bool is_news = ask->member.notes.pause_us == 0;
     if (ask->error.at_us == 0)
@@ -233,8 +234,8 @@ void ask_registry(Ask **asks, int count) EXCLUDES(grant_file_lock, slot_lock, st
 // The connection
 // ---------------------------------------------------------------------------------------------------------
 
-// The registry cannot be used: every member, and every session that waits for a block, learns why by its slot
-// (membership_publish(), block_note()). Then give_up_registry().
+// The registry cannot be used: every member that has been asked for, and every session that waits for a block, learns
+// why by its slot (membership_publish(), block_note()). Then give_up_registry().
 void publish_error(const GrantError &error) EXCLUDES(slot_lock, state_lock) {
     for_each_member([&error](Member member) {
         member.error = error;

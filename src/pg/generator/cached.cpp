@@ -61,7 +61,8 @@ void wait_for_refiller(DrawCall *call) EXCLUDES(page_lock, table_lock, slot_lock
         refuse_empty_ring(call->entry, measure_wait_us(call));
 }
 
-// Wakes the refiller, and by the policy fills the ring in the slot, sleeps once, or raises an error.
+// Wakes the refiller, and by the policy fills the ring in the slot, sleeps once (wait_for_refiller()), or raises an
+// error.
 void handle_empty_ring(DrawCall *call, uint64_t next, WhenRingEmpty policy)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     GeneratorState &generator = generator_of(call->entry->slot);

@@ -51,7 +51,8 @@ inline NodeDraw *find_node_draw(Slot *slot, int64_t drawn_for) {
 }
 
 // A place of the slot for a draw to come, which no other session gets: found or added under the state's lock. Error if
-// the area gets no memory for another one. The caller fills it or gives it up, and raises no error before.
+// the area gets no memory for another one. The caller fills it or gives it up, and raises no error before, except for
+// want of memory in the area (take_node()), which leaves the place claimed until the slot is made ready again or freed.
 NodeDraw *claim_node_place(Slot *slot) EXCLUDES(state_lock);
 // Gives up a place that was claimed: it is empty, under the state's lock.
 void give_up_node_place(NodeDraw *claimed) EXCLUDES(state_lock);

@@ -211,7 +211,8 @@ SlotRow *find_or_make_slot_row(const SlotKey &key) ACQUIRE(table_lock) UNCHECKED
 }
 
 // Changes in the table of slots how many generators have a node, or, with no_node, how many of the layout have any, and
-// returns that. Raises an error if there is no memory for a row. The process has attached to the area.
+// returns that. A row whose number becomes 0 is deleted. Error if there is no memory for a row. The process has
+// attached.
 int64_t change_node_count(const core::Layout &layout, int64_t node, int by)
     EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     SlotRow *row = find_or_make_slot_row({.born = core::node_hash(layout, node)});

@@ -189,7 +189,8 @@ struct NodeHolders {
 };
 
 // Counts, in the table of slots, one more generator that draws with the node until it is given back, which also happens
-// when a slot that has it is made ready again, expires or is freed. The process has attached to the area.
+// when a slot that has it is made ready again, expires or is freed. Error if there is no memory for a row: then a count
+// may stay too high until the server's next start. The process has attached to the area.
 NodeHolders take_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 // Counts, in the table of slots, one generator less that draws with the node. The process has attached to the area.
 void give_back_node(const core::Layout &layout, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
@@ -206,7 +207,8 @@ bool slot_has_name(const SlotKey &key, const char *name) EXCLUDES(page_lock, tab
 //      it to the end of its transaction. So what is known was committed, and is the default until that lock is taken.
 Oid known_default() EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 // Notes it in the table of slots, for known_default(): under RowExclusiveLock on that generator. InvalidOid: another
-// one is made the default, or it is dropped, under a lock that excludes its users.
+// one is made the default, or it is dropped, under a lock that excludes its users; or a new sequence becomes the default
+// generator. Does nothing if none was known and none is noted.
 void note_default(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------

@@ -160,7 +160,8 @@ bool is_in_container() {
            getenv("KUBERNETES_SERVICE_HOST") != nullptr;
 }
 
-// Writes the row with that id, by a statement as the table's owner, after is_in_container(). False: another row has it.
+// Writes the row with that id, by a statement as the table's owner, after is_in_container(). It names a function in
+// uid_internal and no table, so it needs no hold_names(). False: another row has it.
 bool insert_or_refresh(Oid table, const DueRow &row, int64_t id) {
     const ServerAddress address = address_of_server();
     const TimestampTz created = to_timestamptz(row.drawn_at_us);

@@ -115,8 +115,8 @@ bool leader_excludes_draws(Oid sequence) {
 // and the slot. A parallel worker's relcache does not say so; with wal_level=minimal it says so of a sequence that the
 // leader has created, too. But four facts say it: this transaction wrote the catalog row, the file is not the
 // sequence's first, whose number is the sequence's oid, no other session draws, and no generator draws from that file,
-// as one may after RENAME or OWNER TO. (A slot's file changes with the sequence's. The lock keeps other sessions from
-// that, and the leader's own draws are refused.)
+// as one may after RENAME or OWNER TO. (A slot's file is read without a lock: it changes with the sequence's. The
+// lock on that keeps other sessions from it, and the leader's own draws are refused.)
 bool is_rewritten(Relation rel) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) UNCHECKED {
     const Oid sequence = RelationGetRelid(rel);
     if (!IsParallelWorker())

@@ -48,6 +48,7 @@ struct LastCall {
     Name known;
 };
 
+// By the arguments, which are neither compressed nor out of line.
 inline bool same_text(const text *a, const text *b) {
     return VARSIZE_ANY_EXHDR(a) == VARSIZE_ANY_EXHDR(b) &&
            memcmp(VARDATA_ANY(a), VARDATA_ANY(b), VARSIZE_ANY_EXHDR(a)) == 0;

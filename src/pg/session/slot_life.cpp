@@ -64,8 +64,8 @@ void sweep_locked_slot(Slot *slot, const SlotSummary &look) EXCLUDES(page_lock, 
     }
 }
 
-// Looks at the slot, and frees it if need be (sweep_locked_slot()), under ExclusiveLock on its sequence, which it takes
-// for this only if it is free.
+// Looks at the slot, and frees it if need be (sweep_locked_slot()), under ExclusiveLock on its sequence, which may be
+// of another database. It takes that for this only, and only if it is free.
 void sweep_slot(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     LOCKTAG tag;
     const SlotSummary look = summarize_slot(slot);
@@ -81,8 +81,8 @@ void sweep_slot(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_loc
 }
 
 // At the making of a slot: looks at the next two of each kind (sweep_slot()). It leaves those whose sequence any
-// transaction has locked, this one included, and does nothing in parallel mode, because locks of parallel workers do
-// not conflict.
+// transaction uses, this one included (RowExclusiveLock), and does nothing in parallel mode, because locks of parallel
+// workers do not conflict.
 void sweep_slots() EXCLUDES(page_lock, table_lock, slot_lock, state_lock) {
     if (IsInParallelMode())
         return;

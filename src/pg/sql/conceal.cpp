@@ -189,7 +189,7 @@ void load_key(const text *name, Oid sequence, int32_t version, Key *place) {
     place->as_of = as_of;
 }
 
-// The sequence of the key of exactly that name, by the catalogs; error if there is none. Not locked.
+// The relation of the key of exactly that name, by the catalogs; error if there is none. Not locked.
 Oid key_named(const text *name) {
     const Oid schema = get_namespace_oid("uid_keys", true);
     const Oid sequence = OidIsValid(schema) && VARSIZE_ANY_EXHDR(name) < NAMEDATALEN
