@@ -360,6 +360,27 @@ expect('each segment goes on above all blocks, with the length of a block as its
 SELECT step || ' ' || segment_next(pk_seq_name) FROM t_sequence JOIN uid_segment ON name = pk_seq_name ORDER BY current_val
 SQL
 
+# Nodes that keep their statements, on our table and then without its trigger. A block of "before" begins at current_val as
+# it was before the UPDATE, one of "after" at the new one.
+new_database(<<'SQL');
+CREATE TABLE t_sequence (pk_seq_name varchar(50) PRIMARY KEY, current_val bigint NOT NULL, increment_val int NOT NULL);
+INSERT INTO t_sequence VALUES ('before', 250, 100), ('after', 250, 100);
+CREATE TABLE taken (series text, id bigint, PRIMARY KEY (series, id));
+CREATE ROLE service;
+SQL
+sub take_blocks ()
+{
+	my $block = 'INSERT INTO taken SELECT pk_seq_name, generate_series(current_val, current_val + increment_val - 1) FROM t_sequence WHERE pk_seq_name =';
+	in_database("$block 'before'; UPDATE t_sequence SET current_val = current_val + increment_val; $block 'after'") for 1 .. 3;
+}
+take_blocks();
+run_blocks([ block_of('docs/originals/t_sequence.md', qr/ON ALL SEQUENCES/) ]);
+take_blocks();
+in_database('INSERT INTO taken SELECT pk_seq_name, segment_next(pk_seq_name) FROM t_sequence, generate_series(1, 300)');
+run_blocks([ block_of('docs/originals/t_sequence.md', qr/DROP TRIGGER/) ]);
+take_blocks();
+expect('no value comes twice', 'SELECT count(*) FROM taken', 2 * (3 * 300 + 300));
+
 # leaf_alloc. Leaf's code takes ids up to max_id - 1, and the article's one more.
 my $old_leaf_alloc = <<'SQL';
 CREATE TABLE old_leaf_alloc (
