@@ -207,8 +207,8 @@ bool slot_has_name(const SlotKey &key, const char *name) EXCLUDES(page_lock, tab
 //      it to the end of its transaction. So what is known was committed, and is the default until that lock is taken.
 Oid known_default() EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 // Notes it in the table of slots, for known_default(): under RowExclusiveLock on that generator. InvalidOid: another
-// one is made the default, or it is dropped, under a lock that excludes its users; or a new sequence becomes the default
-// generator. Does nothing if none was known and none is noted.
+// one is made the default, or it is dropped, under a lock that excludes its users; or a new sequence is made the
+// default generator. Does nothing if none was known and none is noted.
 void note_default(Oid generator) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // ---------------------------------------------------------------------------------------------------------
