@@ -80,6 +80,14 @@ read_to($mark);
 is("@seen", 'slow fast later after earlier', 'no row of a transaction that has failed');
 $slow->query_safe('ROLLBACK');
 
+# Two readers take turns. Otherwise each could wait for the end of the other's draw, for ever.
+$slow->query_safe('BEGIN; SELECT uid_next()');
+send_query($_, $wait) foreach $reader, $later;
+my $waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+ok(poll_until('the second reader', sub { sql($waiting) }), 'the second reader draws later');
+$slow->query_safe('COMMIT');
+finish_query($_) foreach $reader, $later;
+
 # 240 rows of 8 clients, which commit in the reverse order of their draws.
 my @clients = map { hold_open($node) } 1 .. 8;
 for my $round (1 .. 30)
