@@ -187,7 +187,7 @@ SELECT uid_generator_drop('uid_generators.h');
 -- Which columns draw from which generator.
 SELECT uid_generator_create('c');
 CREATE SCHEMA "Other";
-CREATE TABLE "Other"."T" ("Id" bigint DEFAULT uid_next('uid_generators.c'), b bigint DEFAULT 1 + uid_next('uid_generators.c') % 5, c bigint DEFAULT uid_next(), d bigint DEFAULT 5);
+CREATE TABLE "Other"."T" ("Id" bigint DEFAULT uid_next('uid_generators.c'), b bigint DEFAULT 1 + uid_next('uid_generators.c') % 5, c bigint DEFAULT uid_next(), d bigint DEFAULT 5, e uuid DEFAULT uid_next_uuid(), f uuid DEFAULT uid_next_uuid('uid_generators.c'), g bigint[] DEFAULT uid_next_array(2));
 SELECT * FROM uid_generator_columns ORDER BY generator::text, table_name::text, column_name;
 
 -- What they hold.

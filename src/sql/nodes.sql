@@ -114,7 +114,9 @@ SELECT g.generator, c.table_name, c.column_name, c.column_default
   FROM uid_generator g
   JOIN pg_catalog.pg_depend p
     ON p.refclassid = 'pg_catalog.pg_class'::regclass::oid AND p.refobjid = g.generator::oid OR g.is_default
-   AND p.refclassid = 'pg_catalog.pg_proc'::regclass::oid AND p.refobjid = 'uid_next()'::regprocedure::oid
+   AND p.refclassid = 'pg_catalog.pg_proc'::regclass::oid
+   AND p.refobjid IN ('uid_next()'::regprocedure::oid, 'uid_next_uuid()'::regprocedure::oid,
+                      'uid_next_array(bigint)'::regprocedure::oid)
  CROSS JOIN LATERAL (
        SELECT d.adrelid::regclass, a.attname, pg_catalog.pg_get_expr(d.adbin, d.adrelid)
          FROM pg_catalog.pg_attrdef d JOIN pg_catalog.pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
