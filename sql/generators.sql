@@ -59,6 +59,7 @@ SELECT * FROM outcomes('SELECT uid_generator_create(''x'', worker_policy => ''st
 CREATE ROLE "uidgen ""clerk""";
 GRANT USAGE ON SEQUENCE uid_generators.g TO "uidgen ""clerk""", PUBLIC;
 GRANT SELECT ON SEQUENCE uid_generators.g TO pg_monitor;
+GRANT UPDATE ON SEQUENCE uid_generators.g TO pg_database_owner;
 SELECT uid_generator_create('like_g', 'js53', template => 'uid_generators.g', worker_bits => 5, lease_ms => 700, tolerance_ms => -1);
 SELECT count(DISTINCT to_jsonb(g) - '{generator,created,worker_bits,lease_ms}'::text[]) AS alike, min(worker_bits), max(worker_bits), min(lease_ms)
   FROM uid_generator g WHERE generator IN ('uid_generators.g'::regclass, 'uid_generators.like_g'::regclass);

@@ -134,7 +134,8 @@ void grant_as(Oid like, Oid generator) {
         const AclItem &item = ACL_DAT(acl)[i];
         const bool is_public = item.ai_grantee == ACL_ID_PUBLIC;
         const char *role = is_public ? "PUBLIC" : GetUserNameFromId(item.ai_grantee, true);
-        if ((item.ai_privs & ACL_USAGE) != 0 && item.ai_grantee != owner_of(generator) && role != nullptr)
+        const bool may_draw = (item.ai_privs & (ACL_USAGE | ACL_UPDATE)) != 0;
+        if (may_draw && item.ai_grantee != owner_of(generator) && role != nullptr)
             run_statement(psprintf("GRANT USAGE ON SEQUENCE %s TO %s", qualified_name(generator),
                                    is_public ? role : quote_identifier(role)));
     }
