@@ -80,12 +80,17 @@ void report_used_up(Oid sequence, const core::SequenceRule &rule) {
     const bool up = rule.increment > 0;
     const int64_t limit = up ? rule.max_value : rule.min_value;
     const bool is_last = limit == (up ? PG_INT64_MAX : PG_INT64_MIN);
-    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                    errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
-                           relation_name(sequence), static_cast<long long>(limit)),
-                    is_last ? errhint("Draw from another sequence.")
-                            : errhint("Run ALTER SEQUENCE %s AS bigint NO %s, and make columns of its values bigint.",
-                                      qualified_name(sequence), up ? "MAXVALUE" : "MINVALUE")));
+    const bool is_of_type = limit == (up ? PG_INT32_MAX : PG_INT32_MIN) || limit == (up ? PG_INT16_MAX : PG_INT16_MIN);
+    const char *name = up ? "MAXVALUE" : "MINVALUE";
+    ereport(ERROR,
+            (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+             errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
+                    relation_name(sequence), static_cast<long long>(limit)),
+             is_last      ? errhint("Draw from another sequence.")
+             : is_of_type ? errhint("Run ALTER SEQUENCE %s AS bigint NO %s, and make columns of its values bigint.",
+                                    qualified_name(sequence), name)
+                          : errhint("Change its limit with ALTER SEQUENCE %s %s, or draw from another sequence.",
+                                    qualified_name(sequence), name)));
 }
 
 } // namespace uidgen::pg

@@ -90,7 +90,7 @@ void membership_request(Slot *slot, const GrantRequest &request) {
     state.fields.request = with_former(request, state.fields);
     state.fields.requested = true;
     state.fields.error = {};
-    state.fields.notes.not_before_us = 0;
+    state.fields.notes = {.renew_at = state.fields.notes.renew_at, .not_before_us = 0, .pause_us = 0};
     state.is_requested.store(true, std::memory_order_relaxed);
     unlock_slot(slot);
     membership_note_use(slot, wall_clock_us());

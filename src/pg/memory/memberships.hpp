@@ -4,9 +4,9 @@
 //
 // Locking contract
 //   1. The slot's lock guards all but the atomics. No I/O and no wait happens under it.
-//   2. The registrar is the only process that changes a membership, except for membership_request() and
-//      memberships_begin_again() (under the lock), which begin another one. membership_publish() therefore refuses a
-//      membership with another number than that of the slot. (If a request is changed while the registrar asks, the
+//   2. The registrar is the only process that changes a membership, except for membership_request(), which may begin
+//      another one, and memberships_begin_again() (under the lock), which does. membership_publish() therefore refuses
+//      a membership with another number than that of the slot. (If a request is changed while the registrar asks, the
 //      refusal that it then publishes is of the former one, and lasts for its pause.)
 //
 // Why a grant of a membership that has ended does no harm:
@@ -93,9 +93,9 @@ bool is_in_fleet();
 // The setting changes: sets an atomic of shared memory for is_in_fleet(). Does nothing but in the postmaster.
 void set_in_fleet(bool in_fleet);
 
-// Says in the slot what is asked of the registry, and wakes the registrar, which asks at once: a refusal was of another
-// request. A new membership begins if the layout differs, or if the generator never leased and the membership comes
-// from the file: the grant there is not its own.
+// Says in the slot what is asked of the registry, and wakes the registrar, which asks at once if there is no grant: a
+// refusal was of another request. A grant in hand is used until it is renewed. A new membership begins if the layout
+// differs, or if the generator never leased and the membership comes from the file: the grant there is not its own.
 void membership_request(Slot *slot, const GrantRequest &request) EXCLUDES(slot_lock, state_lock);
 
 // What the slot's membership, read under the slot's lock, lets a session draw with now.

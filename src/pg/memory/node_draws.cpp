@@ -21,6 +21,17 @@ void store_node_row(NodeDraw *draw, const DrawnRow &row) REQUIRES(state_lock) {
     draw->retry_at_us = 0;
 }
 
+// Fills a place that is claimed, or the one for grants again: a grant's node is the registry's, and is not given back.
+NodeDraw *fill_place(Slot *slot, NodeDraw *place, int64_t drawn_for, const core::Node &node, const DrawnRow &row)
+    REQUIRES(state_lock) {
+    place->node = node;
+    place->layout = generator_of(slot).config.layout;
+    place->is_taken = drawn_for != for_grants;
+    store_node_row(place, row);
+    place->drawn_for.store(drawn_for, std::memory_order_release);
+    return place;
+}
+
 // Adds a place to those of the slot.
 void append_node_draw(Slot *slot, dsa_pointer place) REQUIRES(state_lock) {
     NodeDraw *last = first_node_draw(slot);
@@ -60,28 +71,37 @@ NodeDraw *fill_node_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, cons
                           const DrawnRow &row) {
     lock_state();
     NodeDraw *place = find_node_draw(slot, drawn_for);
-    const bool is_new = place == nullptr;
-    if (is_new)
-        place = claimed;
+    if (place == nullptr)
+        place = fill_place(slot, claimed, drawn_for, node, row);
     else
         claimed->drawn_for.store(for_nothing, std::memory_order_relaxed);
-    if (is_new || drawn_for == for_grants) {
-        place->node = node;
-        place->layout = generator_of(slot).config.layout;
-        store_node_row(place, row);
-    }
-    if (is_new) {
-        place->is_taken = drawn_for != for_grants;
-        place->drawn_for.store(drawn_for, std::memory_order_release);
-    }
     unlock_state();
     return place;
 }
 
-void set_node_row(NodeDraw *draw, const DrawnRow &row) {
+bool show_granted_node(Slot *slot, NodeDraw *claimed, int64_t shown, const core::Node &node, const DrawnRow &row) {
+    std::atomic<int64_t> &granted_node = generator_of(slot).granted_node;
     lock_state();
-    store_node_row(draw, row);
+    const bool is_first = granted_node.load(std::memory_order_relaxed) == shown;
+    NodeDraw *place = find_node_draw(slot, for_grants);
+    if (!is_first || place != nullptr)
+        claimed->drawn_for.store(for_nothing, std::memory_order_relaxed);
+    if (is_first) {
+        (void)fill_place(slot, place != nullptr ? place : claimed, for_grants, node, row);
+        granted_node.store(node.value, std::memory_order_relaxed);
+    }
     unlock_state();
+    return is_first;
+}
+
+bool show_own_node(Slot *slot, NodeDraw *own, const DrawnRow &row) {
+    lock_state();
+    const bool is_first =
+        generator_of(slot).granted_node.exchange(core::no_node, std::memory_order_relaxed) != core::no_node;
+    if (is_first && own != nullptr)
+        store_node_row(own, row);
+    unlock_state();
+    return is_first;
 }
 
 void empty_node_places(Slot *slot) {

@@ -64,12 +64,18 @@ struct DrawnRow {
 };
 
 // Fills the place that was claimed, and returns it; or gives it up, and returns the one that another session has filled
-// for the same. That one has another row from now on, if it is for grants. Under the state's lock, which it takes.
+// for the same. Under the state's lock, which it takes.
 NodeDraw *fill_node_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, const core::Node &node, const DrawnRow &row)
     EXCLUDES(state_lock);
 
-// The node has another row from now on, which the node writer will write: noted under the state's lock.
-void set_node_row(NodeDraw *draw, const DrawnRow &row) EXCLUDES(state_lock);
+// The generator's row shows the node of a grant from now on, and not `shown`: the slot's place for grants, which is the
+// claimed one if there is none yet, has the row, which the node writer will write. False: another session was first.
+// Under the state's lock, so that the slot and the place agree.
+bool show_granted_node(Slot *slot, NodeDraw *claimed, int64_t shown, const core::Node &node, const DrawnRow &row)
+    EXCLUDES(state_lock);
+// It shows none of a grant any more, but that row of the place `own`, unless that is null. False: another session was
+// first. Under the state's lock.
+bool show_own_node(Slot *slot, NodeDraw *own, const DrawnRow &row) EXCLUDES(state_lock);
 
 // For slots.cpp, as the next one. Both do nothing for a segment. The nodes of emptied places are given back when the
 // locks are released.

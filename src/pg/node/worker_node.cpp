@@ -197,29 +197,21 @@ NodeDraw *own_node_so_far(Slot *slot) {
     return found;
 }
 
+// After an error the next call tries again, as the next function.
 void draw_own_row_again(Slot *slot) {
-    NodeDraw *drawn = own_node_so_far(slot);
-    std::atomic<int64_t> &shown = generator_of(slot).granted_node;
-    if (shown.load(std::memory_order_relaxed) == core::no_node)
+    NodeDraw *own = own_node_so_far(slot);
+    if (generator_of(slot).granted_node.load(std::memory_order_relaxed) == core::no_node)
         return;
-    // After an error the next call tries again.
-    const int64_t id = drawn != nullptr ? draw_node_id(extension_schema()) : 0;
-    if (shown.exchange(core::no_node, std::memory_order_relaxed) == core::no_node || drawn == nullptr)
-        return;
-    set_node_row(drawn, {id, wall_clock_us()});
-    log_node(slot, drawn->node);
+    const int64_t id = own != nullptr ? draw_node_id(extension_schema()) : 0;
+    if (show_own_node(slot, own, {id, wall_clock_us()}) && own != nullptr)
+        log_node(slot, own->node);
 }
 
 void draw_row_of_grant(Slot *slot, int64_t shown, int64_t node) {
     const core::Node granted = {node, core::Protection::registry};
-    const int64_t id = draw_node_id(extension_schema()); // after an error the next call tries again
-    NodeDraw *place = claim_node_place(slot);
-    if (generator_of(slot).granted_node.compare_exchange_strong(shown, node, std::memory_order_relaxed)) {
-        (void)fill_node_place(slot, place, for_grants, granted, {id, wall_clock_us()});
+    const int64_t id = draw_node_id(extension_schema());
+    if (show_granted_node(slot, claim_node_place(slot), shown, granted, {id, wall_clock_us()}))
         log_node(slot, granted);
-    } else { // another session was first
-        give_up_node_place(place);
-    }
 }
 
 // With a worker id that a person gave, the datacenter id stays over a start, too.

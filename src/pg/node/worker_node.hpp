@@ -29,14 +29,13 @@ NodeDraw *own_node_for(Slot *slot, int64_t now_us) EXCLUDES(page_lock, table_loc
 NodeDraw *own_node_so_far(Slot *slot);
 
 // The registry has granted another node than the one `shown` to the generator in a slot: draws the id of a new row of
-// worker_node (draw_node_id()). Unless another session was first, notes the node in an atomic of the slot, puts the row
-// into a place of it (claim_node_place(), fill_node_place()), and logs the node. The caller holds RowExclusiveLock on
-// the generator.
+// worker_node (draw_node_id()), claims a place (claim_node_place()), and unless another session was first, puts the row
+// there (show_granted_node()) and logs the node. The caller holds RowExclusiveLock on the generator.
 void draw_row_of_grant(Slot *slot, int64_t shown, int64_t node) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The generator draws without the registry again. If it has drawn with a grant, notes that in an atomic of the slot. If
-// it has also drawn without, draws the id of a new row of worker_node (draw_node_id()) for the slot (set_node_row()),
-// and logs that node. The caller holds RowExclusiveLock on the generator.
+// The generator draws without the registry again. If it has drawn with a grant, notes that (show_own_node()); if it has
+// also drawn without, draws the id of a new row of worker_node before (draw_node_id()), and logs that node. The caller
+// holds RowExclusiveLock on the generator.
 void draw_own_row_again(Slot *slot) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
 // The node in the generator's latest row from this host and port; negative if there is none. Rows may be late or lost.
