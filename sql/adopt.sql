@@ -226,6 +226,7 @@ INSERT INTO ledger DEFAULT VALUES;
 INSERT INTO parent DEFAULT VALUES;
 CALL there_and_back('log', meanwhile => 'INSERT INTO log (at) VALUES (''2027-02-02''); INSERT INTO log_new DEFAULT VALUES');
 INSERT INTO log_new DEFAULT VALUES RETURNING id;
+SELECT line FROM plan($$adopt('parts', 'id')$$) line WHERE line ~ 'partition';
 CALL there_and_back('parts');
 CALL there_and_back('ledger', meanwhile => 'INSERT INTO ledger_26 DEFAULT VALUES');
 CALL there_and_back('parent', meanwhile => 'INSERT INTO child DEFAULT VALUES; INSERT INTO grandchild DEFAULT VALUES');

@@ -122,7 +122,10 @@ BEGIN
   RETURN ARRAY[
       format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', table_name),
       format('-- former default: %s', coalesce(c.expression, 'GENERATED ' || c.identity || ' AS IDENTITY', 'none')),
-      beyond]
+      beyond,
+      (SELECT '-- Make partitions for the new ids first: the table is partitioned by ranges of this column.'
+         FROM pg_partitioned_table p
+        WHERE is_generator AND p.partrelid = table_name AND p.partstrat = 'r' AND c.attnum = ANY (p.partattrs::int2[]))]
     || CASE WHEN NOT is_generator AND (generator IS DISTINCT FROM c.sequence OR c.identity IS NULL) THEN ARRAY[
       '-- All sessions discard what they have reserved below the largest id, even in open transactions.',
       -- nextval() may answer from what this session has cached, without moving the counter.
