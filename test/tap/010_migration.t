@@ -282,6 +282,18 @@ is(in_database(sprintf $new, 'invoices'), 8, 'invoices draw from their segment')
 delete @section{'A large table with an integer key', 'From UUIDs'};    # 073_large_key.t runs them
 run_blocks('Back to a sequence');
 is(in_database(sprintf $new, $_), 6, "$_ draw from a sequence again") foreach 'orders', 'items';
+
+# A table that is partitioned by small ids needs partitions for the new ones, and the old ones again after it.
+in_database('CREATE TABLE events (id bigserial PRIMARY KEY, data jsonb) PARTITION BY RANGE (id);'
+	  . ' CREATE TABLE small PARTITION OF events FOR VALUES FROM (0) TO (1000000)');
+my ($partitions) = block_of('docs/ids-for-people.md', qr/PARTITION BY RANGE/) =~ /^CREATE TABLE events [^;]*;\n(.*)/s or die 'no partitions';
+in_database(q{SELECT uid_adopt('events', 'id', dry_run => false)});
+is(sqlstate($node, q{INSERT INTO events (data) VALUES ('{}')}, $database), '23514', 'without new partitions an INSERT fails');
+in_database($partitions);
+in_database(q{SELECT uid_release('events', 'id', dry_run => false); INSERT INTO events (data) VALUES ('{}')});
+is(in_database('SELECT string_agg((tableoid::regclass = $$small$$::regclass)::text, $$ $$ ORDER BY id) FROM events'),
+	'true false', '... and rows go to the new ones, and after uid_release() to the old one');
+
 my ($repair) = slurp_file('docs/moving.md') =~ /`(setval\('orders_id_seq'.*?)`\./ or die 'no setval in docs/moving.md';
 in_database("INSERT INTO orders (id) VALUES (99); SELECT $repair");
 is(in_database(sprintf $new, 'orders'), 100, '... and go on above an import');
