@@ -1,5 +1,6 @@
 # docs/change-data.md: a reader that waits for settled_id() gets every row once, where one that asks for larger ids misses
-# some: beside open, prepared and rolled back transactions, and clients that commit out of order.
+# some: beside open, prepared and rolled back transactions, and clients that commit out of order. So
+# does a reader of transactions, beside one of another database.
 use UidgenTest;
 use Pages;
 
@@ -102,6 +103,19 @@ for my $round (1 .. 30)
 read_to(sql($wait));
 is(scalar(grep { $_ eq 'many' } @seen), 240, 'each of 240 rows comes once');
 is(scalar(@seen), 245, 'and no other row');
+
+# A reader of transactions waits for those of other databases, too.
+sql('CREATE DATABASE other');
+sql('CREATE TABLE queue (id bigint PRIMARY KEY DEFAULT uid_next(), item text)');
+my ($column, $index, $from_queue) = map { $_->[0] } @{ Session::statements(block_of('docs/change-data.md', qr/ALTER TABLE queue/)) };
+my $other = hold_open($node, dbname => 'other');
+sql($column);
+sql($index);
+$other->query_safe('BEGIN; SELECT pg_current_xact_id()');
+sql('INSERT INTO queue (item) VALUES ($$tea$$)');
+is(sql($from_queue), '', 'an open transaction in another database holds the reader back');
+$other->query_safe('COMMIT');
+ok(poll_until('the row', sub { sql($from_queue) =~ /\|tea$/ }), '... until it ends');
 
 $node->stop;
 done_testing();
