@@ -1,6 +1,6 @@
 # A member whose password is in a service file of mode 0640, the strictest of a Secret in a pod with an fsGroup:
 # docs/kubernetes/member.yaml has the file, the line and the variable that names the file's directory, and
-# registry.yaml the line of pg_hba.conf and the roles. A passfile of this mode does not count. With the words of
+# registry.yaml the lines of pg_hba.conf and the roles. A passfile of this mode does not count. With the words of
 # docs/fleet.md for a network that nobody trusts, the member checks who answers.
 use UidgenTest 'preloaded';
 use Fleet;
@@ -11,7 +11,7 @@ my ($name, $file) = $manifest =~ /^  (\S+): \|\n((?:    .*\n)+)/m or die 'no ser
 my ($variable) = $manifest =~ m{^    - name: (.*)\n      value: /projected$}m or die 'no variable';
 my ($line) = $manifest =~ /^ +uidgen\.registry: "(.*)"$/m or die 'no line';
 my $registry_manifest = slurp_file('docs/kubernetes/registry.yaml');
-my ($hba) = $registry_manifest =~ /^ +- (hostssl ids .*)$/m or die 'no line of pg_hba.conf';
+my ($hba) = $registry_manifest =~ /^    pg_hba:\n((?:      .*\n)+)/m or die 'no lines of pg_hba.conf';
 my ($roles) = $registry_manifest =~ /^    roles:\n((?:      .*\n)+)/m or die 'no roles';
 my ($verified) = slurp_file('docs/fleet.md') =~ /`(sslmode=verify-full sslrootcert=)\S+`/ or die 'no words for TLS';
 
@@ -27,14 +27,16 @@ my $registry = new_node('registry', conf => "listen_addresses = 'localhost'\nssl
 	  . "ssl_cert_file = '$directory/registry.crt'\nssl_key_file = '$directory/registry.key'\n");
 my $hba_file = $registry->data_dir . '/pg_hba.conf';
 my $lines = slurp_file($hba_file);
-write_file($hba_file, "$hba\nhost ids all all reject\n$lines");
+# After the lines of the manifest comes the operator's own, which lets every role in.
+write_file($hba_file, $hba =~ s/^ +(?:- )?//mgr . "host all all all scram-sha-256\n$lines");
 $registry->start;
 $registry->safe_psql('postgres', 'CREATE DATABASE ids');
 # The operator creates the roles in the order of the manifest, before the script runs.
 foreach my $role (split /^(?=      - name: )/m, $roles =~ s/^ +#.*\n//mgr)
 {
 	my ($login) = $role =~ /name: (\S+)/;
-	my $options = ($role =~ /login: true/ ? "LOGIN PASSWORD 'CHANGE-ME'" : '') . ($role =~ /inRoles: \[(.*)\]/ ? " IN ROLE $1" : '');
+	my $options = ($role =~ /login: true/ ? "LOGIN PASSWORD 'CHANGE-ME'" : '') . ($role =~ /inRoles: \[(.*)\]/ ? " IN ROLE $1" : '')
+	  . ($role =~ /connectionLimit: (.*)/ ? " CONNECTION LIMIT $1" : '');
 	$registry->safe_psql('ids', "CREATE ROLE $login $options");
 }
 make_registry($registry, dbname => 'ids');
@@ -55,6 +57,11 @@ my ($status, $said) = run_shell($registry, 'psql -X -w -c SELECT -d '
 	  . "'host=localhost dbname=ids user=fleet_shop sslmode=require passfile=$directory/passfile'");
 isnt($status, 0, 'a passfile of this mode does not count');
 like($said, qr/has group or world access/, '... as libpq says');
+foreach my $way ('dbname=ids sslmode=disable', 'dbname=postgres sslmode=require')
+{
+	(undef, $said) = run_shell($registry, "psql -X -c SELECT -d 'host=localhost user=fleet_shop password=CHANGE-ME $way'");
+	like($said, qr/pg_hba\.conf rejects connection/, "the login does not connect with $way");
+}
 
 # A generator that is new asks for a node, so it shows whether the member believes the server that answers.
 sub trust ($certificate)
