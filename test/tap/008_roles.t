@@ -38,7 +38,7 @@ is(sql("SET SESSION AUTHORIZATION bob; SELECT (uid_decode(uid_next())).generated
 	like(failure('SET SESSION AUTHORIZATION bob; SELECT segment_drop(\'x\')', 'own'), qr/ERROR:  42501/, 'only its owner drops a segment');
 	is($node->safe_psql('own', "SET SESSION AUTHORIZATION boss; SELECT segment_drop('x'); SELECT count(*) FROM uid_segment"), "\n0", 'which needs nothing more');
 
-	# Each GRANT of the documents, with the objects that it names.
+	# Each GRANT of the documents, with the objects that it names, and each change of default privileges.
 	$node->safe_psql('own', "CREATE ROLE $_") foreach qw(app service leaf ids fleet_app1 fleet_app2);
 	$node->safe_psql('own', "SET SESSION AUTHORIZATION boss; CREATE SCHEMA uidgen; CREATE SCHEMA api; CREATE SCHEMA things; SET search_path = things, public;"
 		  . " SELECT uid_generator_create(name) FROM unnest('{web,events,orders2,uid_default_next,earlier,next,other}'::text[]) name;"
@@ -47,7 +47,7 @@ is(sql("SET SESSION AUTHORIZATION bob; SELECT (uid_decode(uid_next())).generated
 	foreach my $page (glob 'README.md docs/*.md docs/originals/*.md docs/runbooks/*.md')
 	{
 		my $text = slurp_file($page);
-		$granted{ $1 =~ s/\s+/ /gr } = $page while $text =~ /^\s*(GRANT \N+?);/mg;
+		$granted{ $1 =~ s/\s+/ /gr } = $page while $text =~ /^\s*((?:GRANT|ALTER DEFAULT PRIVILEGES) \N+?);/mg;
 		$granted{$_} = $page foreach grep { /^GRANT/ } statements_of($page);
 	}
 	delete @granted{ 'GRANT SET ON PARAMETER uidgen.datacenter_id TO owner', 'GRANT USAGE ON SEQUENCE uid_generators.uid_default TO app' }; # by a superuser

@@ -375,21 +375,32 @@ SELECT step || ' ' || segment_next(pk_seq_name) FROM t_sequence JOIN uid_segment
 SQL
 
 # Nodes that keep their statements, on our table and then without its trigger. A block of "before" begins at current_val as
-# it was before the UPDATE, one of "after" at the new one.
+# it was before the UPDATE, one of "after" at the new one. The second shares its segment.
 new_database(<<'SQL');
 CREATE TABLE t_sequence (pk_seq_name varchar(50) PRIMARY KEY, current_val bigint NOT NULL, increment_val int NOT NULL);
 INSERT INTO t_sequence VALUES ('before', 250, 100), ('after', 250, 100);
 CREATE TABLE taken (series text, id bigint, PRIMARY KEY (series, id));
+GRANT ALL ON t_sequence, taken TO service;
+SELECT segment_create('after'), segment_create('other');
 SQL
 sub take_blocks ()
 {
 	my $block = 'INSERT INTO taken SELECT pk_seq_name, generate_series(current_val, current_val + increment_val - 1) FROM t_sequence WHERE pk_seq_name =';
-	in_database("$block 'before'; UPDATE t_sequence SET current_val = current_val + increment_val; $block 'after'") for 1 .. 3;
+	in_database("SET ROLE service; $block 'before'; UPDATE t_sequence SET current_val = current_val + increment_val; $block 'after'") for 1 .. 3;
 }
 take_blocks();
+expect('a name of the table that a segment has is listed', statement_of('docs/originals/t_sequence.md', qr/JOIN uid_segment/), 'after');
 run_blocks([ block_of('docs/originals/t_sequence.md', qr/ON ALL SEQUENCES/) ]);
 take_blocks();
 in_database('INSERT INTO taken SELECT pk_seq_name, segment_next(pk_seq_name) FROM t_sequence, generate_series(1, 300)');
+expect('the service adds rows, takes long blocks also of rows that were added later, and starts over', <<'SQL', 4);
+INSERT INTO t_sequence VALUES ('later', 1, 1000000);
+SET ROLE service;
+INSERT INTO t_sequence VALUES ('of the service', 1, 10);
+UPDATE t_sequence SET current_val = current_val + increment_val;
+UPDATE t_sequence SET current_val = 0 WHERE pk_seq_name = 'later';
+SELECT count(*) FROM t_sequence
+SQL
 run_blocks([ block_of('docs/originals/t_sequence.md', qr/DROP TRIGGER/) ]);
 take_blocks();
 expect('no value comes twice', 'SELECT count(*) FROM taken', 2 * (3 * 300 + 300));
@@ -405,19 +416,37 @@ move([ block_of('docs/originals/leaf.md', qr/max_id \+ 1,/) ], 'orders', $old_le
 CREATE TABLE orders (id bigint PRIMARY KEY, v int);
 INSERT INTO orders SELECT i, i FROM generate_series(2001, 4001) i;
 SQL
-	'also of a tag that was never asked', q{SELECT segment_next('users'), step FROM uidgen.uid_segment WHERE name = 'users'}, '2|100');
+	'also of a tag that was never asked', q{SELECT segment_next('users'), step FROM uidgen.uid_segment WHERE name = 'users'}, '2|100',
+	'on the way back the table draws no more',
+	statement_of('docs/originals/leaf.md', qr/DROP DEFAULT/) . q{; SELECT count(*) FROM pg_attrdef WHERE adrelid = 'orders'::regclass}, 0);
 
 # Nodes move one after the other: some draw blocks of the former table, others of ours, and an application draws itself.
-new_database($old_leaf_alloc . 'CREATE TABLE taken (id bigint PRIMARY KEY); CREATE ROLE leaf');
-run_blocks([ block_of('docs/originals/leaf.md', qr/max_id \+ 100000000/),
-		block_of('docs/originals/leaf.md', qr/ON ALL SEQUENCES/) ]);
+new_database($old_leaf_alloc . 'CREATE TABLE taken (id bigint PRIMARY KEY); CREATE ROLE leaf; GRANT ALL ON old_leaf_alloc, taken TO leaf');
+run_blocks([ block_of('docs/originals/leaf.md', qr/max_id \+ 100000000/) ]);
 foreach my $table (('old_leaf_alloc', 'leaf_alloc') x 3)
 {
-	in_database("UPDATE $table SET max_id = max_id + step WHERE biz_tag = 'orders';"
-		  . " INSERT INTO taken SELECT generate_series(max_id - step, max_id - 1) FROM $table WHERE biz_tag = 'orders';"
+	in_database("SET ROLE leaf; UPDATE $table SET max_id = max_id + step WHERE biz_tag = 'orders';"
+		  . " INSERT INTO taken SELECT generate_series(max_id - step, max_id - 1) FROM $table WHERE biz_tag = 'orders'; RESET ROLE;"
 		  . " INSERT INTO taken SELECT segment_next('orders') FROM generate_series(1, 100)");
 }
 expect('no id comes twice', 'SELECT count(*), count(*) FILTER (WHERE id > 100000000) FROM taken', '12600|6600');
+expect('the steps of a hot tag grow to the longest of Leaf, also of a tag that was added later', <<'SQL', 't');
+INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('later', 1, 2000);
+SET ROLE leaf;
+UPDATE leaf_alloc SET max_id = max_id + 500000;
+UPDATE leaf_alloc SET max_id = max_id + 1000000;
+SELECT min(max_id) > 1500000 FROM leaf_alloc
+SQL
+
+# The way back, where a database `leaf` is that of MySQL.
+sql('CREATE DATABASE leaf');
+$node->safe_psql('leaf', $old_leaf_alloc =~ s/old_//gr . q{INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('later', 7, 10)});
+in_database(q{SELECT segment_set('later', 5)});
+shell_ok($node, 'mysql() { psql -Xqv ON_ERROR_STOP=1 "${@: -1}"; }' . "\n" . block_of('docs/originals/leaf.md', qr/greatest/) =~ s/\bshop\b/$database/r,
+	'max_id is raised there');
+my $resumed = $node->safe_psql('leaf', q{SELECT max_id FROM leaf_alloc WHERE biz_tag IN ('orders', 'users') ORDER BY max_id DESC});
+is($resumed, in_database(q{SELECT pg_sequence_last_value(sequence) + 1 FROM uid_segment WHERE name <> 'later' ORDER BY 1 DESC}), '... above all draws');
+is($node->safe_psql('leaf', q{SELECT max_id FROM leaf_alloc WHERE biz_tag = 'later'}), 7, '... and never lowered');
 
 # tiny_id_info of two databases, odd and even, from which the page's query copies: a block is (max_id - step, max_id].
 $section{'From tinyid'} =~ s/^```sql\n(.*?)^```$//ms;

@@ -170,6 +170,8 @@ my %needs = (
 	"SELECT citus_update_node(nodeid, 'coordinator2', 5432) FROM pg_dist_node WHERE groupid = 0" => '036_citus.t',
 	'ALTER TABLE lines ALTER order_id TYPE bigint' => 'CREATE TABLE lines (order_id integer)',
 	"SELECT uidgen.uid_adopt('invoices', 'id', dry_run => false)" => 'CREATE TABLE invoices (id bigserial)',
+	'ALTER TABLE orders ALTER id DROP DEFAULT' => '010_migration.t',
+	'SELECT pk_seq_name FROM t_sequence JOIN uid_segment ON name = pk_seq_name' => '010_migration.t',
 	'ALTER TABLE t ALTER id DROP IDENTITY' => 'CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY)',
 	"SELECT setval(pg_get_serial_sequence('t', 'id'), max(id)) FROM t" => 'CREATE TABLE t (id bigserial)',
 );
