@@ -7,7 +7,7 @@ import { generateDrizzleJson, generateMigration, pushSchema } from 'drizzle-kit/
 import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
-import { bigint, bigserial, pgTable, text } from 'drizzle-orm/pg-core';
+import { bigint, bigserial, integer, pgTable, serial, text } from 'drizzle-orm/pg-core';
 import pg from 'pg';
 
 const orders = pgTable('orders', {
@@ -53,16 +53,40 @@ const changed = rows.filter(({ id }) => BigInt(Number(id)) !== id).length;
 assert.ok(changed > 900, `${changed} of 1000 ids change as numbers`);
 
 // A database without the extension, and what drizzle-kit generate --custom, generate, and generate again write: of the
-// last, uid_adopt replaces all statements.
+// last, only changes of a type stay, before the calls of uid_adopt, because the statements are in the order of the tables.
 await client.query('CREATE DATABASE drizzle_migrated');
 await client.end();
-const before = generateDrizzleJson({ orders, invoices: pgTable('invoices', { id: bigserial({ mode: 'bigint' }).primaryKey() }) });
-const invoices = pgTable('invoices', { id: bigint({ mode: 'bigint' }).primaryKey().default(sql`uidgen.uid_next()`) });
-const after = generateDrizzleJson({ orders, invoices });
+const serialCustomers = pgTable('customers', { id: serial().primaryKey() });
+const before = generateDrizzleJson({
+    orders,
+    serialCustomers,
+    invoices: pgTable('invoices', {
+        id: bigserial({ mode: 'bigint' }).primaryKey(),
+        customerId: integer('customer_id').references(() => serialCustomers.id),
+    }),
+});
+const customers = pgTable('customers', { id: bigint({ mode: 'bigint' }).primaryKey().default(sql`uidgen.uid_next()`) });
+const invoices = pgTable('invoices', {
+    id: bigint({ mode: 'bigint' }).primaryKey().default(sql`uidgen.uid_next()`),
+    customerId: bigint('customer_id', { mode: 'bigint' }).references(() => customers.id),
+});
+const after = generateDrizzleJson({ orders, customers, invoices });
 const tables = await generateMigration(generateDrizzleJson({}), before);
-assert.ok((await generateMigration(before, after)).every((statement) => statement.startsWith('ALTER TABLE "invoices" ALTER COLUMN "id"')));
-const migrations = [readFileSync('extension.sql', 'utf8'), tables.join('\n--> statement-breakpoint\n'),
-    "INSERT INTO invoices DEFAULT VALUES", "SELECT uidgen.uid_adopt('invoices', 'id', dry_run => false);"];
+const changes = await generateMigration(before, after);
+assert.ok(changes.every((statement) => /^ALTER TABLE "\w+" ALTER COLUMN "(id|customer_id)" SET D/.test(statement)));
+const types = changes.filter((statement) => statement.endsWith('SET DATA TYPE bigint;'));
+assert.match(types.at(-1), /customer_id/);
+const together = (statements) => statements.join('\n--> statement-breakpoint\n');
+const migrations = [
+    readFileSync('extension.sql', 'utf8'),
+    together(tables),
+    together(['INSERT INTO customers DEFAULT VALUES;', 'INSERT INTO invoices (customer_id) SELECT id FROM customers;']),
+    together([
+        ...types,
+        "SELECT uidgen.uid_adopt('customers', 'id', dry_run => false);",
+        "SELECT uidgen.uid_adopt('invoices', 'id', dry_run => false);",
+    ]),
+];
 mkdirSync('drizzle/meta', { recursive: true });
 migrations.forEach((text, n) => writeFileSync(`drizzle/${n}.sql`, text));
 writeFileSync('drizzle/meta/_journal.json', JSON.stringify({
@@ -72,8 +96,9 @@ const migrated = new pg.Client({ database: 'drizzle_migrated' });
 await migrated.connect();
 const other = drizzle(migrated);
 await migrate(other, { migrationsFolder: 'drizzle' });
-const [invoice] = await other.insert(invoices).values({}).returning();
-assert.ok(invoice.id > 2n ** 53n);
+const [customer] = await other.insert(customers).values({}).returning();
+const [invoice] = await other.insert(invoices).values({ customerId: customer.id }).returning();
+assert.ok(customer.id > 2n ** 53n && invoice.id > 2n ** 53n);
 assert.equal((await other.select().from(invoices)).length, 2);
-assert.deepEqual((await pushSchema({ orders, invoices }, other)).statementsToExecute, []);
+assert.deepEqual((await pushSchema({ orders, customers, invoices }, other)).statementsToExecute, []);
 await migrated.end();

@@ -1,9 +1,9 @@
 // JSON that a query builds: JSON.parse rounds the numbers in it, whatever parser bigint has; texts are exact.
 import assert from 'node:assert/strict';
-import { relations, sql as drizzleSql } from 'drizzle-orm';
+import { relations, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
-import { Kysely, PostgresDialect, sql } from 'kysely';
+import { Kysely, PostgresDialect, sql as kyselySql } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import pg from 'pg';
 import postgres from 'postgres';
@@ -11,7 +11,7 @@ import postgres from 'postgres';
 const pool = new pg.Pool();
 const kysely = new Kysely({ dialect: new PostgresDialect({ pool }) });
 await kysely.schema.createTable('orders')
-    .addColumn('id', 'bigint', (column) => column.primaryKey().defaultTo(sql`uidgen.uid_next()`))
+    .addColumn('id', 'bigint', (column) => column.primaryKey().defaultTo(kyselySql`uidgen.uid_next()`))
     .addColumn('item', 'text')
     .execute();
 await pool.query(`CREATE TABLE lines (id bigint PRIMARY KEY DEFAULT uidgen.uid_next(), order_id bigint REFERENCES orders,
@@ -53,15 +53,15 @@ const found = await db.query.orders.findFirst({
         lines: {
             columns: { id: false, orderId: false },
             extras: (line) => ({
-                id: drizzleSql`${line.id}::text`.as('id'),
-                orderId: drizzleSql`${line.orderId}::text`.as('order_id'),
+                id: sql`${line.id}::text`.as('id'),
+                orderId: sql`${line.orderId}::text`.as('order_id'),
             }),
         },
     },
 });
 assert.equal(found.id, BigInt(order.id));
 check(found.lines, true);
-check((await db.select().from(orders).innerJoin(lines, drizzleSql`${lines.orderId} = ${orders.id}`)).map((row) => row.lines), true);
+check((await db.select().from(orders).innerJoin(lines, sql`${lines.orderId} = ${orders.id}`)).map((row) => row.lines), true);
 
 // Kysely
 const linesOf = (columns) => kysely.selectFrom('orders').select((eb) => [
@@ -71,7 +71,7 @@ const linesOf = (columns) => kysely.selectFrom('orders').select((eb) => [
     ).as('lines'),
 ]).executeTakeFirst();
 check((await linesOf(['id', 'order_id', 'item'])).lines, false);
-const columns = [sql`id::text`.as('id'), sql`order_id::text`.as('order_id'), 'item'];
+const columns = [kyselySql`id::text`.as('id'), kyselySql`order_id::text`.as('order_id'), 'item'];
 check((await linesOf(columns)).lines, true);
 const inserted = await kysely.insertInto('orders').values([{ item: 'a' }, { item: 'b' }]).returning('id').execute();
 assert.ok(BigInt(inserted[1].id) > BigInt(inserted[0].id));
