@@ -157,8 +157,9 @@ SELECT layout, count(*) FROM uid_registry.node GROUP BY layout ORDER BY layout;
 
 -- The number of nodes is known from the widths that a member writes; a login that writes others is in nobody's way.
 SELECT count(*) FROM ask('{"new_token": 45, "prefer": 3, "layout": "E", "widths": "41/2/12, tick 1000 us"}', '{"new_token": 46, "prefer": 3, "layout": "F", "widths": "1/99/1"}',
-           '{"new_token": 47, "prefer": 3, "layout": "G", "widths": "1/999/1"}', '{"new_token": 48, "prefer": 3, "layout": "H", "widths": "1//"}');
-SELECT layout, own_pool, nodes FROM uid_registry.pools WHERE layout IN ('E', 'F', 'G', 'H') ORDER BY layout;
+           '{"new_token": 47, "prefer": 3, "layout": "G", "widths": "1/999/1"}', '{"new_token": 48, "prefer": 3, "layout": "H", "widths": "1//"}',
+           '{"new_token": 49, "prefer": 3, "layout": "I, backup worker", "widths": "41/5/6, tick 1000 us"}');
+SELECT layout, own_pool, nodes FROM uid_registry.pools WHERE layout ~ '^[E-I]' ORDER BY layout;
 
 -- What is malformed gets nothing, and spoils nothing else.
 SELECT called(0, 0, VARIADIC '{"new_token": 51, "prefer": 0}'::jsonb || array_agg(jsonb_build_object('new_token', 100 + n) || wrong::jsonb ORDER BY n))

@@ -674,11 +674,13 @@ COMMENT ON VIEW uid_registry.status IS
   'term that a member has shown, segments that give no block because of a fence, and when a segment last lacked '
   'values that a member had.';
 
--- Members write widths so that the second number is that of the node's bits.
+-- Members write widths so that the second number is that of the node's bits. Half of the nodes of a layout with a backup
+-- worker are the backups of the others.
 CREATE VIEW uid_registry.pools AS
 SELECT p.layout, p.own_pool,
        count(n.node) FILTER (WHERE n.until > extract(epoch FROM clock_timestamp()) * 1000000) AS nodes_used,
-       CASE WHEN p.widths ~ '^\d{1,2}/\d{1,2}/' THEN 2 ^ split_part(p.widths, '/', 2)::integer END AS nodes
+       CASE WHEN p.widths ~ '^\d{1,2}/\d{1,2}/'
+            THEN 2 ^ (split_part(p.widths, '/', 2)::integer - (p.layout ~ ', backup worker')::integer) END AS nodes
   FROM uid_registry.pool AS p LEFT JOIN uid_registry.node AS n USING (layout) GROUP BY p.layout;
 COMMENT ON VIEW uid_registry.pools IS 'Layouts, each with the number of its nodes, and of those that are granted now.';
 
