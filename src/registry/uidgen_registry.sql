@@ -674,8 +674,8 @@ COMMENT ON VIEW uid_registry.status IS
   'term that a member has shown, segments that give no block because of a fence, and when a segment last lacked '
   'values that a member had.';
 
--- Members write widths so that the second number is that of the node's bits. Half of the nodes of a layout with a backup
--- worker are the backups of the others.
+-- Members write widths so that the second number is that of the node's bits. Half of the nodes of a layout with a
+-- backup worker are the backups of the others.
 CREATE VIEW uid_registry.pools AS
 SELECT p.layout, p.own_pool,
        count(n.node) FILTER (WHERE n.until > extract(epoch FROM clock_timestamp()) * 1000000) AS nodes_used,
