@@ -41,7 +41,7 @@ is(sql("SET SESSION AUTHORIZATION bob; SELECT (uid_decode(uid_next())).generated
 	# Each GRANT of the documents, with the objects that it names, and each change of default privileges.
 	$node->safe_psql('own', "CREATE ROLE $_") foreach qw(app service leaf ids fleet_app1 fleet_app2);
 	$node->safe_psql('own', "SET SESSION AUTHORIZATION boss; CREATE SCHEMA uidgen; CREATE SCHEMA api; CREATE SCHEMA things; SET search_path = things, public;"
-		  . " SELECT uid_generator_create(name) FROM unnest('{web,events,orders2,uid_default_next,earlier,next,other}'::text[]) name;"
+		  . " SELECT uid_generator_create(name) FROM unnest('{web,events,orders2,orders53,uid_default_next,earlier,next,other}'::text[]) name;"
 		  . " SELECT segment_create(name) FROM unnest('{order,orders}'::text[]) name; SELECT uid_key_create('orders'); SELECT uid_leaf_alloc_create(), uid_t_sequence_create()");
 	my %granted;
 	foreach my $page (glob 'README.md docs/*.md docs/originals/*.md docs/runbooks/*.md')

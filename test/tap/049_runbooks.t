@@ -141,6 +141,7 @@ foreach my $name (sort keys %others)
 like(error_of($night, 'INSERT INTO orders DEFAULT VALUES'), qr/WARNING:  01000: @{[symptom('end-of-time')]}/, 'end-of-time: the symptom');
 run_page('end-of-time', $night,
 	after => sub { is(error_of($night, 'SET ROLE app; INSERT INTO orders DEFAULT VALUES') =~ s/^WARNING.*//sr, '', '... inserts go on') });
+is(shop($night, 'SELECT count(*), min(id) FROM orders WHERE id <= 9007199254740991'), '2|1', '... below the old ids, of 53 bits and from a sequence');
 is(shop($night, $same =~ s/NAME/orders/gr), '1|1', '... the new generator is like the old one');
 is(shop($night, "SELECT datacenter_id, worker_id FROM uid_decode(uid_next('uid_generators.orders2'), 'uid_generators.orders2')"),
 	'3|7', '... with its datacenter id and worker id');
