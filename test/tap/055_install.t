@@ -27,7 +27,7 @@ sub install_package
 	system_or_bail('mv', glob("$kept/uidgen*"), "$copy->{SHAREDIR}/extension");
 }
 
-# A server with the extension in two databases, a table with ids of its own and one that was moved in. $how: 'preloaded' by
+# A server with the extension in two databases, tables with ids of its own and one that was moved in. $how: 'preloaded' by
 # postgresql.conf or 'altered system', or 'not preloaded'.
 sub installed ($name, $how)
 {
@@ -52,6 +52,9 @@ SELECT segment_create('s'), uid_generator_create('g');
 SELECT uid_next('uid_generators.g'), segment_next('s');
 CREATE TABLE items (id bigint DEFAULT uid_next());
 INSERT INTO items DEFAULT VALUES;
+SELECT segment_create('lines');
+CREATE TABLE lines (id bigint DEFAULT segment_next('lines'));
+INSERT INTO lines DEFAULT VALUES;
 END
 	}
 	return $node;
@@ -59,7 +62,7 @@ END
 
 sub ids ($node)
 {
-	return join ' ', map { $node->safe_psql($_, q{SELECT string_agg(id::text, ' ') FROM (TABLE items UNION ALL SELECT id FROM orders) ids}) } 'shop', 'ids';
+	return join ' ', map { $node->safe_psql($_, q{SELECT string_agg(id::text, ' ') FROM (TABLE items UNION ALL TABLE lines UNION ALL SELECT id FROM orders) ids}) } 'shop', 'ids';
 }
 
 my ($cannot_start) = map { qr/\Q$_\E/ } slurp_file('docs/install.md') =~ /`(FATAL:  could not access file [^`]+)`/ or die 'the page has no error';
@@ -131,7 +134,7 @@ foreach my $how ('preloaded', 'altered system', 'not preloaded')
 	remove_package();
 	$node->stop;
 	ends_without($node, $ids);
-	is($node->safe_psql('shop', "INSERT INTO $_ DEFAULT VALUES RETURNING id IS NOT NULL"), 't', "... and the column of $_ has a sequence") foreach 'orders', 'items';
+	is($node->safe_psql('shop', "INSERT INTO $_ DEFAULT VALUES RETURNING id IS NOT NULL"), 't', "... and the column of $_ has a sequence") foreach 'orders', 'items', 'lines';
 	install_package();
 	$node->stop;
 }
