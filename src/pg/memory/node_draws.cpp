@@ -22,14 +22,13 @@ void store_node_row(NodeDraw *draw, const DrawnRow &row) REQUIRES(state_lock) {
 }
 
 // Fills a place that is claimed, or the one for grants again: a grant's node is the registry's, and is not given back.
-NodeDraw *fill_place(Slot *slot, NodeDraw *place, int64_t drawn_for, const core::Node &node, const DrawnRow &row)
+void fill_place(Slot *slot, NodeDraw *place, int64_t drawn_for, const core::Node &node, const DrawnRow &row)
     REQUIRES(state_lock) {
     place->node = node;
     place->layout = generator_of(slot).config.layout;
     place->is_taken = drawn_for != for_grants;
     store_node_row(place, row);
     place->drawn_for.store(drawn_for, std::memory_order_release);
-    return place;
 }
 
 // Adds a place to those of the slot.
@@ -71,10 +70,12 @@ NodeDraw *fill_node_place(Slot *slot, NodeDraw *claimed, int64_t drawn_for, cons
                           const DrawnRow &row) {
     lock_state();
     NodeDraw *place = find_node_draw(slot, drawn_for);
-    if (place == nullptr)
-        place = fill_place(slot, claimed, drawn_for, node, row);
-    else
+    if (place != nullptr) {
         claimed->drawn_for.store(for_nothing, std::memory_order_relaxed);
+    } else {
+        place = claimed;
+        fill_place(slot, place, drawn_for, node, row);
+    }
     unlock_state();
     return place;
 }
@@ -87,7 +88,7 @@ bool show_granted_node(Slot *slot, NodeDraw *claimed, int64_t shown, const core:
     if (!is_first || place != nullptr)
         claimed->drawn_for.store(for_nothing, std::memory_order_relaxed);
     if (is_first) {
-        (void)fill_place(slot, place != nullptr ? place : claimed, for_grants, node, row);
+        fill_place(slot, place != nullptr ? place : claimed, for_grants, node, row);
         granted_node.store(node.value, std::memory_order_relaxed);
     }
     unlock_state();

@@ -197,11 +197,11 @@ NodeDraw *own_node_so_far(Slot *slot) {
     return found;
 }
 
-// After an error the next call tries again, as the next function.
+// Draws the id first, so that after an error the next call tries again: both.
 void draw_own_row_again(Slot *slot) {
-    NodeDraw *own = own_node_so_far(slot);
     if (generator_of(slot).granted_node.load(std::memory_order_relaxed) == core::no_node)
         return;
+    NodeDraw *own = own_node_so_far(slot);
     const int64_t id = own != nullptr ? draw_node_id(extension_schema()) : 0;
     if (show_own_node(slot, own, {id, wall_clock_us()}) && own != nullptr)
         log_node(slot, own->node);
