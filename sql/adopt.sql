@@ -198,13 +198,15 @@ CREATE TABLE whole_1 PARTITION OF whole FOR VALUES FROM (1) TO (1000);
 CREATE TABLE refers (k int, ref int, part int REFERENCES whole_1) PARTITION BY LIST (k);
 CREATE TABLE refers_1 PARTITION OF refers FOR VALUES IN (1);
 ALTER TABLE refers_1 ADD FOREIGN KEY (ref) REFERENCES whole;
-SELECT * FROM outcomes('SELECT uidgen.uid_adopt(''%s'', ''id'')', 'customer', 'parent', 'whole');
+CREATE TABLE ranges (id serial, region int) PARTITION BY LIST (region);
+CREATE TABLE ranges_1 PARTITION OF ranges FOR VALUES IN (1) PARTITION BY RANGE (id);
+SELECT * FROM outcomes('SELECT uidgen.uid_adopt(''%s'', ''id'')', 'customer', 'parent', 'whole', 'ranges');
 SELECT t, pasted(format('adopt(%L, %L)', t, 'id')) FROM unnest('{customer,reminder,parent}'::text[]) t;
 CALL there_and_back('customer', meanwhile => 'INSERT INTO invoice SELECT max(id), max(id), max(id) FROM customer;
   INSERT INTO reminder (customer_id) SELECT max(id) FROM customer');
 CALL there_and_back('reminder');
 SELECT of_column('child');
-DROP TABLE customer, invoice, reminder, parent, child, whole, refers;
+DROP TABLE customer, invoice, reminder, parent, child, whole, refers, ranges;
 
 -- Partitions and inheritance.
 CREATE TABLE log (id bigserial, at date DEFAULT '2026-02-02') PARTITION BY RANGE (at);

@@ -95,6 +95,7 @@ AS $$
 DECLARE
   conversions text;
   tables text;
+  partitioned text; -- by a column whose type PostgreSQL does not change for that
 BEGIN
   WITH RECURSIVE holding(relation, number) AS (
     SELECT a.attrelid, a.attnum FROM pg_attribute a WHERE a.attrelid = table_name AND a.attname = column_name
@@ -109,20 +110,25 @@ BEGIN
        WHERE a.attrelid = h.relation AND a.attnum = h.number) n(relation, number)
   ), c AS (
     SELECT h.relation::regclass::text AS relation, a.attname, h.relation = table_name AS is_first,
-           y.typoutput IN ('int2out'::regproc, 'int4out'::regproc) AND a.attinhcount = 0 AS is_narrow
+           y.typoutput IN ('int2out'::regproc, 'int4out'::regproc) AS is_narrow, a.attinhcount = 0 AS is_own,
+           EXISTS (SELECT FROM pg_partitioned_table p WHERE p.partrelid = h.relation
+                    AND h.number = ANY (p.partattrs::int2[])) AS is_in_partition_key
       FROM holding h JOIN pg_attribute a ON a.attrelid = h.relation AND a.attnum = h.number
       JOIN pg_type y ON y.oid = a.atttypid)
   SELECT string_agg(format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint;', relation, attname), ' '
-                    ORDER BY is_first DESC, relation COLLATE "C", attname) FILTER (WHERE is_narrow),
-         concat(string_agg(DISTINCT relation || ', ', '') FILTER (WHERE NOT is_first), table_name)
-    INTO conversions, tables FROM c;
+                    ORDER BY is_first DESC, relation COLLATE "C", attname) FILTER (WHERE is_narrow AND is_own),
+         concat(string_agg(DISTINCT relation || ', ', '') FILTER (WHERE NOT is_first), table_name),
+         min(relation) FILTER (WHERE is_narrow AND is_in_partition_key)
+    INTO conversions, tables, partitioned FROM c;
   IF conversions IS NOT NULL THEN
     -- A session that inserts has locked the table that refers first, too. The timeout is shorter than deadlock_timeout.
     RAISE EXCEPTION 'ids of column "%" of table % need bigint', column_name, table_name
       USING ERRCODE = 'datatype_mismatch',
-            HINT = format('Convert the columns that hold these ids, which locks and rewrites their tables. '
-                          'After a lock timeout, repeat it: BEGIN; SET LOCAL lock_timeout = ''200ms''; LOCK TABLE %s; '
-                          '%s COMMIT;', tables, conversions);
+            HINT = coalesce('Move the rows of table ' || partitioned || ' to a new one whose column is a bigint, '
+                            'because PostgreSQL does not change the type of a column in a partition key.',
+                     format('Convert the columns that hold these ids, which locks and rewrites their tables. '
+                            'After a lock timeout, repeat it: BEGIN; SET LOCAL lock_timeout = ''200ms''; '
+                            'LOCK TABLE %s; %s COMMIT;', tables, conversions));
   END IF;
 END
 $$;

@@ -60,7 +60,7 @@ END;
 COMMENT ON FUNCTION uid_t_sequence_create(text) IS
   'Creates a table t_sequence (pk_seq_name, current_val, increment_val), whose rows take blocks of increment_val '
   'values from segments of the name in pk_seq_name. Roles need SELECT and UPDATE on it and USAGE on the segments'' '
-  'sequences, and UPDATE on these to start over.';
+  'sequences, and UPDATE on these to start over or to take more than max_step values at once.';
 
 CREATE FUNCTION uid_leaf_alloc_create(schema text DEFAULT pg_catalog.current_schema()) RETURNS regclass
 LANGUAGE sql
@@ -71,4 +71,4 @@ END;
 COMMENT ON FUNCTION uid_leaf_alloc_create(text) IS
   'Creates a table leaf_alloc (biz_tag, max_id, step, description, update_time), whose rows take blocks of values up '
   'to max_id from segments of the name in biz_tag. Roles need SELECT and UPDATE on it and USAGE on the segments'' '
-  'sequences.';
+  'sequences, and UPDATE on these to start over or to take more than max_step values at once.';

@@ -76,21 +76,25 @@ void report_not_a_generator(Oid relation) {
                             "segment_next().")));
 }
 
-void report_used_up(Oid sequence, const core::SequenceRule &rule) {
+const char *way_to_more_values(Oid sequence, const core::SequenceRule &rule) {
     const bool up = rule.increment > 0;
     const int64_t limit = up ? rule.max_value : rule.min_value;
-    const bool is_last = limit == (up ? PG_INT64_MAX : PG_INT64_MIN);
-    const bool is_of_type = limit == (up ? PG_INT32_MAX : PG_INT32_MIN) || limit == (up ? PG_INT16_MAX : PG_INT16_MIN);
     const char *name = up ? "MAXVALUE" : "MINVALUE";
-    ereport(ERROR,
-            (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-             errmsg("segment_next: reached %s value of sequence \"%s\" (%lld)", up ? "maximum" : "minimum",
-                    relation_name(sequence), static_cast<long long>(limit)),
-             is_last      ? errhint("Draw from another sequence.")
-             : is_of_type ? errhint("Run ALTER SEQUENCE %s AS bigint NO %s, and make columns of its values bigint.",
-                                    qualified_name(sequence), name)
-                          : errhint("Change its limit with ALTER SEQUENCE %s %s, or draw from another sequence.",
-                                    qualified_name(sequence), name)));
+    if (limit == (up ? PG_INT64_MAX : PG_INT64_MIN))
+        return "use another sequence";
+    if (limit == (up ? PG_INT32_MAX : PG_INT32_MIN) || limit == (up ? PG_INT16_MAX : PG_INT16_MIN))
+        return psprintf("run ALTER SEQUENCE %s AS bigint NO %s and make columns of its values bigint",
+                        qualified_name(sequence), name);
+    return psprintf("change the limit of " INT64_FORMAT " with ALTER SEQUENCE %s %s", limit, qualified_name(sequence),
+                    name);
+}
+
+void report_used_up(Oid sequence, const core::SequenceRule &rule) {
+    const bool up = rule.increment > 0;
+    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                    errmsg("segment_next: reached %s value of sequence \"%s\" (" INT64_FORMAT ")",
+                           up ? "maximum" : "minimum", relation_name(sequence), up ? rule.max_value : rule.min_value),
+                    errhint("To draw more values, %s.", way_to_more_values(sequence, rule))));
 }
 
 } // namespace uidgen::pg

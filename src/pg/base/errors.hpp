@@ -41,6 +41,9 @@ inline const TriggerData *trigger_of(FunctionCallInfo fcinfo) {
 
 [[noreturn]] void report_not_a_generator(Oid relation);
 
+// For hints: what to do if a sequence of that rule has too few values left, as a clause; by the catalogs.
+const char *way_to_more_values(Oid sequence, const core::SequenceRule &rule);
+
 // A segment's sequence has no value left.
 [[noreturn]] void report_used_up(Oid sequence, const core::SequenceRule &rule);
 

@@ -66,14 +66,11 @@ core::StepBounds step_bounds_of(const SessionEntry *entry, const core::SequenceR
 }
 
 void report_too_few(Oid sequence, uint64_t count, const char *way_out) {
-    const core::SequenceRule rule = sequence_rule(sequence);
-    const bool up = rule.increment > 0;
-    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                    errmsg("sequence \"%s\" has too few values left for a block of " UINT64_FORMAT,
-                           get_rel_name(sequence), count),
-                    errhint("Take a smaller block, or change the %s of " INT64_FORMAT " with ALTER SEQUENCE %s%s.",
-                            up ? "MAXVALUE" : "MINVALUE", up ? rule.max_value : rule.min_value,
-                            qualified_name(sequence), way_out)));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+         errmsg("sequence \"%s\" has too few values left for a block of " UINT64_FORMAT, get_rel_name(sequence), count),
+         errhint("Take a smaller block, or %s%s.", way_to_more_values(sequence, sequence_rule(sequence)), way_out)));
 }
 
 core::PlannedRange reserve_block(const SessionEntry *entry, uint64_t count) {
