@@ -269,6 +269,8 @@ SELECT uid_default_set('uid_generators.early');
 EXECUTE choose;
 SELECT outcome('SELECT uid_next()');
 ROLLBACK;
+-- After the statement of the hint there is no warning.
+GRANT USAGE ON SEQUENCE uid_generators.early TO PUBLIC, pg_database_owner;
 -- In a savepoint: a choice that was rolled back forbids nothing.
 BEGIN;
 SAVEPOINT s;

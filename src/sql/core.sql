@@ -163,4 +163,4 @@ LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'uid_default_se
 COMMENT ON FUNCTION uid_default_set(regclass) IS
   'Makes a generator the one behind uid_next(), above the ids of the former default; fails if these are too far '
   'ahead of the clock. Waits for transactions that have drawn. Only the owner of the database or of the extension '
-  'may call it. Roles that draw need USAGE on the sequence.';
+  'may call it. Raises a WARNING if roles that could draw from the former default lack USAGE on the sequence.';

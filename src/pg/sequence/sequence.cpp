@@ -151,6 +151,37 @@ void check_not_rewritten(Relation rel) {
         report_altered_here(RelationGetRelid(rel));
 }
 
+namespace {
+
+// A role, or PUBLIC (ACL_ID_PUBLIC), by the catalogs.
+bool may_draw(Oid sequence, Oid role) {
+    return pg_class_aclcheck(sequence, role, ACL_USAGE | ACL_UPDATE) == ACLCHECK_OK;
+}
+
+} // namespace
+
+const char *roles_that_lack(Oid granted, Oid lacking) {
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(granted));
+    if (!HeapTupleIsValid(tuple))
+        report_no_sequence(granted);
+    bool none = true;
+    const Datum list = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &none);
+    const Acl *acl = none ? acldefault(OBJECT_SEQUENCE, reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner)
+                          : DatumGetAclPCopy(list);
+    ReleaseSysCache(tuple);
+    const char *roles = nullptr;
+    for (int i = 0; i < ACL_NUM(acl); i++) {
+        const AclItem &item = ACL_DAT(acl)[i];
+        const bool is_public = item.ai_grantee == ACL_ID_PUBLIC;
+        const char *role = is_public ? "PUBLIC" : GetUserNameFromId(item.ai_grantee, true);
+        if ((item.ai_privs & (ACL_USAGE | ACL_UPDATE)) == 0 || role == nullptr || may_draw(lacking, item.ai_grantee))
+            continue;
+        const char *quoted = is_public ? role : quote_identifier(role);
+        roles = roles == nullptr ? quoted : psprintf("%s, %s", roles, quoted);
+    }
+    return roles;
+}
+
 // The lock is held, so the relation stays. A look-up as in try_relation_open() would add nothing.
 Relation open_to_draw(Oid sequence, SlotKind kind) {
     Relation rel = RelationIdGetRelation(sequence);
@@ -159,7 +190,7 @@ Relation open_to_draw(Oid sequence, SlotKind kind) {
     const char *name = RelationGetRelationName(rel);
     if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
         report_not_a_sequence(sequence);
-    if (pg_class_aclcheck(sequence, GetUserId(), ACL_USAGE | ACL_UPDATE) != ACLCHECK_OK)
+    if (!may_draw(sequence, GetUserId()))
         report_no_privilege(sequence);
     const bool is_temporary = rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP;
     if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)

@@ -119,26 +119,12 @@ core::Definition new_generator(Oid schema, Oid like, const text *preset) {
     return definition;
 }
 
-// Lets the roles that may draw from one generator, and its owner, draw from the other one, which is the caller's, by
-// statements GRANT.
+// Lets the roles that may draw from one generator draw from the other one, which is the caller's, by a statement GRANT
+// to those that may not (roles_that_lack()).
 void grant_as(Oid like, Oid generator) {
-    bool none = true;
-    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(like));
-    if (!HeapTupleIsValid(tuple))
-        report_not_a_generator(like);
-    const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
-    const Datum list = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &none);
-    const Acl *acl = none ? acldefault(OBJECT_SEQUENCE, owner) : DatumGetAclPCopy(list);
-    ReleaseSysCache(tuple);
-    for (int i = 0; i < ACL_NUM(acl); i++) {
-        const AclItem &item = ACL_DAT(acl)[i];
-        const bool is_public = item.ai_grantee == ACL_ID_PUBLIC;
-        const char *role = is_public ? "PUBLIC" : GetUserNameFromId(item.ai_grantee, true);
-        const bool may_draw = (item.ai_privs & (ACL_USAGE | ACL_UPDATE)) != 0;
-        if (may_draw && item.ai_grantee != owner_of(generator) && role != nullptr)
-            run_statement(psprintf("GRANT USAGE ON SEQUENCE %s TO %s", qualified_name(generator),
-                                   is_public ? role : quote_identifier(role)));
-    }
+    const char *roles = roles_that_lack(like, generator);
+    if (roles != nullptr)
+        run_statement(psprintf("GRANT USAGE ON SEQUENCE %s TO %s", qualified_name(generator), roles));
 }
 
 // Has the ids of a generator of the caller's start above a given one: takes lock_generator(), and raises the high-water

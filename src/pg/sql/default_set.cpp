@@ -63,10 +63,21 @@ Oid lock_and_raise(Oid generator, Oid chosen) {
     return is_there ? chosen : InvalidOid;
 }
 
+// Raises a WARNING if roles that may draw from the former default may not draw from this one: by the catalogs.
+void warn_of_roles(Oid former, Oid generator) {
+    const char *roles = OidIsValid(former) ? roles_that_lack(former, generator) : nullptr;
+    if (roles != nullptr)
+        ereport(WARNING, (errcode(ERRCODE_WARNING_PRIVILEGE_NOT_GRANTED),
+                          errmsg("roles that could draw from the former default generator cannot draw from \"%s\"",
+                                 get_rel_name(generator)),
+                          errhint("Run GRANT USAGE ON SEQUENCE %s TO %s.", qualified_name(generator), roles)));
+}
+
 } // namespace
 
 // Locks the choice, then both generators; raises the next one's high-water mark above the ids of the former one and of
-// lost generators (lock_and_raise()), and stores both labels (move_default(), set_is_default()).
+// lost generators (lock_and_raise()), stores both labels (move_default(), set_is_default()), and may warn
+// (warn_of_roles()).
 UIDGEN_SQL_FUNCTION(uid_default_set) {
     const Oid generator = PG_GETARG_OID(0);
     check_may_choose_default();
@@ -77,8 +88,10 @@ UIDGEN_SQL_FUNCTION(uid_default_set) {
     const Oid chosen = find_default_generator(); // none if it was dropped
     if (chosen == generator)
         PG_RETURN_VOID();
-    move_default(lock_and_raise(generator, chosen));
+    const Oid former = lock_and_raise(generator, chosen);
+    move_default(former);
     set_is_default(generator, true);
+    warn_of_roles(former, generator);
     PG_RETURN_VOID();
 }
 
