@@ -26,6 +26,7 @@ assert.ok(ids.every((id, n) => n === 0 || id > ids[n - 1]));
 // A count may be a BigInt.
 const batch = await client.query('SELECT uidgen.uid_next_array($1) AS ids', [100n]);
 assert.equal(new Set(batch.rows[0].ids).size, 100);
+assert.ok(batch.rows[0].ids.every((id) => typeof id === 'string'));
 await assert.rejects(client.query('SELECT uidgen.uid_next_array($1)', [-(2n ** 40n)]),
     { code: '22023', message: 'batch count must not be negative: -1099511627776' });
 await assert.rejects(client.query('SELECT uidgen.uid_next_array($1)', [1.5]),

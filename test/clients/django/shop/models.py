@@ -1,4 +1,3 @@
-import django
 from django.db import models
 
 from shop.fields import UidField
@@ -22,12 +21,6 @@ class Invoice(models.Model):
 
 
 class Product(models.Model):
-    """A table that was there before DEFAULT_AUTO_FIELD: migration 0004 moves it."""
+    """A table that was there before DEFAULT_AUTO_FIELD: migration 0003 moves it."""
 
     item = models.TextField()
-
-
-if django.VERSION >= (5, 0):
-    class Note(models.Model):
-        id = models.BigIntegerField(primary_key=True, db_default=models.Func(function='uidgen.uid_next'))
-        item = models.TextField()

@@ -6,7 +6,6 @@ import pathlib
 import tempfile
 import unittest
 
-import django
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import DataError, connection, transaction
@@ -29,15 +28,6 @@ class UidTest(TestCase):
         ids = [order.pk for order in orders]
         self.assertEqual(ids, sorted(set(ids)))
         self.assertEqual(set(Order.objects.values_list('pk', flat=True)), set(ids))
-
-    @unittest.skipIf(django.VERSION < (5, 0), 'fields have no db_default')
-    def test_db_default(self):
-        note = models.Note.objects.create(item='tea')
-        self.assertGreater(note.pk, 2**53)
-        self.assertEqual(models.Note.objects.get(pk=note.pk).item, 'tea')
-        # The rows have ids, but the objects do not know them.
-        models.Note.objects.bulk_create(models.Note(item=f'item {n}') for n in range(1000))
-        self.assertEqual(len(set(models.Note.objects.values_list('pk', flat=True))), 1001)
 
     def test_foreign_key(self):
         line = Line.objects.create(order=Order.objects.create())

@@ -4,7 +4,7 @@ import shop.fields
 
 
 class Migration(migrations.Migration):
-    dependencies = [('shop', '0003_note')]
+    dependencies = [('shop', '0002_invoice')]
     operations = [
         migrations.SeparateDatabaseAndState(
             [migrations.RunSQL(
