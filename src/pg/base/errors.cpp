@@ -83,7 +83,7 @@ const char *way_to_more_values(Oid sequence, const core::SequenceRule &rule) {
     if (limit == (up ? PG_INT64_MAX : PG_INT64_MIN))
         return "use another sequence";
     if (limit == (up ? PG_INT32_MAX : PG_INT32_MIN) || limit == (up ? PG_INT16_MAX : PG_INT16_MIN))
-        return psprintf("run ALTER SEQUENCE %s AS bigint NO %s and make columns of its values bigint",
+        return psprintf("make columns of its values bigint and run ALTER SEQUENCE %s AS bigint NO %s",
                         qualified_name(sequence), name);
     return psprintf("change the limit of " INT64_FORMAT " with ALTER SEQUENCE %s %s", limit, qualified_name(sequence),
                     name);

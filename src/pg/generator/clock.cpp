@@ -218,11 +218,12 @@ void check_not_before_epoch(const DrawCall &call, int64_t now_us) {
 [[noreturn]] void refuse_used_up(const DrawCall &call) {
     const core::Layout &layout = generator_of(call.entry->slot).config.layout;
     call.entry->slot->counters.count(Stat::refused_used_up);
-    ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
-                    errmsg("the time bits of generator \"%s\" are used up", get_rel_name(call.entry->sequence)),
-                    errdetail("Its layout ends at %s.",
-                              instant_text(core::start_of(layout, core::largest(layout.time_bits) + 1))),
-                    errhint("Create a generator with a later epoch or more time bits, and draw from it.")));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+         errmsg("the time bits of generator \"%s\" are used up", get_rel_name(call.entry->sequence)),
+         errdetail("Its layout ends at %s.", instant_text(core::start_of(layout, core::largest(layout.time_bits) + 1))),
+         errhint("Draw from a generator with more time bits or, if this one has issued no ids, a later epoch.")));
 }
 
 } // namespace

@@ -223,10 +223,12 @@ void warn_of_end(Oid generator, const core::Layout &layout) {
                                  instant_text(layout.epoch_us)),
                           errhint("If the clock is right, create a generator with an earlier epoch.")));
     if (now_us >= end_us - warned_before_us)
-        ereport(WARNING,
-                (errmsg("the time bits of generator \"%s\" %s at %s", get_rel_name(generator),
-                        now_us < end_us ? "end" : "ended", instant_text(end_us)),
-                 errhint("To issue ids after that, create a generator with a later epoch or more time bits.")));
+        ereport(
+            WARNING,
+            (errmsg("the time bits of generator \"%s\" %s at %s", get_rel_name(generator),
+                    now_us < end_us ? "end" : "ended", instant_text(end_us)),
+             errhint("To issue ids after that, create a generator with more time bits or, if this one has issued no "
+                     "ids, a later epoch.")));
 }
 
 namespace {
