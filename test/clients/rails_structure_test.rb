@@ -58,6 +58,10 @@ ActiveRecord::Tasks::DatabaseTasks.structure_load(other_config, file.path)
 check 'a row has an id of js53', Page.create!(body: 'milk').id.between?(1, 2**53 - 1)
 check 'the file is the same after a load', without_keys(structure(other_config)) == without_keys(file)
 
+# The file has no privileges.
+granted = ActiveRecord::Base.connection.select_value("SELECT has_schema_privilege('public', 'uidgen', 'USAGE')")
+check 'the schema is the owner\'s alone', !granted
+
 # Without this setting the file has only the schemas of schema_search_path, and so no generator.
 ActiveRecord::Base.dump_schemas = :schema_search_path
 check 'the file has no generator', !File.read(structure(config).path).include?('uid_generators.pages IS')
