@@ -2,17 +2,22 @@
 -- and later, with the names and results of the extension; it draws no ids.
 --
 --   CREATE SCHEMA uidgen;
---   SET search_path = uidgen;
+--   SET search_path = uidgen, pg_temp;     -- which the functions keep
 --   \i uidgen_reader.sql
 --
 -- The table uid_generator has the layout of the builtin generator. Copy the others from the database with the extension:
 --
---   \copy (SELECT generator::text, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
---          backup_worker, is_default FROM uid_generator) TO layouts
+--   COPY (SELECT generator::text, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
+--         backup_worker, is_default FROM uid_generator) TO STDOUT \g layouts
+--
+-- And in the other one:
+--
 --   TRUNCATE uid_generator;
 --   \copy uid_generator FROM layouts
+--   SELECT format('CREATE SEQUENCE IF NOT EXISTS %s', generator) FROM uid_generator \gexec
 --
--- A dump then restores, but for CREATE EXTENSION and SECURITY LABEL, and calls of uid_next() fail.
+-- Tables of a dump are then restored with their rows. Errors about the extension, its own tables and functions, labels,
+-- and schemas and sequences that exist do no harm. Draws fail.
 
 CREATE SCHEMA IF NOT EXISTS uid_generators;
 CREATE SCHEMA IF NOT EXISTS uid_segments;
@@ -34,15 +39,20 @@ COMMENT ON TABLE uid_generator IS 'The layouts of ids, as the view uid_generator
 INSERT INTO uid_generator VALUES
   ('uid_generators.uid_default', '2026-01-01 00:00:00+00', 1000, 41, 5, 5, 12, false, false, true);
 
-CREATE FUNCTION uid_next() RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION uid_refuse() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'this database reads ids and cannot draw any' USING ERRCODE = 'feature_not_supported',
     HINT = 'Draw in a database with the extension uidgen, or choose another default for the column.';
 END
 $$;
+-- What the defaults of columns call.
+CREATE FUNCTION uid_next(generator regclass DEFAULT NULL) RETURNS bigint RETURN uid_refuse();
+CREATE FUNCTION uid_next_uuid(generator regclass DEFAULT NULL) RETURNS uuid RETURN uid_refuse()::text::uuid;
+CREATE FUNCTION segment_next(sequence regclass) RETURNS bigint RETURN uid_refuse();
 
 -- The layout of a generator (NULL: the default one).
-CREATE FUNCTION uid_layout_of(of regclass) RETURNS uid_generator LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION uid_layout_of(of regclass) RETURNS uid_generator LANGUAGE plpgsql STABLE
+SET search_path FROM CURRENT AS $$
 DECLARE
   layout uid_generator;
 BEGIN
@@ -63,7 +73,7 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
 $$;
 
 CREATE FUNCTION uid_timestamp(id bigint, epoch timestamptz, tick_us bigint, shift integer) RETURNS timestamptz
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
   us numeric := (id >> shift)::numeric * tick_us;
 BEGIN
@@ -79,7 +89,7 @@ $$;
 CREATE FUNCTION uid_decode(id bigint, generator regclass DEFAULT NULL,
     OUT generated_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer,
     OUT backup boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
   l uid_generator := uid_layout_of(generator);
   node_bits integer := l.datacenter_bits + l.worker_bits;
@@ -106,7 +116,9 @@ END
 $$;
 
 CREATE FUNCTION uid_timestamp(id bigint, generator regclass DEFAULT NULL) RETURNS timestamptz
-LANGUAGE sql STABLE PARALLEL SAFE AS $$ SELECT generated_at FROM uid_decode(id, generator) $$;
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
+  SELECT generated_at FROM uid_decode(id, generator)
+$$;
 
 -- One more than the largest id, after the end of the layout's time.
 CREATE FUNCTION uid_lower_bound(ts timestamptz, epoch timestamptz, tick_us bigint, shift integer, ends numeric)
@@ -121,10 +133,12 @@ END
 $$;
 
 CREATE FUNCTION uid_lower_bound(ts timestamptz, epoch timestamptz, tick_us bigint, shift integer) RETURNS bigint
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT uid_lower_bound(ts, epoch, tick_us, shift, uid_end_tick(epoch, tick_us, shift)) $$;
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
+  SELECT uid_lower_bound(ts, epoch, tick_us, shift, uid_end_tick(epoch, tick_us, shift))
+$$;
 
 CREATE FUNCTION uid_lower_bound(ts timestamptz, generator regclass DEFAULT NULL) RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
   SELECT uid_lower_bound(ts, l.epoch, l.tick_us, l.datacenter_bits + l.worker_bits + l.sequence_bits,
                          2::numeric ^ l.time_bits)
     FROM uid_layout_of(generator) l

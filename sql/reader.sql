@@ -60,7 +60,7 @@ UNION ALL SELECT '%s.uid_decode(5, ''pg_class''::regclass)';
 SELECT count(*) > 5000 FROM calls;
 SELECT call, result('uidgen', call), result('reader', call) FROM calls
  WHERE result('uidgen', call) <> result('reader', call) LIMIT 20;
-SELECT result('reader', '%s.uid_next()');
+SELECT call, result('reader', call) FROM unnest('{%s.uid_next(),%s.uid_next_uuid(),"%s.segment_next(''uid_generators.uid_default'')"}'::text[]) call;
 DROP SCHEMA reader CASCADE;
 DROP EXTENSION uidgen CASCADE;
 DROP SCHEMA uidgen;

@@ -117,5 +117,35 @@ is(sql($from_queue), '', 'an open transaction in another database holds the read
 $other->query_safe('COMMIT');
 ok(poll_until('the row', sub { sql($from_queue) =~ /\|tea$/ }), '... until it ends');
 
+# docs/uidgen_reader.sql, by the commands in its head: the tables of a dump have their rows where the extension is not.
+sql(<<'SQL');
+SELECT uid_generator_create('web', 'js53'), segment_create('small'), uid_key_create('k'), uid_t_sequence_create();
+CREATE TABLE pages (id bigint PRIMARY KEY DEFAULT uid_next('uid_generators.web'), small bigint DEFAULT segment_next('uid_segments.small'),
+                    code uuid DEFAULT uid_next_uuid(), other uuid DEFAULT uid_next_uuid('uid_generators.web'));
+INSERT INTO pages SELECT FROM generate_series(1, 10);
+SQL
+my ($begin, $copy_out, $copy_in) = map { s/^--//mgr } slurp_file('docs/uidgen_reader.sql') =~ /^((?:--   .+\n)+)/mg;
+sql('CREATE DATABASE reader');
+my ($status, $output) = run_shell($node, <<"SH", SOURCE => Cwd::getcwd());
+cp "\$SOURCE/docs/uidgen_reader.sql" .
+psql -Xq -v ON_ERROR_STOP=1 -d postgres <<'SQL'
+$copy_out
+SQL
+psql -Xq -v ON_ERROR_STOP=1 -d reader <<'SQL'
+SET client_min_messages = warning;
+$begin
+$copy_in
+SQL
+pg_dump -d postgres | psql -Xq -d reader 2>&1 | grep ERROR | sort
+SH
+is($status, 0, 'the commands of the reader succeed');
+my $harmless = qr/extension|uid_secrets|uid_keys|uid_internal|worker_node|already exists|leases of a generator|uid_reserve_block/;
+is(join("\n", grep { !/$harmless/ } split /\n/, $output), '', 'only what is the extension\'s is an error');
+is($node->safe_psql('reader', 'SELECT count(*) FROM public.events JOIN LATERAL uidgen.uid_decode(id) ON generated_at < now()'),
+	sql('SELECT count(*) FROM events'), 'tables have their rows, with the time of each');
+is($node->safe_psql('reader', 'SELECT * FROM public.pages ORDER BY id'), sql('SELECT * FROM pages ORDER BY id'), '... whatever their defaults draw from');
+is($node->safe_psql('reader', "SELECT bool_and(uidgen.uid_timestamp(id, 'uid_generators.web') < now()) FROM public.pages"), 't', '... also from a generator');
+like(failure($node, 'INSERT INTO public.pages VALUES (DEFAULT)', 'reader'), qr/cannot draw any/, 'a draw is an error');
+
 $node->stop;
 done_testing();
