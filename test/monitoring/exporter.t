@@ -7,6 +7,7 @@ use JSON::PP;
 use UidgenTest 'preloaded';
 use Fleet;
 use Pages;
+use Runbook;
 
 my ($exporter) = grep { -x } map { "$_/prometheus-postgres-exporter" } "$ENV{UIDGEN_WORK}/monitoring/usr/bin", split /:/, $ENV{PATH};
 plan skip_all => 'prometheus-postgres-exporter is not there' unless defined $exporter;
@@ -55,7 +56,7 @@ sub sample ($metrics, $name, %labels)
 
 # A server with all that can be watched: the registry of a fleet that the server itself is a member of.
 
-my $node = new_node('watched', conf => "uidgen.max_wait = 60s\nautovacuum = off\n");
+my $node = new_node('watched', conf => "uidgen.max_wait = 60s\nuidgen.registry_lease = 60s\nautovacuum = off\n");
 join_fleet($node, $node);
 start_node($node);
 $node->safe_psql('postgres', block_of('README.md', qr/CREATE EXTENSION uidgen SCHEMA uidgen/));
@@ -131,7 +132,8 @@ cmp_ok(sample(\%got, 'uidgen_segment_used_up_ratio', sequence => 'nearly'), '>',
 cmp_ok(sample(\%got, 'uidgen_segment_used_up_ratio', sequence => 'downward'), '<', 0.1, 'and one that runs downward, which is not');
 is(sample(\%got, 'uidgen_registry_unreachable'), 0, 'the registry is there');
 is(sample(\%got, 'uidgen_fleet_fence_seconds'), 0, '... without a fence');
-cmp_ok(sample(\%got, 'uidgen_registry_granted_seconds_min'), '>', 60, 'with a grant');
+is(sample(\%got, 'uidgen_registry_lease_seconds'), 60, '... and gives grants as short as this server asks for');
+quiet($node, 'UidgenGrantsEnd');
 is(sample(\%got, 'uidgen_pool_nodes'), 1024, 'the nodes of its layout');
 
 # What the dashboard and the alerts ask for.
