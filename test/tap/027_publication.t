@@ -151,6 +151,7 @@ is(sqlstate($left, "SET ROLE somebody; $trigger"), '42501', 'a role cannot have 
 
 # A move to another server, as docs/operations.md says.
 sql($left, 'CREATE DATABASE shop');
+sql($left, 'CREATE ROLE clerk; ALTER DATABASE shop SET uidgen.datacenter_id = 7');
 sql($left, <<'SQL', 'shop');
 CREATE EXTENSION uidgen;
 SELECT uid_generator_create('web', 'js53'), uid_generator_create('busy', sequence_bits => 0, max_ahead_ms => 600000), segment_create('orders', 100), uid_key_create('k');
@@ -160,8 +161,8 @@ INSERT INTO t_sequence VALUES ('orders', 100, 10);
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT uid_next(), busy bigint DEFAULT uid_next('uid_generators.busy'), n bigint DEFAULT segment_next('orders'), plain bigserial, code bigint);
 INSERT INTO orders SELECT FROM generate_series(1, 10000);
 UPDATE orders SET code = uid_conceal(id, 'k');
+GRANT INSERT ON orders TO clerk;
 SQL
-sql($right, 'CREATE DATABASE shop');
 sub in_the_move ($block, $what)
 {
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
@@ -183,6 +184,8 @@ if ($newest)
 	ok($right->poll_query_until('shop', "SELECT last_value >= 10100 FROM orders_plain_seq"), 'PostgreSQL copies the counters');
 	$right->poll_query_until('shop', "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel") or die;
 }
+my $arrived = statement_of('docs/operations.md', qr/replay_lsn/);
+ok($left->poll_query_until('shop', $arrived), 'the last rows are there');
 in_the_move(block_of('docs/operations.md', qr/DROP SUBSCRIPTION move/), 'the switch') unless $newest;
 sub above ($what)
 {
@@ -192,6 +195,9 @@ sub above ($what)
 	is(sql($right, "SELECT id > $id, id < 1::bigint << 53, busy > $busy, n > $n, plain > $plain FROM orders WHERE (id, busy, n, plain) = (" . $highest =~ s/\|/, /gr . ')', 'shop'), 't|t|t|t|t', $what);
 }
 above('ids and values are above those of the old server');
+my $numbers = "SELECT generator, protection, datacenter_id FROM uid_generator_status WHERE protection IS NOT NULL AND generator::text NOT LIKE '%later' ORDER BY generator::text";
+is(sql($right, $numbers, 'shop'), sql($left, $numbers, 'shop'), '... with the same number');
+is(sql($right, "SELECT has_table_privilege('clerk', 'orders', 'INSERT')", 'shop'), 't', '... and the same roles');
 cmp_ok(sql($right, 'UPDATE t_sequence SET current_val = current_val + increment_val RETURNING current_val - increment_val', 'shop'), '>', $block, '... and blocks');
 is(sql($right, "SELECT bool_and(uid_reveal(code, 'k') = id) FROM orders WHERE code IS NOT NULL", 'shop'), 't', 'keys reveal what they concealed there');
 if ($newest)

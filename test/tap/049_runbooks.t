@@ -162,6 +162,9 @@ like(error_of($night, "INSERT INTO orders VALUES ($twice)"), qr/ERROR:  23505: @
 run_page('datacenter', $night, directory => $directory);
 my $copy = block_of('docs/runbooks/datacenter.md', qr/pstdin/);
 is((run_shell($night, $copy, directory => $directory))[1], "CREATE TABLE\nCOPY 1\n$twice\n", '... it finds the id that both have');
+my ($later) = slurp_file('docs/runbooks/datacenter.md') =~ /`(WHERE id >= [^`]+)`/;
+my @later = map { shop($night, 'SELECT count(*) FROM orders ' . $later =~ s/TIME OF THE COPY/$_/r) } 'yesterday', 'tomorrow';
+is("@later", '10 0', '... or only those from the copy of a database on');
 like(error_of($night, 'ALTER DATABASE shop SET uidgen.datacenter_id = -2'), qr/ERROR:  22023:/, '... a number that is none is refused');
 is(shop($night, 'SELECT datacenter_id FROM uid_decode(uid_next())'), '2', '... and changes nothing');
 
