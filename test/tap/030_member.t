@@ -66,6 +66,11 @@ is(status('node', 'uid_generators.static'), 32 * 2 + 3, 'a worker number and a d
 sql($member, q{SELECT uid_generator_create('elsewhere', datacenter_id => 7)});
 push @ids, sql($member, q{SELECT uid_next('uid_generators.elsewhere')});
 is(status('node >> 5', 'uid_generators.elsewhere'), 7, 'a datacenter id is a range');
+my (undef, undef, $notice) = $member->psql('postgres', q{SELECT uid_generator_create('whole', 'leaf', own_pool => true, datacenter_id => 1023)});
+like($notice, qr/datacenter id 1023 does not choose the node of generator "whole"/, 'in a layout without a datacenter field the registry does not ask for it');
+sql($member, $notice =~ /run (SELECT uid_generator_alter\(\N+\))\.$/m);
+sql($member, q{SELECT uid_next('uid_generators.whole')});
+is(status('node', 'uid_generators.whole'), 1023, '... but for a worker number, as the notice says');
 sql($member, q{SELECT uid_generator_create('later', epoch => '2026-02-01')});
 my $refused = q{SET uidgen.max_wait = '100ms'; SELECT uid_next('uid_generators.later')};
 like((sqlstate($member, $refused))[1] // '', qr/55000/, 'a layout whose ids could be equal is refused');

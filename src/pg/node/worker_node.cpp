@@ -257,10 +257,19 @@ void warn_of_datacenter_id(Slot *slot, const core::Node &node) {
 
 void notify_of_datacenter_id(Oid generator, const GeneratorConfig &config) {
     const int64_t given = given_datacenter_id(config);
-    if (config.layout.datacenter_bits == 0 && config.worker_policy != WorkerPolicy::fixed &&
-        core::holds_datacenter_id(config.layout, given))
-        ereport(NOTICE, (errmsg("datacenter id %lld is the worker id in all ids of generator \"%s\"",
-                                static_cast<long long>(given), get_rel_name(generator)),
+    if (config.layout.datacenter_bits > 0 || config.worker_policy == WorkerPolicy::fixed ||
+        !core::holds_datacenter_id(config.layout, given))
+        return;
+    const char *name = get_rel_name(generator);
+    const auto number = static_cast<long long>(given);
+    if (is_in_fleet())
+        ereport(NOTICE, (errmsg("datacenter id %lld does not choose the node of generator \"%s\"", number, name),
+                         errdetail("The layout has no datacenter field, so the registry grants any worker id."),
+                         errhint("To choose it, run SELECT uid_generator_alter(%s, worker_policy => 'static', "
+                                 "worker_number => %lld).",
+                                 quote_literal_cstr(qualified_name(generator)), number)));
+    else
+        ereport(NOTICE, (errmsg("datacenter id %lld is the worker id in all ids of generator \"%s\"", number, name),
                          errdetail("The layout has no datacenter field. Other generators of this layout in the same "
                                    "database have the same worker id, so their ids may collide with these.")));
 }
