@@ -9,6 +9,7 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.Optional;
 import java.util.concurrent.ExecutorService;
@@ -17,7 +18,10 @@ import javax.sql.DataSource;
 import org.postgresql.ds.PGSimpleDataSource;
 
 public class IdServerTest {
+    static final HttpClient CLIENT = HttpClient.newHttpClient();
+
     static HttpServer start(DataSource pool, int port) throws IOException {
+        System.setProperty("sun.net.httpserver.nodelay", "true"); // or answers on a kept connection come 40 ms late
         var server = HttpServer.create(new InetSocketAddress(port), 0);
         server.setExecutor(Executors.newFixedThreadPool(10));
         server.createContext("/api/segment/get/", answer(pool, "SELECT uidgen.segment_next(?)"));
@@ -58,6 +62,7 @@ public class IdServerTest {
             statement.execute("SELECT uidgen.segment_create('\u652f\u4ed8', 1, 2000)");
             statement.execute("SELECT uidgen.uid_generator_create('ticket', 'leaf')");
         }
+        checkIsPrompt();
         var server = start(source, 0);
         try {
             String url = "http://127.0.0.1:" + server.getAddress().getPort();
@@ -67,13 +72,37 @@ public class IdServerTest {
             check(get(url + "/api/snowflake/get/orders"), 200, "\\d{19}");
             check(get(url + "/api/segment/get/none"), 500, "(?s)ERROR: segment or sequence \"none\" does not exist.*");
         } finally {
-            server.stop(0);
-            ((ExecutorService) server.getExecutor()).shutdown();
+            stop(server);
         }
     }
 
     static HttpResponse<String> get(String url) throws IOException, InterruptedException {
-        return HttpClient.newHttpClient().send(HttpRequest.newBuilder(URI.create(url)).build(), BodyHandlers.ofString());
+        return CLIENT.send(HttpRequest.newBuilder(URI.create(url)).build(), BodyHandlers.ofString());
+    }
+
+    // A client acknowledges a part of an answer 40 ms later at the earliest. On a slow machine one call is fast enough.
+    static void checkIsPrompt() throws IOException, InterruptedException {
+        var server = start(new PGSimpleDataSource() {
+            @Override public Connection getConnection() throws SQLException {
+                throw new SQLException("no connection");
+            }
+        }, 0);
+        try {
+            for (int call = 0; call < 500; call++) {
+                long start = System.nanoTime();
+                check(get("http://127.0.0.1:" + server.getAddress().getPort() + "/api/segment/get/orders"), 500, "no connection");
+                if (System.nanoTime() - start < 30_000_000)
+                    return;
+            }
+            throw new AssertionError("no answer on a kept connection came within 30 ms");
+        } finally {
+            stop(server);
+        }
+    }
+
+    static void stop(HttpServer server) {
+        server.stop(0);
+        ((ExecutorService) server.getExecutor()).shutdown();
     }
 
     static void check(HttpResponse<String> response, int status, String pattern) {

@@ -162,6 +162,7 @@ my %needs = (
 	"INSERT INTO t_sequence VALUES ('new', 0, 1000)" => 'SELECT uid_t_sequence_create()',
 	'ALTER TABLE t_sequence ENABLE ALWAYS TRIGGER uid_reserve_block' => 'SELECT uid_t_sequence_create()',
 	'GRANT SET ON PARAMETER uidgen.datacenter_id TO owner' => 'CREATE ROLE owner',
+	"ALTER ROLE leaf SET uidgen.max_wait = '100ms'" => 'CREATE ROLE leaf',
 	"SELECT segment_attach('orders')" => '039_fleet_answers.t',
 	"INSERT INTO uid_registry.segment (name, next_value, increment) VALUES ('orders', 1000000, 1)" => 'DELETE FROM uid_registry.segment',
 	'REVOKE uid_member FROM fleet_app1' => 'CREATE ROLE fleet_app1 IN ROLE uid_member',
