@@ -153,6 +153,25 @@ ok(poll_until('a node of the other fleet', sub { try_sql($member, q{SELECT uid_n
 	set_conf($member, "uidgen.registry = '" . registry_line($registry) . "'");
 	$member->poll_query_until('postgres', q{SELECT current_setting('uidgen.registry') LIKE '%port=} . $registry->port . q{ %'}) or die 'no reload';
 	$member->safe_psql('postgres', 'SELECT uid_fleet_move()');
+
+	# Leaf's table becomes segments of the fleet. Expected: a member that has fetched a block of each draws without the registry.
+	my $table = q{CREATE TABLE old_leaf_alloc (biz_tag text, max_id bigint, step integer); INSERT INTO old_leaf_alloc VALUES ('users', 4001, 2000), ('bills', 1, 100)};
+	sql($registry, "$table; " . block_of('docs/originals/leaf.md', qr/INSERT INTO uid_registry/));
+	$_->safe_psql('postgres', "$table; CREATE ROLE leaf; " . block_of('docs/originals/leaf.md', qr/segment_attach/)) foreach @members;
+	my $fetch = 'SET ROLE leaf; ' . block_of('docs/fleet-reference.md', qr/count\(segment_next/);
+	my $users = q{SET ROLE leaf; SET uidgen.max_wait = '100ms'; SELECT segment_next('users')};
+	is_deeply([ map { $_->safe_psql('postgres', "$fetch; $users") } @members ], [ "2\n4005", "2\n6005" ], 'segments of Leaf, on two members');
+	$members[1]->restart;
+	foreach my $fetched (0, 1)
+	{
+		$members[1]->safe_psql('postgres', $fetch) if $fetched;
+		my $holder = hold_up_registry($registry);
+		is(sqlstate($members[1], $users), $fetched ? '00000' : '55000', 'without the registry, after a restart' . ($fetched ? ' and a fetch' : ''));
+		$holder->quit;
+	}
+	my $largest = $members[1]->safe_psql('postgres', q{SELECT pg_sequence_last_value('uid_segments.users')});
+	like(sql($registry, block_of('docs/originals/leaf.md', qr/FROM uid_registry/)), qr/greatest\(max_id, @{[ $largest + 1 ]}\) WHERE biz_tag = 'users';/, 'the way back is above all members');
+
 	sql($registry, "INSERT INTO uid_registry.segment (name, max_step) VALUES ('orders', 100)");
 	my $attach = block_of('docs/segments.md', qr/segment_attach\('orders'\)/);
 	is_deeply([ map { $_->safe_psql('postgres', $attach) =~ /^(\d+)$/m } @members ], [ 2, 103 ], 'a new segment loses one value, by which the registry is tested');
@@ -170,10 +189,10 @@ ok(poll_until('a node of the other fleet', sub { try_sql($member, q{SELECT uid_n
 	# A loss that is not announced. The member that has the last values asks first.
 	my $draw = q{SELECT segment_next('orders') FROM generate_series(1, 300)};
 	my @values = split /\n/, $member->safe_psql('postgres', $draw);
-	sql($registry, 'ALTER TABLE uid_registry.segment DISABLE TRIGGER ALL; UPDATE uid_registry.segment SET next_value = next_value - 50; ALTER TABLE uid_registry.segment ENABLE TRIGGER ALL');
+	sql($registry, q{ALTER TABLE uid_registry.segment DISABLE TRIGGER ALL; UPDATE uid_registry.segment SET next_value = next_value - 50 WHERE name = 'orders'; ALTER TABLE uid_registry.segment ENABLE TRIGGER ALL});
 	push @values, split /\n/, $member->safe_psql('postgres', $draw);
 	is(repeated(@values), '', 'after a loss that a member has shown, no value comes twice');
-	is(sql($registry, 'SELECT lost_at IS NOT NULL FROM uid_registry.segment'), 't', '... and the row says when it was noticed');
+	is(sql($registry, q{SELECT lost_at IS NOT NULL FROM uid_registry.segment WHERE name = 'orders'}), 't', '... and the row says when it was noticed');
 
 	# Commits may be lost: a block could have no end.
 	sql($registry, 'SELECT uid_registry.fence()');
