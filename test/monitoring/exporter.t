@@ -148,7 +148,7 @@ sub unknown ($text)
 is(join(' ', grep { !/uidgen_/ } @expressions), '', 'each asks for a metric of uidgen');
 is(unknown(join ' ', @expressions), '', 'all of them are in the query file');
 my @of_sequences = grep { $_->{legendFormat} =~ /\{\{(sequence|generator)\}\}/ } map { @{ $_->{targets} // [] } } @{ $dashboard->{panels} };
-is(join(' ', map { $_->{expr} } grep { $_->{legendFormat} !~ /^\{\{instance\}\} / || $_->{expr} !~ /=~"\$sequence"/ } @of_sequences), '',
+is(join(' ', map { $_->{expr} } grep { $_->{legendFormat} !~ /^\{\{instance\}\} / || $_->{expr} !~ /=~`\$\{sequence:regex\}`/ } @of_sequences), '',
 	'a curve of a generator or segment names its server, and can be chosen');
 is(unknown(join ' ', map { $_->{query} } @{ $dashboard->{templating}{list} }), '', 'from values of a metric');
 is(join(' ', grep { "@expressions" !~ /\b$_\b/ } grep { /^uidgen_segment_/ } sort keys %wanted), '', 'a panel shows each metric of segments');
