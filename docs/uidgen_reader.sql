@@ -1,5 +1,6 @@
 -- Reads the ids of uidgen in a database that cannot have the extension, such as a managed PostgreSQL. For PostgreSQL 14
--- and later, with the names and results of the extension; it draws no ids.
+-- and later, with the names and results of the extension: uid_decode, uid_timestamp, uid_lower_bound and base62. It draws
+-- no ids, and has no functions of UUIDs and keys.
 --
 --   CREATE SCHEMA uidgen;
 --   SET search_path = uidgen, pg_temp;     -- which the functions keep
@@ -8,7 +9,7 @@
 -- The table uid_generator has the layout of the builtin generator. Copy the others from the database with the extension:
 --
 --   COPY (SELECT generator::text, epoch, tick_us, time_bits, datacenter_bits, worker_bits, sequence_bits, sequence_first,
---         backup_worker, is_default FROM uid_generator) TO STDOUT \g layouts
+--         backup_worker, is_default FROM uidgen.uid_generator) TO STDOUT \g layouts
 --
 -- And in the other one:
 --
@@ -17,7 +18,7 @@
 --   SELECT format('CREATE SEQUENCE IF NOT EXISTS %s', generator) FROM uid_generator \gexec
 --
 -- Tables of a dump are then restored with their rows. Errors about the extension, its own tables and functions, labels,
--- and schemas and sequences that exist do no harm. Draws fail.
+-- and schemas and sequences that exist do no harm, but views that use other functions are missing. Draws fail.
 
 CREATE SCHEMA IF NOT EXISTS uid_generators;
 CREATE SCHEMA IF NOT EXISTS uid_segments;

@@ -382,6 +382,13 @@ BEGIN;
 SELECT count(*) FROM run($$adopt('orders', 'id')$$);
 ROLLBACK;
 SELECT of_column('orders');
+-- Ids of a former default are not small.
+BEGIN;
+SELECT count(*) FROM run($$adopt('orders', 'id')$$);
+INSERT INTO orders DEFAULT VALUES;
+SELECT uidgen.uid_default_set(uidgen.uid_generator_create('larger', template => 'uid_generators.uid_default', epoch => '2010-01-01'));
+SELECT line FROM plan($$release('orders', 'id')$$) line WHERE line ~ 'RESTART|small';
+ROLLBACK;
 -- No default generator.
 BEGIN;
 SELECT uidgen.uid_default_set(uidgen.uid_generator_create('gone'));

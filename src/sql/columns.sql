@@ -66,9 +66,12 @@ BEGIN
             HINT = format('Pass its sequence: ALTER TABLE %s ALTER COLUMN %I SET DEFAULT '
                           '%s.segment_next(''uid_segments.name''::regclass).', table_name, column_name, home);
   END IF;
-  IF drawn_by = 'uid_next' THEN -- an hour for a clock that was ahead at the creation
-    EXECUTE format('SELECT %s.uid_lower_bound(g.created - interval ''1 hour'', g.generator)
-                      FROM uid_internal.generators g WHERE g.generator = $1 OR $1 IS NULL AND g.is_default', home)
+  IF drawn_by = 'uid_next' THEN
+    -- An hour for a clock that was ahead at the creation. A former default's ids are larger than those of the builtin
+    -- generator or of the present default.
+    EXECUTE format('SELECT min(%s.uid_lower_bound(g.created - interval ''1 hour'', g.generator))
+                      FROM uid_internal.generators g
+                     WHERE g.generator = $1 OR $1 IS NULL AND (g.is_default OR g.builtin)', home)
       INTO floor USING source;
   END IF;
   IF sequence IS NOT NULL THEN

@@ -151,16 +151,7 @@ void check_not_rewritten(Relation rel) {
         report_altered_here(RelationGetRelid(rel));
 }
 
-namespace {
-
-// A role, or PUBLIC (ACL_ID_PUBLIC), by the catalogs.
-bool may_draw(Oid sequence, Oid role) {
-    return pg_class_aclcheck(sequence, role, ACL_USAGE | ACL_UPDATE) == ACLCHECK_OK;
-}
-
-} // namespace
-
-const char *roles_that_lack(Oid granted, Oid lacking) {
+const char *roles_that_lack(Oid granted, Oid lacking, AclMode privileges) {
     HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(granted));
     if (!HeapTupleIsValid(tuple))
         report_no_sequence(granted);
@@ -174,7 +165,8 @@ const char *roles_that_lack(Oid granted, Oid lacking) {
         const AclItem &item = ACL_DAT(acl)[i];
         const bool is_public = item.ai_grantee == ACL_ID_PUBLIC;
         const char *role = is_public ? "PUBLIC" : GetUserNameFromId(item.ai_grantee, true);
-        if ((item.ai_privs & (ACL_USAGE | ACL_UPDATE)) == 0 || role == nullptr || may_draw(lacking, item.ai_grantee))
+        if ((item.ai_privs & privileges) == 0 || role == nullptr ||
+            pg_class_aclcheck(lacking, item.ai_grantee, privileges) == ACLCHECK_OK)
             continue;
         const char *quoted = is_public ? role : quote_identifier(role);
         roles = roles == nullptr ? quoted : psprintf("%s, %s", roles, quoted);
@@ -190,7 +182,7 @@ Relation open_to_draw(Oid sequence, SlotKind kind) {
     const char *name = RelationGetRelationName(rel);
     if (rel->rd_rel->relkind != RELKIND_SEQUENCE)
         report_not_a_sequence(sequence);
-    if (!may_draw(sequence, GetUserId()))
+    if (pg_class_aclcheck(sequence, GetUserId(), draw_privileges) != ACLCHECK_OK)
         report_no_privilege(sequence);
     const bool is_temporary = rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP;
     if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)

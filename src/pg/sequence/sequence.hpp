@@ -27,9 +27,12 @@ void check_lease_sequence(Oid sequence);               // by pg_sequence: error 
 // all.
 Relation open_to_draw(Oid sequence, SlotKind kind) EXCLUDES(page_lock, table_lock, slot_lock, state_lock);
 
-// The roles that may draw from one sequence, its owner among them, and not from the other, as a list for GRANT; null if
-// there is none. By the catalogs. Error if the first one is dropped meanwhile.
-const char *roles_that_lack(Oid granted, Oid lacking);
+// To draw, a role needs one of them.
+constexpr AclMode draw_privileges = ACL_USAGE | ACL_UPDATE;
+
+// The roles that have one of these privileges on one sequence, its owner among them, and none on the other, as a list
+// for GRANT; null if there is none. By the catalogs. Error if the first one is dropped meanwhile.
+const char *roles_that_lack(Oid granted, Oid lacking, AclMode privileges);
 
 // Whether the transaction has created it, by relcache and catalogs. In a parallel worker not if it has altered it as
 // well.

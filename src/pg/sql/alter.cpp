@@ -119,12 +119,12 @@ core::Definition new_generator(Oid schema, Oid like, const text *preset) {
     return definition;
 }
 
-// Lets the roles that may draw from one generator draw from the other one, which is the caller's, by a statement GRANT
-// to those that may not (roles_that_lack()).
-void grant_as(Oid like, Oid generator) {
-    const char *roles = roles_that_lack(like, generator);
+// Grants the privilege on the generator, which is the caller's, to the roles that have it, or as good a one, on the
+// other one (roles_that_lack()), by a statement.
+void grant_as(Oid like, Oid generator, const char *privilege, AclMode privileges) {
+    const char *roles = roles_that_lack(like, generator, privileges);
     if (roles != nullptr)
-        run_statement(psprintf("GRANT USAGE ON SEQUENCE %s TO %s", qualified_name(generator), roles));
+        run_statement(psprintf("GRANT %s ON SEQUENCE %s TO %s", privilege, qualified_name(generator), roles));
 }
 
 // Has the ids of a generator of the caller's start above a given one: takes lock_generator(), and raises the high-water
@@ -181,8 +181,10 @@ UIDGEN_SQL_FUNCTION(uid_generator_create) {
     define_sequence(sequence, definition);
     if (!PG_ARGISNULL(2) && !fault_is("forget_above"))
         raise_generator(sequence, PG_GETARG_INT64(2));
-    if (OidIsValid(like))
-        grant_as(like, sequence);
+    if (OidIsValid(like)) {
+        grant_as(like, sequence, "USAGE", draw_privileges);
+        grant_as(like, sequence, "SELECT", ACL_SELECT); // which a dump needs
+    }
     PG_RETURN_OID(sequence);
 }
 

@@ -65,7 +65,7 @@ Oid lock_and_raise(Oid generator, Oid chosen) {
 
 // Raises a WARNING if roles that may draw from the former default may not draw from this one: by the catalogs.
 void warn_of_roles(Oid former, Oid generator) {
-    const char *roles = OidIsValid(former) ? roles_that_lack(former, generator) : nullptr;
+    const char *roles = OidIsValid(former) ? roles_that_lack(former, generator, draw_privileges) : nullptr;
     if (roles != nullptr)
         ereport(WARNING, (errcode(ERRCODE_WARNING_PRIVILEGE_NOT_GRANTED),
                           errmsg("roles that could draw from the former default generator cannot draw from \"%s\"",

@@ -6,6 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
+import django
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import DataError, connection, transaction
@@ -62,7 +63,7 @@ class UidTest(TestCase):
         self.assertIsInstance(models.Product._meta.pk, UidField)
 
     def test_alter_field_alone(self):
-        # What makemigrations writes would take the default away.
+        # What makemigrations writes has no ids drawn: Django 3.2 drops the sequence, later versions leave it.
         before = BigAutoField(primary_key=True, name='id')
         before.set_attributes_from_name('id')
         before.model = Invoice
@@ -71,7 +72,9 @@ class UidTest(TestCase):
         after.model = Invoice
         with connection.schema_editor(collect_sql=True) as editor:
             editor.alter_field(Invoice, before, after)
-        self.assertRegex('\n'.join(editor.collected_sql), 'DROP SEQUENCE IF EXISTS "shop_invoice_id_seq" CASCADE|DROP IDENTITY')
+        sql = '\n'.join(editor.collected_sql)
+        self.assertNotIn('uid_next', sql)
+        self.assertEqual('DROP SEQUENCE IF EXISTS "shop_invoice_id_seq" CASCADE' in sql, django.VERSION < (4, 1), sql)
 
     def test_admin(self):
         self.client.force_login(User.objects.create_superuser('root'))
