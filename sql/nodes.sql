@@ -67,6 +67,7 @@ SET uidgen.datacenter_id = 32;
 SELECT 'drawn' AS draw FROM uid_next('uid_generators.before');
 SELECT 'drawn' AS draw FROM uid_next('uid_generators.before');
 SELECT 'created' AS create FROM uid_generator_create('whole', 'leaf');
+SELECT 'created' AS create FROM uid_generator_create('wide', datacenter_bits => 10, worker_bits => 0);
 SELECT 'created' AS create FROM uid_generator_create('after', 'js53');
 SELECT 'drawn' AS draw FROM uid_next('uid_generators.after');
 SELECT 'drawn' AS draw FROM uid_next('uid_generators.after');

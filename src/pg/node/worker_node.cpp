@@ -256,22 +256,23 @@ void warn_of_datacenter_id(Slot *slot, const core::Node &node) {
 }
 
 void notify_of_datacenter_id(Oid generator, const GeneratorConfig &config) {
+    const core::Layout &layout = config.layout;
     const int64_t given = given_datacenter_id(config);
-    if (config.layout.datacenter_bits > 0 || config.worker_policy == WorkerPolicy::fixed ||
-        !core::holds_datacenter_id(config.layout, given))
+    if ((layout.datacenter_bits > 0 && layout.worker_bits > 0) || config.worker_policy == WorkerPolicy::fixed ||
+        !core::holds_datacenter_id(layout, given))
         return;
     const char *name = get_rel_name(generator);
     const auto number = static_cast<long long>(given);
-    if (is_in_fleet())
+    if (!is_in_fleet())
+        ereport(NOTICE, (errmsg("datacenter id %lld is the node in all ids of generator \"%s\"", number, name),
+                         errdetail("Other generators of this layout in the same database have the same node, so their "
+                                   "ids may collide with these.")));
+    else if (layout.datacenter_bits == 0)
         ereport(NOTICE, (errmsg("datacenter id %lld does not choose the node of generator \"%s\"", number, name),
                          errdetail("The layout has no datacenter field, so the registry grants any worker id."),
                          errhint("To choose it, run SELECT uid_generator_alter(%s, worker_policy => 'static', "
                                  "worker_number => %lld).",
                                  quote_literal_cstr(qualified_name(generator)), number)));
-    else
-        ereport(NOTICE, (errmsg("datacenter id %lld is the worker id in all ids of generator \"%s\"", number, name),
-                         errdetail("The layout has no datacenter field. Other generators of this layout in the same "
-                                   "database have the same worker id, so their ids may collide with these.")));
 }
 
 } // namespace uidgen::pg

@@ -78,7 +78,7 @@ void warn_of_datacenter_id(Slot *slot, const core::Node &node);
 int32_t datacenter_id_to_ask_for(const GeneratorConfig &config);
 
 // At the creation of a generator: a NOTICE, with its name from the catalogs, if the datacenter id is the whole node, or
-// would be it without a registry (is_in_fleet()).
+// would be the worker id without a registry (is_in_fleet()).
 void notify_of_datacenter_id(Oid generator, const GeneratorConfig &config);
 
 // ---------------------------------------------------------------------------------------------------------
