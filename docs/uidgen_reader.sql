@@ -40,6 +40,9 @@ COMMENT ON TABLE uid_generator IS 'The layouts of ids, as the view uid_generator
 INSERT INTO uid_generator VALUES
   ('uid_generators.uid_default', '2026-01-01 00:00:00+00', 1000, 41, 5, 5, 12, false, false, true);
 
+GRANT USAGE ON SCHEMA uid_generators TO PUBLIC;
+GRANT SELECT ON uid_generator TO PUBLIC;
+
 CREATE FUNCTION uid_refuse() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'this database reads ids and cannot draw any' USING ERRCODE = 'feature_not_supported',

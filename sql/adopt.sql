@@ -200,13 +200,14 @@ CREATE TABLE refers_1 PARTITION OF refers FOR VALUES IN (1);
 ALTER TABLE refers_1 ADD FOREIGN KEY (ref) REFERENCES whole;
 CREATE TABLE ranges (id serial, region int) PARTITION BY LIST (region);
 CREATE TABLE ranges_1 PARTITION OF ranges FOR VALUES IN (1) PARTITION BY RANGE (id);
-SELECT * FROM outcomes('SELECT uidgen.uid_adopt(''%s'', ''id'')', 'customer', 'parent', 'whole', 'ranges');
+CREATE TABLE halves (id serial) PARTITION BY RANGE ((id / 2));
+SELECT * FROM outcomes('SELECT uidgen.uid_adopt(''%s'', ''id'')', 'customer', 'parent', 'whole', 'ranges', 'halves');
 SELECT t, pasted(format('adopt(%L, %L)', t, 'id')) FROM unnest('{customer,reminder,parent}'::text[]) t;
 CALL there_and_back('customer', meanwhile => 'INSERT INTO invoice SELECT max(id), max(id), max(id) FROM customer;
   INSERT INTO reminder (customer_id) SELECT max(id) FROM customer');
 CALL there_and_back('reminder');
 SELECT of_column('child');
-DROP TABLE customer, invoice, reminder, parent, child, whole, refers, ranges;
+DROP TABLE customer, invoice, reminder, parent, child, whole, refers, ranges, halves;
 
 -- Partitions and inheritance.
 CREATE TABLE log (id bigserial, at date DEFAULT '2026-02-02') PARTITION BY RANGE (at);
@@ -382,7 +383,15 @@ BEGIN;
 SELECT count(*) FROM run($$adopt('orders', 'id')$$);
 ROLLBACK;
 SELECT of_column('orders');
--- Ids of a former default are not small.
+-- Ids of a former default are not small, nor those of a generator that is named as text.
+BEGIN;
+CREATE TABLE few (id bigserial);
+INSERT INTO few VALUES (DEFAULT), (DEFAULT);
+SELECT count(*) FROM run($$adopt('few', 'id', 'uid_generators.web')$$);
+ALTER TABLE few ALTER id SET DEFAULT uidgen.uid_next('uid_generators.web'::text::regclass);
+INSERT INTO few DEFAULT VALUES;
+SELECT line FROM plan($$release('few', 'id')$$) line WHERE line ~ 'RESTART';
+ROLLBACK;
 BEGIN;
 SELECT count(*) FROM run($$adopt('orders', 'id')$$);
 INSERT INTO orders DEFAULT VALUES;

@@ -61,6 +61,13 @@ SELECT count(*) > 5000 FROM calls;
 SELECT call, result('uidgen', call), result('reader', call) FROM calls
  WHERE result('uidgen', call) <> result('reader', call) LIMIT 20;
 SELECT call, result('reader', call) FROM unnest('{%s.uid_next(),%s.uid_next_uuid(),"%s.segment_next(''uid_generators.uid_default'')"}'::text[]) call;
+CREATE ROLE regress_analyst;
+GRANT USAGE ON SCHEMA reader TO regress_analyst;
+SET ROLE regress_analyst;
+SELECT worker_id FROM uid_decode(117443343637549056, 'uid_generators.uid_default');
+RESET ROLE;
+DROP OWNED BY regress_analyst;
+DROP ROLE regress_analyst;
 DROP SCHEMA reader CASCADE;
 DROP EXTENSION uidgen CASCADE;
 DROP SCHEMA uidgen;

@@ -19,7 +19,7 @@ DECLARE
   stride bigint := 1;
   end_of text := 'max';
   furthest bigint;
-  above text; -- the first preset whose ids are larger now
+  above text; -- the first preset whose ids are larger now, and the words about it; NULL: none
   -- Ids of a generator do not matter to the sequence that the column has or had.
   remedy text := CASE WHEN source IS DISTINCT FROM c.sequence THEN 'pass a generator'
                       WHEN c.identity IS NOT NULL THEN 'keep its identity'
@@ -49,12 +49,13 @@ BEGIN
                    '%1$s.uid_lower_bound(clock_timestamp(), epoch, tick_us, '
                    'datacenter_bits + worker_bits + sequence_bits) AS first FROM %1$s.uid_preset) p '
                    'WHERE first > $1 ORDER BY place LIMIT 1', uid_internal.uid_home()) INTO above USING furthest;
+    above := ', or pass a generator with larger ids: uid_generator_create(''name'', ' || above
+             || format(', above => %s)', furthest);
     RAISE EXCEPTION 'ids of % would not be beyond those in column "%" of table %', source, column_name, table_name
       USING ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = format('The next id is %s, and the column has the id %s.', next, furthest),
             HINT = CASE WHEN is_generator THEN
-                     format('Call again when the clock is past the time of that id, or pass a generator with '
-                            'larger ids: uid_generator_create(''name'', %sabove => %s).', above || ', ', furthest)
+                     format('Call again when the clock is past the time of that id%s.', above)
                    ELSE
                      format('If the column has ids of a generator, %s. Otherwise run SELECT setval(%L, %s(%I)) '
                             'FROM %s.',

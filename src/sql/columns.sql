@@ -67,11 +67,11 @@ BEGIN
                           '%s.segment_next(''uid_segments.name''::regclass).', table_name, column_name, home);
   END IF;
   IF drawn_by = 'uid_next' THEN
-    -- An hour for a clock that was ahead at the creation. A former default's ids are larger than those of the builtin
-    -- generator or of the present default.
+    -- An hour for a clock that was ahead at the creation. Any generator may have been the default; one that was made in
+    -- the first hour of its epoch says nothing of small ids.
     EXECUTE format('SELECT min(%s.uid_lower_bound(g.created - interval ''1 hour'', g.generator))
                       FROM uid_internal.generators g
-                     WHERE g.generator = $1 OR $1 IS NULL AND (g.is_default OR g.builtin)', home)
+                     WHERE g.generator = $1 OR $1 IS NULL AND g.created - interval ''1 hour'' > g.epoch', home)
       INTO floor USING source;
   END IF;
   IF sequence IS NOT NULL THEN
@@ -98,7 +98,7 @@ AS $$
 DECLARE
   conversions text;
   tables text;
-  partitioned text; -- by a column whose type PostgreSQL does not change for that
+  partitioned text; -- a column whose type PostgreSQL does not change
 BEGIN
   WITH RECURSIVE holding(relation, number) AS (
     SELECT a.attrelid, a.attnum FROM pg_attribute a WHERE a.attrelid = table_name AND a.attname = column_name
@@ -114,21 +114,23 @@ BEGIN
   ), c AS (
     SELECT h.relation::regclass::text AS relation, a.attname, h.relation = table_name AS is_first,
            y.typoutput IN ('int2out'::regproc, 'int4out'::regproc) AS is_narrow, a.attinhcount = 0 AS is_own,
-           EXISTS (SELECT FROM pg_partitioned_table p WHERE p.partrelid = h.relation
-                    AND h.number = ANY (p.partattrs::int2[])) AS is_in_partition_key
+           EXISTS ( -- also in an expression of the key
+             SELECT FROM pg_depend d
+              WHERE d.classid = 'pg_class'::regclass AND d.objid = h.relation AND d.objsubid = h.number
+                AND d.refclassid = d.classid AND d.refobjid = h.relation AND d.refobjsubid = 0) AS is_in_partition_key
       FROM holding h JOIN pg_attribute a ON a.attrelid = h.relation AND a.attnum = h.number
       JOIN pg_type y ON y.oid = a.atttypid)
   SELECT string_agg(format('ALTER TABLE %s ALTER COLUMN %I TYPE bigint;', relation, attname), ' '
                     ORDER BY is_first DESC, relation COLLATE "C", attname) FILTER (WHERE is_narrow AND is_own),
          concat(string_agg(DISTINCT relation || ', ', '') FILTER (WHERE NOT is_first), table_name),
-         min(relation) FILTER (WHERE is_narrow AND is_in_partition_key)
+         min(format('column "%s" of table %s', attname, relation)) FILTER (WHERE is_narrow AND is_in_partition_key)
     INTO conversions, tables, partitioned FROM c;
   IF conversions IS NOT NULL THEN
     -- A session that inserts has locked the table that refers first, too. The timeout is shorter than deadlock_timeout.
     RAISE EXCEPTION 'ids of column "%" of table % need bigint', column_name, table_name
       USING ERRCODE = 'datatype_mismatch',
-            HINT = coalesce('Move the rows of table ' || partitioned || ' to a new one whose column is a bigint, '
-                            'because PostgreSQL does not change the type of a column in a partition key.',
+            HINT = coalesce('Move the rows to a new table with a bigint for ' || partitioned || ', because PostgreSQL '
+                            'does not change the type of a column in a partition key.',
                      format('Convert the columns that hold these ids, which locks and rewrites their tables. '
                             'After a lock timeout, repeat it: BEGIN; SET LOCAL lock_timeout = ''200ms''; '
                             'LOCK TABLE %s; %s COMMIT;', tables, conversions));

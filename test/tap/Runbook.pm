@@ -130,7 +130,7 @@ sub holds ($node, $alert, %opts)
 	my ($query) = grep { $condition =~ /\b${_}_/ } keys %queries or die "no query for $condition";
 	$condition =~ s/\b${query}_//g;
 	my $sql = "SET search_path = public, uidgen; SELECT coalesce(bool_or($condition), false) FROM ($queries{$query}) q" =~ s/ uidgen\./ /gr;
-	return ($node->psql($opts{dbname} // 'postgres', $sql))[1] eq 't';
+	return $node->safe_psql($opts{dbname} // 'postgres', $sql) eq 't';
 }
 sub fires { my @alert = @_; return ok(poll_until($alert[1], sub { holds(@alert) }), "... $alert[1] fires") }
 sub quiet { my @alert = @_; return ok(!holds(@alert), "... $alert[1] does not fire") }

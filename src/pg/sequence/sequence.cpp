@@ -161,13 +161,15 @@ const char *roles_that_lack(Oid granted, Oid lacking, AclMode privileges) {
                           : DatumGetAclPCopy(list);
     ReleaseSysCache(tuple);
     const char *roles = nullptr;
+    List *seen = NIL; // a role may have grants of several grantors
     for (int i = 0; i < ACL_NUM(acl); i++) {
         const AclItem &item = ACL_DAT(acl)[i];
         const bool is_public = item.ai_grantee == ACL_ID_PUBLIC;
         const char *role = is_public ? "PUBLIC" : GetUserNameFromId(item.ai_grantee, true);
-        if ((item.ai_privs & privileges) == 0 || role == nullptr ||
+        if ((item.ai_privs & privileges) == 0 || role == nullptr || list_member_oid(seen, item.ai_grantee) ||
             pg_class_aclcheck(lacking, item.ai_grantee, privileges) == ACLCHECK_OK)
             continue;
+        seen = lappend_oid(seen, item.ai_grantee);
         const char *quoted = is_public ? role : quote_identifier(role);
         roles = roles == nullptr ? quoted : psprintf("%s, %s", roles, quoted);
     }

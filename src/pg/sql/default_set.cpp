@@ -70,7 +70,8 @@ void warn_of_roles(Oid former, Oid generator) {
         ereport(WARNING, (errcode(ERRCODE_WARNING_PRIVILEGE_NOT_GRANTED),
                           errmsg("roles that could draw from the former default generator cannot draw from \"%s\"",
                                  get_rel_name(generator)),
-                          errhint("Run GRANT USAGE ON SEQUENCE %s TO %s.", qualified_name(generator), roles)));
+                          errhint("The owner of the sequence can run GRANT USAGE ON SEQUENCE %s TO %s.",
+                                  qualified_name(generator), roles)));
 }
 
 } // namespace
