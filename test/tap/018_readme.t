@@ -164,7 +164,7 @@ my %needs = (
 	'GRANT SET ON PARAMETER uidgen.datacenter_id TO owner' => 'CREATE ROLE owner',
 	"ALTER ROLE leaf SET uidgen.max_wait = '100ms'" => 'CREATE ROLE leaf',
 	"SELECT segment_attach('orders')" => '039_fleet_answers.t',
-	"INSERT INTO uid_registry.segment (name, next_value, increment) VALUES ('orders', 1000000, 1)" => 'DELETE FROM uid_registry.segment',
+	"INSERT INTO uid_registry.segment (name, next_value, increment) VALUES ('orders', 1000000000, 1)" => 'DELETE FROM uid_registry.segment',
 	'REVOKE uid_member FROM fleet_app1' => 'CREATE ROLE fleet_app1 IN ROLE uid_member',
 	'DROP SUBSCRIPTION from_blue' => '034_multi_master.t',
 	'ALTER SUBSCRIPTION move REFRESH SEQUENCES' => '027_publication.t',
