@@ -17,8 +17,9 @@
 --   \copy uid_generator FROM layouts
 --   SELECT format('CREATE SEQUENCE IF NOT EXISTS %s', generator) FROM uid_generator \gexec
 --
--- Tables of a dump are then restored with their rows. Errors about the extension, its own tables and functions, labels,
--- and schemas and sequences that exist do no harm, but views that use other functions are missing. Draws fail.
+-- pg_restore then restores the tables of a dump (pg_dump -Fc) with their rows. Errors about the extension, its own tables
+-- and functions, labels, and schemas and sequences that exist do no harm, but views that use other functions are missing.
+-- Draws fail. Do not run a dump in plain SQL: psql takes the rows of a table that is missing for statements.
 
 CREATE SCHEMA IF NOT EXISTS uid_generators;
 CREATE SCHEMA IF NOT EXISTS uid_segments;

@@ -123,7 +123,10 @@ SELECT uid_generator_create('web', 'js53'), segment_create('small'), uid_key_cre
 CREATE TABLE pages (id bigint PRIMARY KEY DEFAULT uid_next('uid_generators.web'), small bigint DEFAULT segment_next('uid_segments.small'),
                     code uuid DEFAULT uid_next_uuid(), other uuid DEFAULT uid_next_uuid('uid_generators.web'));
 INSERT INTO pages SELECT FROM generate_series(1, 10);
+CREATE SCHEMA zoo;
+CREATE TABLE zoo.animals AS SELECT id FROM events;   -- after the extension's tables in a dump
 SQL
+wait_for_node_rows($node, '%', 2);
 my ($begin, $copy_out, $copy_in) = map { s/^--//mgr } slurp_file('docs/uidgen_reader.sql') =~ /^((?:--   .+\n)+)/mg;
 sql('CREATE DATABASE reader');
 my ($status, $output) = run_shell($node, <<"SH", SOURCE => Cwd::getcwd());
@@ -136,13 +139,15 @@ SET client_min_messages = warning;
 $begin
 $copy_in
 SQL
-pg_dump -d postgres | psql -Xq -d reader 2>&1 | grep ERROR | sort
+pg_dump -Fc -d postgres >dump
+{ pg_restore -d reader dump 2>&1 || true; } | grep ERROR | sort
 SH
 is($status, 0, 'the commands of the reader succeed');
 my $harmless = qr/extension|uid_secrets|uid_keys|uid_internal|worker_node|already exists|leases of a generator|uid_reserve_block/;
 is(join("\n", grep { !/$harmless/ } split /\n/, $output), '', 'only what is the extension\'s is an error');
 is($node->safe_psql('reader', 'SELECT count(*) FROM public.events JOIN LATERAL uidgen.uid_decode(id) ON generated_at < now()'),
 	sql('SELECT count(*) FROM events'), 'tables have their rows, with the time of each');
+is($node->safe_psql('reader', 'SELECT count(*) FROM zoo.animals'), sql('SELECT count(*) FROM events'), '... in each schema');
 is($node->safe_psql('reader', 'SELECT * FROM public.pages ORDER BY id'), sql('SELECT * FROM pages ORDER BY id'), '... whatever their defaults draw from');
 is($node->safe_psql('reader', "SELECT bool_and(uidgen.uid_timestamp(id, 'uid_generators.web') < now()) FROM public.pages"), 't', '... also from a generator');
 like(failure($node, 'INSERT INTO public.pages VALUES (DEFAULT)', 'reader'), qr/cannot draw any/, 'a draw is an error');
