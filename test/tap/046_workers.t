@@ -108,7 +108,7 @@ is(sql($node, "SELECT uid_next('uid_generators.k') > 0, uid_next('uid_generators
 	my $postmaster = postmaster_pid($registry);
 	my %held_up = (
 		'is asked for a grant' => [ sub { $holder = hold_up_registry($registry) }, sub { $holder->quit } ],
-		'is connected to' => [ sub { freeze_process($postmaster) }, sub { thaw($postmaster) } ]);
+		'is connected to' => [ sub { await_no_call($registry); freeze_process($postmaster) }, sub { thaw($postmaster) } ]);
 	foreach my $how (sort keys %held_up)
 	{
 		my ($hold_up, $let_go) = @{ $held_up{$how} };

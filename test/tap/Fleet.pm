@@ -20,7 +20,7 @@ use IPC::Run;
 use UidgenTest;
 use Clients;
 
-our @EXPORT = qw(make_registry registry_line registry_setting join_fleet node_of hold_up_registry await_held_call attached_segment
+our @EXPORT = qw(make_registry registry_line registry_setting join_fleet node_of hold_up_registry await_held_call await_no_call attached_segment
   create_load create_small load load_small);
 
 # Makes a registry in a database of that server (postgres), which the role uid_fleet may call. Other options are the script's
@@ -78,6 +78,13 @@ sub await_held_call ($registry)
 {
 	$registry->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'uid_fleet' AND wait_event_type = 'Lock'")
 	  or die 'no registrar asks';
+}
+
+# A registrar that is still connected would be answered though the postmaster stands still.
+sub await_no_call ($registry)
+{
+	$registry->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE usename = 'uid_fleet'")
+	  or die 'a registrar stays connected';
 }
 
 # As segment_attach() leaves it, but without a look-up at the registry, as a restore does. So its first question is for a block.
